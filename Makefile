@@ -1,0 +1,67 @@
+# Each target sets up what it needs: a virtual environment in .venv with the
+# versions in requirements/. Recipes use relative paths only, so the project may
+# live in a folder whose name has spaces.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --require-hashes -r
+EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check format bench docs lock clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+demo: $(VENV)/run.stamp  ## the confidence machine on real data: a table and a picture
+	$(BIN)/python examples/plot_confidence_machine.py --out demo-output
+
+test: $(VENV)/dev.stamp  ## all fast tests and doctests, with coverage
+	$(BIN)/python -m pytest --cov
+
+slow: $(VENV)/dev.stamp  ## the statistical tests of coverage (minutes)
+	$(BIN)/python -m pytest tests/slow
+
+check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+format: $(VENV)/dev.stamp  ## rewrite the code in the house format
+	$(BIN)/python -m ruff format .
+	$(BIN)/python -m ruff check --fix .
+
+docs: $(VENV)/dev.stamp  ## build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -b html docs docs/_build/html
+
+bench: $(VENV)/dev.stamp  ## speed and memory against the peers, as ratios in one run
+	$(BIN)/python benchmarks/confidence_machine.py
+
+lock:  ## renew requirements/*.txt (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --quiet --upgrade --output-file requirements/dev.txt
+	uv pip compile pyproject.toml requirements/build.in --constraint requirements/dev.txt --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements/run.txt
+
+clean:  ## remove the environment and everything that was made
+	rm -rf $(VENV) demo-output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
+
+$(VENV)/python.stamp:
+	@test -n "$(PYTHON)" || { echo "transduce needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/run.stamp: $(VENV)/python.stamp requirements/run.txt pyproject.toml
+	@echo "installing the pinned versions into $(VENV) (once, about a minute) ..."
+	$(INSTALL) requirements/run.txt
+	$(EDITABLE)
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
+	@echo "installing the development tools into $(VENV) (once, about a minute) ..."
+	$(INSTALL) requirements/dev.txt
+	@touch $@

@@ -1,0 +1,170 @@
+"""Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.collections import LineCollection
+
+from transduce._typing import AnyArray, Array
+from transduce.answer import Answer, Regions
+
+_INSIDE, _OUTSIDE, _REGION, _VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
+
+
+class RegionDisplay:
+    """Answers and their regions, row by row in the order of the values; with the truth, if it is known.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+        Answers.
+    regions : Regions
+        Their regions.
+    y_true : array of shape (m,), optional
+        True labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import RegionDisplay, Regions
+    >>> display = RegionDisplay(np.array([1.0, 2.0]), Regions.from_intervals([[0, 3], [1, 2]])).plot()
+    >>> display.ax_.get_ylabel()
+    'label'
+    """
+
+    def __init__(self, values: Array, regions: Regions, y_true: Array | None = None) -> None:
+        self.values = values
+        self.regions = regions
+        self.y_true = y_true
+
+    @classmethod
+    def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
+        """Plot the answer of a regression method.
+
+        Parameters
+        ----------
+        answer : Answer
+            With regions.
+        y_true : array-like of shape (m,), optional
+            True labels at the asked rows.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        RegionDisplay
+        """
+        if answer.regions is None:
+            raise ValueError("This answer has no regions: plot one of a regression method.")
+        truth = None if y_true is None else np.asarray(y_true, dtype=float)
+        if truth is not None and truth.shape != (len(answer),):
+            raise ValueError(f"Give one true label for each of the {len(answer)} asked rows.")
+        return cls(answer.values, answer.regions, truth).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        RegionDisplay
+        """
+        ax = plt.subplots(figsize=(8, 4.5), layout="constrained")[1] if ax is None else ax
+        order = np.argsort(self.values, kind="stable")
+        place = np.empty(len(order))
+        place[order] = np.arange(len(order))
+        self._draw_regions(ax, place)
+        ax.plot(place, self.values, ".", ms=3, color=_VALUE, label="answer")
+        if self.y_true is not None:
+            inside = self.regions.contains(self.y_true)
+            for mask, color, marker, word in (
+                (inside, _INSIDE, "o", "truth, inside"),
+                (~inside, _OUTSIDE, "X", "truth, outside"),
+            ):
+                label = f"{word} ({mask.sum()})"
+                ax.plot(place[mask], self.y_true[mask], marker, ms=4, color=color, label=label)
+        ax.set(xlabel="asked rows, by answer", ylabel="label")
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_regions(self, ax: Any, place: Array) -> None:
+        """Draw every piece as a bar; rays end a little beyond everything finite."""
+        pieces, _ = self.regions.to_arrays()
+        truth = np.empty(0) if self.y_true is None else self.y_true
+        finite = np.concatenate([self.values, pieces[np.isfinite(pieces)], truth])
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+        margin = 0.05 * (high - low) or 1.0
+        x = np.repeat(place, self.regions.n_pieces)
+        ends = np.clip(pieces, low - margin, high + margin)
+        lines = [[(at, lower), (at, upper)] for at, (lower, upper) in zip(x, ends, strict=True)]
+        width = float(np.clip(300.0 / max(len(place), 1), 0.8, 6.0))
+        ax.add_collection(LineCollection(lines, colors=_REGION, linewidths=width, label="region"))
+        ax.set(xlim=(-1, len(place)), ylim=(low - margin, high + margin))
+
+
+class CoverageDisplay:
+    """Observed against promised coverage.
+
+    Parameters
+    ----------
+    promised : array of shape (k,)
+        Confidence levels.
+    observed : array of shape (k,) or (k, n_splits)
+        Shares of rows whose region held the truth; with several splits their mean is drawn over them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from transduce import CoverageDisplay
+    >>> display = CoverageDisplay([0.8, 0.9], [0.82, 0.91]).plot()
+    >>> display.ax_.get_xlabel()
+    'promised coverage'
+    """
+
+    def __init__(self, promised: Any, observed: Any) -> None:
+        self.promised = np.asarray(promised, dtype=float)
+        observed = np.asarray(observed, dtype=float)
+        self.observed: AnyArray = observed[:, None] if observed.ndim == 1 else observed
+        if len(self.observed) != len(self.promised):
+            raise ValueError("Give one observed share, or one line of shares, for each promised level.")
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        CoverageDisplay
+        """
+        ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")[1] if ax is None else ax
+        start = min(self.promised.min(), self.observed.min()) - 0.02
+        ax.plot([start, 1], [start, 1], color=_REGION, lw=1.5, label="as promised")
+        if self.observed.shape[1] > 1:
+            x = np.repeat(self.promised, self.observed.shape[1])
+            ax.plot(x, self.observed.ravel(), "_", ms=9, alpha=0.35, color=_INSIDE, label="single splits")
+        ax.plot(self.promised, self.observed.mean(axis=1), "o", color=_INSIDE, label="observed")
+        ax.set(
+            xlabel="promised coverage", ylabel="observed coverage", xlim=(start, 1.005), ylim=(start, 1.005)
+        )
+        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

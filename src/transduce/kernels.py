@@ -1,0 +1,161 @@
+"""Kernel matrices and width rules: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+
+from transduce._typing import Array
+
+_NAMES = {
+    "additive_chi2",
+    "chi2",
+    "cosine",
+    "exponential",
+    "laplacian",
+    "linear",
+    "poly",
+    "polynomial",
+    "precomputed",
+    "rbf",
+    "sigmoid",
+}
+_WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
+
+KernelLike = str | Callable[..., float]
+
+
+def check_kernel(kernel: KernelLike) -> None:
+    """Raise a ValueError unless `kernel` is a known name or a callable.
+
+    Parameters
+    ----------
+    kernel : str or callable
+
+    Examples
+    --------
+    >>> check_kernel("rfb")
+    Traceback (most recent call last):
+    ValueError: Unknown kernel 'rfb': use one of additive_chi2, chi2, ..., sigmoid, or a callable.
+    """
+    if not callable(kernel) and kernel not in _NAMES:
+        names = ", ".join(sorted(_NAMES))
+        raise ValueError(f"Unknown kernel {kernel!r}: use one of {names}, or a callable.")
+
+
+def uses_width(kernel: KernelLike) -> bool:
+    """Return whether the kernel has a length scale.
+
+    Parameters
+    ----------
+    kernel : str or callable
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> uses_width("rbf"), uses_width("linear")
+    (True, False)
+    """
+    return isinstance(kernel, str) and kernel in _WITH_WIDTH
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its settings fixed.
+
+    Parameters
+    ----------
+    name : str or callable
+        A kernel name of scikit-learn's ``pairwise_kernels``, ``"exponential"``, or a function of two
+        rows that returns a number.
+    width : float
+        Length scale. ``"rbf"`` is ``exp(-|u - v|^2 / (2 width^2))``, ``"exponential"`` is
+        ``exp(-|u - v| / (2 width^2))``, ``"laplacian"`` is ``exp(-|u - v|_1 / width)`` and ``"chi2"`` is
+        ``exp(-chi2(u, v) / width)``.
+    degree, coef0 : float
+        ``"poly"`` is ``(<u, v> + coef0) ** degree``; ``"sigmoid"`` is ``tanh(<u, v> + coef0)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Kernel("poly", degree=2).matrix(np.array([[1.0], [2.0]]), np.array([[1.0]]))
+    array([[4.],
+           [9.]])
+    """
+
+    name: KernelLike
+    width: float = 1.0
+    degree: float = 3
+    coef0: float = 1.0
+
+    def matrix(self, X: Array, Z: Array) -> Array:
+        """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
+        if self.name == "exponential":
+            return np.exp(euclidean_distances(X, Z) / (-2.0 * self.width**2))
+        return pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self._parameters())
+
+    def diagonal(self, X: Array) -> Array:
+        """Return the kernel value of each row (n, d) with itself, shape (n,)."""
+        if self.name in ("rbf", "exponential", "laplacian", "chi2"):
+            return np.ones(len(X))
+        if self.name == "linear":
+            return np.einsum("ij,ij->i", X, X)
+        if self.name in ("poly", "polynomial"):
+            return (np.einsum("ij,ij->i", X, X) + self.coef0) ** self.degree
+        return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
+
+    def _parameters(self) -> dict[str, float]:
+        """Return the settings under scikit-learn's names."""
+        if callable(self.name):
+            return {}
+        gamma = {"rbf": 0.5 / self.width**2, "laplacian": 1.0 / self.width, "chi2": 1.0 / self.width}
+        return {
+            "gamma": gamma.get(self.name, 1.0),
+            "degree": self.degree,
+            "coef0": self.coef0,
+        }
+
+
+def median_width(X: Array, *, max_rows: int = 1000) -> float:
+    """Return the median distance between two rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows, labelled and asked alike.
+    max_rows : int, default=1000
+        With more rows than this, that many are taken at even steps along the rows in sorted order.
+
+    Returns
+    -------
+    float
+        The median; the mean of the positive distances if the median is 0 (more duplicates than not);
+        1.0 if all rows are equal.
+
+    Notes
+    -----
+    The rule is a symmetric function of the rows: their order does not matter, nor which of them have
+    labels. Costs ``max_rows^2 / 2`` distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> median_width(np.array([[0.0], [1.0], [3.0]]))
+    2.0
+    """
+    if len(X) > max_rows:
+        ordered = X[np.lexsort(X.T[::-1])]
+        X = ordered[np.linspace(0, len(X) - 1, max_rows).round().astype(int)]
+    distances = pdist(X)
+    median = float(np.median(distances)) if len(distances) else 0.0
+    if median > 0.0:
+        return median
+    positive = distances[distances > 0.0]
+    return float(positive.mean()) if len(positive) else 1.0

@@ -1,0 +1,1 @@
+"""The transductive methods, one file each: first the numbers, then the estimator."""

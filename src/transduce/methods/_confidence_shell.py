@@ -1,0 +1,127 @@
+"""What the confidence machines for numbers and for classes share: settings, fitting, the promise."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from transduce._typing import Array
+from transduce.answer import Guarantee
+from transduce.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.linalg import PrimalRidge
+from transduce.methods import _shell
+from transduce.residual_lines import POWER
+from transduce.sample import PartlyLabelled
+from transduce.strangeness import Machine
+
+
+class ConfidenceShell(BaseEstimator):
+    """What the two estimators share: settings, fitting, and turning the user's rows into the machine's."""
+
+    def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> Array:
+        """Fit the machine to the labelled rows; return all rows in the form it takes."""
+        self._check_settings(sample)
+        self._labelled = np.flatnonzero(sample.labelled)
+        self._scaling = None
+        rows = sample.X
+        if self.kernel == "precomputed":
+            own = np.diag(rows)
+            # A kernel that is the same for all rows with themselves is so for rows yet to come.
+            self._own_value = float(own[0]) if np.allclose(own, own[0], rtol=1e-12, atol=0.0) else None
+            rows = self._represent(np.column_stack([rows, own]))
+        elif self.standardize:
+            self._scaling, rows = _shell.Scaling.fit_apply(rows)
+        self.width_ = None
+        if uses_width(self.kernel):
+            self.width_ = median_width(rows) if self.width == "median" else float(self.width)
+        if self.kernel in ("chi2", "additive_chi2") and rows.min(initial=0.0) < 0.0:
+            raise ValueError(
+                f"kernel={self.kernel!r} needs features that are not negative: pass standardize=False, "
+                "or use another kernel."
+            )
+        self._machine = Machine.build(
+            rows[sample.labelled],
+            y_l,
+            Kernel(self.kernel, self.width_ or 1.0, self.degree, self.coef0),
+            ridge=float(self.ridge),
+            fit_intercept=bool(self.fit_intercept),
+            power=POWER[self.residual],
+            max_bytes=float(self.max_memory_mb) * 2**20,
+        )
+        return rows
+
+    def _check_settings(self, sample: PartlyLabelled) -> None:
+        check_kernel(self.kernel)
+        _shell.check_positive("ridge", self.ridge)
+        _shell.check_positive("max_memory_mb", self.max_memory_mb)
+        _shell.check_choice("residual", self.residual, tuple(POWER))
+        _shell.check_confidence(self.confidence)
+        if self.width != "median":
+            _shell.check_positive("width (a number, or 'median')", self.width)
+        if self.kernel == "precomputed":
+            _shell.check_square(sample.X)
+
+    def _represent(self, X: Array) -> Array:
+        """Return rows of features or, precomputed, of kernel values and own value, as the machine takes them."""
+        if self.kernel == "precomputed":
+            return np.column_stack([X[:, self._labelled], X[:, -1]])
+        return self._scaling.apply(X) if self._scaling else X
+
+    def _read_new(self, X: Any, *, own_value: bool = True) -> Array:
+        """Return rows given after `fit`, checked, in the form the machine takes."""
+        _shell.check_is_fitted(self)
+        if self.kernel != "precomputed":
+            return self._represent(_shell.read_rows(self, X, reset=False))
+        X, n = _shell.read_array(X), self.n_features_in_
+        if X.shape[1] == n and (self._own_value is not None or not own_value):
+            own = np.nan if self._own_value is None else self._own_value
+            X = np.column_stack([X, np.full(len(X), own)])
+        if X.shape[1] != n + 1:
+            raise ValueError(
+                f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
+                f"column {n + 1}, with itself; got {X.shape[1]} columns."
+            )
+        return self._represent(X)
+
+    def _level(self, confidence: float | None) -> float:
+        return _shell.check_confidence(self.confidence if confidence is None else confidence)
+
+    def _guarantee(self, sample: PartlyLabelled, promise: str) -> Guarantee:
+        """Return the promise for the asked rows; with none asked, for rows given later."""
+        estimated = [
+            *(["their scale"] if self._scaling else []),
+            *(["the kernel's width"] if uses_width(self.kernel) and self.width == "median" else []),
+        ]
+        if self._machine.fit.jitter > 0.0:
+            return Guarantee("approximate", promise, "The ridge had to be raised for numerical reasons.")
+        if not estimated:
+            return Guarantee("exact", promise, "No setting was estimated from the data.")
+        what = " and ".join(estimated)
+        if sample.labelled.all():
+            why = f"The features set {what}, and rows given only to predict had no part in that."
+            return Guarantee("approximate", promise, why)
+        why = (
+            f"The features of all rows, labelled and asked alike, set {what}; no label did. Rows given "
+            "only to predict had no part in that: for them the promise is approximate."
+        )
+        return Guarantee("exact", promise, why)
+
+    def _form(self) -> str:
+        return "primal" if isinstance(self._machine.fit, PrimalRidge) else "dual"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def warn_level(confidence: float, n: int, consequence: str) -> None:
+    """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
+    warnings.warn(
+        f"{n} labelled rows support a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at "
+        f"{confidence:g} {consequence}.",
+        stacklevel=4,
+    )

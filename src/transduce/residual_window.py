@@ -1,0 +1,206 @@
+"""The ends of a region from the handful of labelled rows that can matter: exact, compiled, primal form.
+
+See `transduce.residual_lines` for the region itself. The ends are order statistics of ``rho_i / (1 ± beta_i)``.
+Since ``beta_i`` is small for every row at once, the order of the numerators alone, which is the same for
+all asked rows, says which few rows can hold the wanted rank; only their ``beta_i`` are computed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from transduce._typing import AnyArray, Array
+from transduce.residual_lines import kth_largest, residual_scale
+
+
+def window_bounds(leverage: float, pivot: Array, ridge: float, power: float) -> tuple[Array, Array]:
+    """Return how far the end that belongs to a labelled row can lie from where ``g = 0`` would put it.
+
+    Parameters
+    ----------
+    leverage : float
+        The largest leverage ``1 - ridge G_ii`` of a labelled row.
+    pivot : array of shape (m,)
+        ``s`` of the asked rows.
+    ridge, power : float
+
+    Returns
+    -------
+    low, high : array of shape (m,)
+        Each end ``rho / (1 ± beta)`` is between ``low`` and ``high`` times its value at ``g = 0``. NaN
+        where the bound cannot exclude that some ``|beta_i| >= 1``.
+
+    Notes
+    -----
+    In feature space ``g_i = <phi_i, M^-1 phi>``, so ``g_i^2 <= q_i q`` with the leverages ``q_i`` of the
+    labelled row and ``q = s / ridge - 1`` of the asked row under the same ``M`` (Cauchy-Schwarz).
+    With ``s G_ii = (1 + q)(1 - q_i)`` this bounds ``1 ± g``, ``D ± g`` and, because
+    ``sqrt(1 + b^2) ± b = exp(± asinh b)``, ``sqrt(D) ± g``, where ``D = s G_ii + g^2``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> window_bounds(0.25, np.array([2.0]), 1.0, 0.0)
+    (array([0.66666667]), array([2.]))
+    """
+    q = np.maximum(pivot / ridge - 1.0, 0.0)
+    if power == 0.0:
+        g = np.sqrt(leverage * q)
+        low, high = 1.0 / (1.0 + g), _reciprocal(1.0 - g)
+    elif leverage >= 1.0:
+        low = high = np.full(len(q), np.nan)
+    else:
+        b = np.sqrt(leverage / (1.0 - leverage) * q / (1.0 + q))
+        if power == 0.5:
+            low, high = np.exp(-np.arcsinh(b)), np.exp(np.arcsinh(b))
+        else:
+            e = np.sqrt(leverage * q) / ((1.0 + q) * (1.0 - leverage))
+            low, high = 1.0 / (1.0 + b * b + e), _reciprocal(1.0 - e)
+    return low, high
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.divide(1.0, x, out=np.full(len(x), np.nan), where=x > 0.0)
+
+
+class LabelledOrder(NamedTuple):
+    """The labelled rows in the order in which the ends of regions are looked up.
+
+    Attributes
+    ----------
+    order : array of shape (l,)
+        Positions of the labelled rows in ascending order of `base`.
+    base : array of shape (l,)
+        ``residual / diagonal ** power``, ascending.
+    sign : array of shape (l,)
+        +1, or -1 where a row and its residual are to be negated; by position.
+    residuals : array of shape (l,)
+        Residuals after that; by position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), 0.0, "two")
+    >>> rows.order, rows.base, rows.sign
+    (array([1, 0]), array([1., 3.]), array([ 1., -1.]))
+    """
+
+    order: AnyArray
+    base: Array
+    sign: Array
+    residuals: Array
+
+
+def order_rows(residuals: Array, diagonal: Array, power: float, side: str) -> LabelledOrder:
+    """Return the order of the labelled rows, the same for all asked rows.
+
+    Parameters
+    ----------
+    residuals, diagonal : array of shape (l,)
+        ``r = G y`` and ``G_ii``.
+    power : float
+    side : {"two", "lower", "upper"}
+        Two-sided regions use absolute residuals (rows are negated to make theirs positive); a lower
+        bound is an upper bound for the negated residuals.
+
+    Returns
+    -------
+    LabelledOrder
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), 0.0, "lower").base
+    array([-3.,  1.])
+    """
+    sign = np.where(residuals < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(residuals))
+    signed = -residuals if side == "lower" else residuals * sign
+    with np.errstate(divide="ignore", invalid="ignore"):
+        base = signed if power == 0.0 else signed / diagonal**power
+    order: AnyArray = np.argsort(base)
+    return LabelledOrder(order, base[order], sign, signed)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dot(X: Array, i: int, z: Array, j: int) -> float:
+    """Return ``<X[i], z[j]>``, summed in whatever order is fastest."""
+    total = 0.0
+    for c in range(X.shape[1]):
+        total += X[i, c] * z[j, c]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def window_ends(
+    labelled: LabelledOrder,
+    diagonal: Array,
+    X: Array,
+    offset: float,
+    z: Array,
+    pivot: Array,
+    low: Array,
+    high: Array,
+    rank: int,
+    power: float,
+) -> tuple[Array, Array]:
+    """Return the ends of the region of each asked row, looking only at the rows the bounds leave open.
+
+    Parameters
+    ----------
+    labelled : LabelledOrder
+    diagonal : array of shape (l,)
+        ``G_ii``.
+    X : array of shape (l, d)
+        Labelled rows, centred if there is an intercept.
+    offset : float
+        Share of the intercept in each weight.
+    z : array of shape (m, d)
+        Directions of the asked rows: the weights are ``X z + offset``.
+    pivot, low, high : array of shape (m,)
+        Pivots, and the result of `window_bounds`.
+    rank : int
+    power : float
+
+    Returns
+    -------
+    below, above : array of shape (m,)
+        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where `high` is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), 0.0, "two")
+    >>> below, above = window_ends(rows, np.ones(3), np.array([[0.1], [0.1], [0.0]]), 0.0, np.ones((1, 1)),
+    ...     np.ones(1), np.array([0.9]), np.array([1.2]), 2, 0.0)
+    >>> above.round(3)
+    array([1.818])
+    """
+    order, base, sign, residuals = labelled
+    n_labelled, n_asked = len(base), len(z)
+    below, above = np.full(n_asked, np.nan), np.full(n_asked, np.nan)
+    minus, plus = np.empty(n_labelled), np.empty(n_labelled)
+    for j in range(n_asked):
+        if np.isnan(high[j]):
+            continue
+        pivotal = base[n_labelled - rank]
+        # The bounds are real-number inequalities: a part in 1e9 covers their rounding.
+        ratio = high[j] / low[j] * (1.0 + 1e-9)
+        least, most = pivotal / ratio, pivotal * ratio
+        if pivotal < 0.0:
+            least, most = most, least
+        first = np.searchsorted(base, least, side="left")
+        last = np.searchsorted(base, most, side="right")
+        for place in range(first, last):
+            i = order[place]
+            weight = offset + _dot(X, i, z, j)
+            scale = residual_scale(pivot[j], diagonal[i], weight, power)
+            weight *= sign[i]
+            minus[place] = pivot[j] * residuals[i] / (scale - weight)
+            plus[place] = pivot[j] * residuals[i] / (scale + weight)
+        surely_above = n_labelled - last
+        below[j] = kth_largest(minus[first:last], rank - surely_above)
+        above[j] = kth_largest(plus[first:last], rank - surely_above)
+    return below, above

@@ -1,0 +1,88 @@
+"""The slow, obvious definitions that the fast forms are held against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def ridge_fit(K, z, ridge, fit_intercept):
+    """Coefficients and intercept of kernel ridge regression, by solving its optimality conditions.
+
+    Minimise ``|z - K c - b|^2 + ridge c'K c`` over c and, if wanted, an unpenalised b: at the optimum
+    ``(K + ridge I) c + b = z`` and ``1'c = 0``. Heavy tails make these systems ill-conditioned, and a
+    reference must be better than what it judges: the solution is refined in extended precision.
+    """
+    n = len(K)
+    A = np.zeros((n + 1, n + 1), dtype=np.longdouble)
+    A[:n, :n] = K
+    A[:n, :n] += ridge * np.eye(n)
+    A[n, n] = 0.0 if fit_intercept else 1.0
+    if fit_intercept:
+        A[:n, n] = A[n, :n] = 1.0
+    right = np.append(z, 0.0).astype(np.longdouble)
+    inverse = np.linalg.inv(A.astype(float))
+    solution = np.zeros(n + 1, dtype=np.longdouble)
+    for _ in range(5):
+        solution += inverse @ np.asarray(right - A @ solution, dtype=float)
+    return solution[:n], solution[n]
+
+
+def ridge_residuals(K, z, ridge, fit_intercept):
+    """Labels less the predictions of ridge regression on all rows."""
+    c, b = ridge_fit(K, z, ridge, fit_intercept)
+    return np.asarray(z - K @ c - b, dtype=float)
+
+
+def deleted_residual(K, z, i, ridge, fit_intercept):
+    """Label of row i less the prediction of ridge regression on the other rows."""
+    others = np.arange(len(K)) != i
+    c, b = ridge_fit(K[np.ix_(others, others)], z[others], ridge, fit_intercept)
+    return float(z[i] - (K[i, others] @ c + b))
+
+
+def strangeness(K, z, ridge, fit_intercept, residual):
+    """Residuals of the completed sample, of the kind asked for, by refitting."""
+    plain = ridge_residuals(K, z, ridge, fit_intercept)
+    if residual == "plain":
+        return plain
+    deleted = np.array([deleted_residual(K, z, i, ridge, fit_intercept) for i in range(len(K))])
+    if residual == "deleted":
+        return deleted
+    # Studentized: the geometric mean of the two, which is the residual over sqrt(1 - leverage).
+    return np.sign(plain) * np.sqrt(np.abs(plain * deleted))
+
+
+def p_value(alpha, side="two", slack=1e-9):
+    """p-value of the last row from the residuals of the sample completed with it; those within slack tie."""
+    alpha = {"two": np.abs(alpha), "upper": alpha, "lower": -alpha}[side]
+    return np.mean(alpha >= alpha[-1] - slack * np.max(np.abs(alpha)))
+
+
+def class_p_value(
+    K, codes, candidate, n_classes, ridge, fit_intercept, residual="plain", label_conditional=False
+):
+    """p-value of a class at the last row of K, by refitting every one-vs-rest column with it."""
+    codes = np.append(codes, candidate)
+    columns = [
+        strangeness(K, np.where(codes == c, 1.0, -1.0), ridge, fit_intercept, residual)
+        for c in range(n_classes)
+    ]
+    alpha = np.abs(np.array(columns)[codes, np.arange(len(codes))])
+    compared = codes == candidate if label_conditional else np.ones(len(codes), dtype=bool)
+    return np.mean(alpha[compared] >= alpha[-1] - 1e-9)
+
+
+def breakpoints(K, y_l, ridge, fit_intercept, residual):
+    """Labels at which the last row's residual equals another's: two refits give every line."""
+    at = [strangeness(K, np.append(y_l, label), ridge, fit_intercept, residual) for label in (0.0, 1.0)]
+    if residual == "studentized":
+        # The sign of the geometric mean is lost where a residual is 0; scale the plain lines instead.
+        plain = [strangeness(K, np.append(y_l, label), ridge, fit_intercept, "plain") for label in (0.0, 1.0)]
+        scale = np.max(np.abs(at), axis=0) / np.max(np.abs(plain), axis=0)
+        at = [line * scale for line in plain]
+    start, slope = at[0], at[1] - at[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        same = -(start[:-1] - start[-1]) / (slope[:-1] - slope[-1])
+        opposite = -(start[:-1] + start[-1]) / (slope[:-1] + slope[-1])
+    crossings = np.concatenate([same, opposite])
+    return np.sort(crossings[np.isfinite(crossings)])

@@ -1,0 +1,65 @@
+"""Plots: what is drawn is what was given."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from transduce import Answer, CoverageDisplay, Guarantee, RegionDisplay, Regions
+
+PROMISE = Guarantee("exact", "Promised.", "Because.")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def answer(regions):
+    m = len(regions)
+    return Answer(np.arange(m), np.arange(m)[::-1] * 1.0, np.full(m, "answered"), PROMISE, regions=regions)
+
+
+def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
+    regions = Regions.from_pieces([[(-1, 1)], [(-np.inf, 0), (2, 3)], [], [(-np.inf, np.inf)]])
+    display = RegionDisplay.from_answer(answer(regions), y_true=[0.0, 1.0, 2.0, 3.0])
+    (bars,) = display.ax_.collections
+    segments = bars.get_segments()
+    assert len(segments) == 4
+    # Rows are drawn in the order of their values, which here is the reverse of their own.
+    assert segments[0][0][0] == 3
+    assert segments[-1][0][1] < -1
+    assert segments[-1][1][1] > 3
+    labels = [line.get_label() for line in display.ax_.get_lines()]
+    assert labels == ["answer", "truth, inside (2)", "truth, outside (2)"]
+    assert display.figure_ is display.ax_.figure
+
+
+def test_axes_given_are_used():
+    _, ax = plt.subplots()
+    regions = Regions.from_intervals([[0, 1]])
+    assert RegionDisplay.from_answer(answer(regions), ax=ax).ax_ is ax
+    assert CoverageDisplay([0.9], [0.8]).plot(ax=ax).ax_ is ax
+
+
+def test_nothing_to_draw_is_drawn_without_complaint():
+    RegionDisplay.from_answer(answer(Regions.from_pieces([])))
+    RegionDisplay.from_answer(answer(Regions.from_intervals([[-np.inf, np.inf]])))
+
+
+def test_coverage_of_splits():
+    display = CoverageDisplay([0.8, 0.9], [[0.7, 0.9], [0.9, 1.0]]).plot()
+    *_, mean = display.ax_.get_lines()
+    np.testing.assert_allclose(mean.get_ydata(), [0.8, 0.95])
+    assert len(CoverageDisplay([0.8, 0.9], [0.7, 0.9]).plot().ax_.get_lines()) == 2
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="no regions"):
+        RegionDisplay.from_answer(Answer(np.arange(1), np.ones(1), np.array(["answered"]), PROMISE))
+    with pytest.raises(ValueError, match="each of the 1 asked rows"):
+        RegionDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), y_true=[1.0, 2.0])
+    with pytest.raises(ValueError, match="for each promised level"):
+        CoverageDisplay([0.8, 0.9], [0.7])
