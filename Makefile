@@ -2,8 +2,10 @@
 # versions in requirements/. Recipes use relative paths only, so the project may
 # live in a folder whose name has spaces.
 
+# The locked versions are known to install on Python 3.11 to 3.13; a newer one is tried if there is nothing else.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && exit; done; \
+	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import least_squares
 
 
 def ridge_fit(K, z, ridge, fit_intercept):
@@ -86,3 +87,31 @@ def breakpoints(K, y_l, ridge, fit_intercept, residual):
         opposite = -(start[:-1] + start[-1]) / (slope[:-1] + slope[-1])
     crossings = np.concatenate([same, opposite])
     return np.sort(crossings[np.isfinite(crossings)])
+
+
+def design_fit(K, z, ridge):
+    """Coefficients of ridge regression on a design matrix: minimise |z - K c|^2 + ridge |c|^2."""
+    p = K.shape[1]
+    stacked = np.vstack([K, np.sqrt(ridge) * np.eye(p)])
+    return np.linalg.lstsq(stacked, np.concatenate([z, np.zeros((p, *z.shape[1:]))]), rcond=None)[0]
+
+
+def refit_leave_one_out(K, z, ridge):
+    """Leave-one-out residuals by refitting without each row in turn; the basis functions stay."""
+    others = ~np.eye(len(K), dtype=bool)
+    return np.array([z[t] - K[t] @ design_fit(K[others[t]], z[others[t]], ridge) for t in range(len(K))])
+
+
+def complete_by_optimiser(K, y_l, asked, start, ridge, tether):
+    """The asked labels that minimise the leave-one-out error of n refits plus the tether, by a general optimiser."""
+    refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
+
+    def terms(x):
+        z = np.empty(len(K))
+        z[~asked], z[asked] = y_l, x
+        return np.concatenate([refits @ z, np.sqrt(tether) * (x - start)])
+
+    slopes = np.vstack([refits[:, asked], np.sqrt(tether) * np.eye(len(start))])
+    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    found = least_squares(terms, np.array(start, dtype=float), jac=lambda x: slopes, method="lm", **tight)
+    return found.x, 2 * found.cost

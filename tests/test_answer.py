@@ -106,4 +106,4 @@ def test_answers_read_well():
     assert repr(answer) == "Answer at 2 rows (1 answered, 1 tied)\nexact: Promised. Because."
     frame = answer.to_frame()
     assert list(frame.columns) == ["value", "set", "confidence", "credibility", "status"]
-    assert frame.loc[4, "set"] == {"a", "b"}
+    assert frame.loc[4, "set"] == ("a", "b")

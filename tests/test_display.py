@@ -33,7 +33,7 @@ def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
     assert segments[-1][0][1] < -1
     assert segments[-1][1][1] > 3
     labels = [line.get_label() for line in display.ax_.get_lines()]
-    assert labels == ["answer", "truth, inside (2)", "truth, outside (2)"]
+    assert labels == ["truth, inside (2)", "truth, outside (2)", "answer"]
     assert display.figure_ is display.ax_.figure
 
 
@@ -47,6 +47,13 @@ def test_axes_given_are_used():
 def test_nothing_to_draw_is_drawn_without_complaint():
     RegionDisplay.from_answer(answer(Regions.from_pieces([])))
     RegionDisplay.from_answer(answer(Regions.from_intervals([[-np.inf, np.inf]])))
+
+
+def test_truth_may_be_known_in_part():
+    display = RegionDisplay.from_answer(
+        answer(Regions.from_intervals([[0, 1], [0, 1]])), y_true=[0.5, np.nan]
+    )
+    assert [len(line.get_xdata()) for line in display.ax_.get_lines()] == [1, 0, 2]
 
 
 def test_coverage_of_splits():
@@ -63,3 +70,7 @@ def test_refusals():
         RegionDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), y_true=[1.0, 2.0])
     with pytest.raises(ValueError, match="for each promised level"):
         CoverageDisplay([0.8, 0.9], [0.7])
+    with pytest.raises(ValueError, match="shares between 0 and 1"):
+        CoverageDisplay([80, 90], [82, 91])
+    with pytest.raises(TypeError, match=r"such as machine.answer_"):
+        RegionDisplay.from_answer("answer")

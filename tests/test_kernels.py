@@ -37,6 +37,27 @@ def test_diagonals_are_those_of_the_matrix(kernel):
     np.testing.assert_allclose(kernel.diagonal(X), np.diag(kernel.matrix(X, X)), rtol=1e-12)
 
 
+def test_offsets_and_outliers_cost_no_digits():
+    """The rbf kernel sees differences only: a shift changes nothing, an outlier nothing for the others."""
+    grid = np.round(X * 64) / 64
+    for kernel in (Kernel("rbf", 0.7), Kernel("exponential", 0.7)):
+        expected = kernel.matrix(grid, grid)
+        np.testing.assert_allclose(kernel.matrix(grid + 2.0**30, grid + 2.0**30), expected, rtol=1e-8)
+        outlier = np.vstack([grid, np.full(3, 1e10)])
+        np.testing.assert_allclose(kernel.matrix(outlier, outlier)[:-1, :-1], expected, rtol=1e-8)
+
+
+def test_functions_are_checked():
+    with pytest.raises(ValueError, match="not symmetric"):
+        Kernel(lambda u, v: float(u[0] > v[0])).check_symmetry(X)
+    with pytest.raises(ValueError, match="must take two rows"):
+        Kernel(lambda u, v: u[:, None] - v).matrix(X, Z)
+    with pytest.raises(ValueError, match="values that are not finite: scale the features"):
+        Kernel(lambda u, v: np.nan).checked_matrix(X, Z)
+    with pytest.raises(ValueError, match="kernel='poly' gave values that are not finite"):
+        Kernel("poly", degree=1000).checked_matrix(10 * X, Z)
+
+
 def test_chi2_kernels():
     positive = np.abs(X)
     for name in ("chi2", "additive_chi2"):

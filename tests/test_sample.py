@@ -78,6 +78,31 @@ def test_polars_series_come_back_as_they_were():
     assert completed.to_list() == [1.0, 2.5, 3.0]
 
 
+def test_several_columns():
+    y = np.array([[1.0, 2.0], [np.nan, np.nan], [3.0, 4.0]])
+    sample = PartlyLabelled.from_arrays(X, y, columns=True)
+    np.testing.assert_array_equal(sample.complete([[5.0, 6.0]]), [[1, 2], [5, 6], [3, 4]])
+    frame = pd.DataFrame(y, columns=["a", "b"], index=list("xyz"))
+    completed = PartlyLabelled.from_arrays(X, frame, columns=True).complete([[5.0, 6.0]])
+    pd.testing.assert_frame_equal(completed, frame.fillna({"a": 5.0, "b": 6.0}))
+    polars = PartlyLabelled.from_arrays(X, pl.DataFrame(y, schema=["a", "b"]), columns=True).complete(
+        [[5.0, 6.0]]
+    )
+    assert polars.to_dict(as_series=False) == {"a": [1, 5, 3], "b": [2, 6, 4]}
+    with pytest.raises(ValueError, match="Row 1 has some of its labels but not all"):
+        PartlyLabelled.from_arrays(X, [[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0]], columns=True)
+
+
+def test_a_polars_frame_of_one_column():
+    completed = PartlyLabelled.from_arrays(X, pl.DataFrame({"price": [1.0, None, 3.0]})).complete([2.0])
+    assert completed.to_dict(as_series=False) == {"price": [1.0, 2.0, 3.0]}
+
+
+def test_one_is_not_true():
+    np.testing.assert_array_equal(missing_mask(np.array([0, 1]), True), [False, False])
+    np.testing.assert_array_equal(missing_mask(label_array([False, True]), True), [False, True])
+
+
 def test_the_source_is_left_alone():
     y = np.array([1.0, np.nan, 3.0])
     PartlyLabelled.from_arrays(X, y).complete([2.0])

@@ -38,8 +38,8 @@ class Regions:
     """
 
     def __init__(self, pieces: Any, offsets: Any) -> None:
-        pieces = np.asarray(pieces, dtype=float).reshape(-1, 2)
-        offsets = np.asarray(offsets, dtype=np.intp)
+        pieces = np.array(pieces, dtype=float).reshape(-1, 2)
+        offsets = np.array(offsets, dtype=np.intp)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(pieces):
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
         if np.any(np.diff(offsets) < 0):
@@ -118,7 +118,7 @@ class Regions:
 
     def __getitem__(self, rows: Any) -> Any:
         """Return the (k, 2) array of one row, or the `Regions` of a slice, mask or list of rows."""
-        if isinstance(rows, int | np.integer):
+        if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
             row = int(rows) + (len(self) if rows < 0 else 0)
             if not 0 <= row < len(self):
                 raise IndexError(f"row {rows} of {len(self)}")
@@ -259,6 +259,14 @@ class Answer:
         Classification: p-value of each class.
     confidence, credibility : array of shape (m,), optional
         Classification: one less the second largest p-value, and the largest.
+    inductive : array of the shape of `values`, optional
+        What the same method answers when it may not look at the asked rows.
+    loo_residuals : array of shape (m,) or (m, c), optional
+        Leave-one-out residual of each asked row in the completed sample.
+    scores : array of shape (m,) or (m, n_classes), optional
+        Classification: the numbers whose sign or maximum is the answer.
+    probabilities : array of shape (m, n_classes), optional
+        Classification: probability of each class.
     classes : array of shape (n_classes,), optional
         What the columns of `label_sets` and `p_values` stand for.
     index : pandas.Index, optional
@@ -286,6 +294,10 @@ class Answer:
     p_values: Array | None = None
     confidence: Array | None = None
     credibility: Array | None = None
+    inductive: AnyArray | None = None
+    loo_residuals: Array | None = None
+    scores: Array | None = None
+    probabilities: Array | None = None
     classes: AnyArray | None = None
     index: pd.Index | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -300,14 +312,26 @@ class Answer:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each asked row, named as the user's rows are."""
-        columns: dict[str, Any] = {"value": self.values}
+        columns: dict[str, Any] = _columns("value", self.values)
         if self.regions is not None:
             hull = self.regions.hull()
             columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
         if self.label_sets is not None and self.classes is not None:
-            columns["set"] = [set(self.classes[mask].tolist()) for mask in self.label_sets]
-        for name in ("confidence", "credibility"):
+            columns["set"] = [tuple(self.classes[mask].tolist()) for mask in self.label_sets]
+        for name, word in (
+            ("confidence", "confidence"),
+            ("credibility", "credibility"),
+            ("inductive", "inductive"),
+            ("loo_residuals", "loo_residual"),
+        ):
             if getattr(self, name) is not None:
-                columns[name] = getattr(self, name)
+                columns |= _columns(word, getattr(self, name))
         columns["status"] = self.status
         return pd.DataFrame(columns, index=self.rows if self.index is None else self.index)
+
+
+def _columns(name: str, values: AnyArray) -> dict[str, Any]:
+    """Return an array as one column, or as numbered ones if it has several."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{column}": values[:, column] for column in range(values.shape[1])}

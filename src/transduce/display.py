@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.collections import LineCollection
 
 from transduce._typing import AnyArray, Array
 from transduce.answer import Answer, Regions
 
 _INSIDE, _OUTSIDE, _REGION, _VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
+
+
+def _new_axes(size: tuple[float, float]) -> Any:
+    """Return the axes of a new figure; matplotlib is imported only by those who plot."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 class RegionDisplay:
@@ -62,6 +67,8 @@ class RegionDisplay:
         -------
         RegionDisplay
         """
+        if not isinstance(answer, Answer):
+            raise TypeError(f"Pass an answer, such as machine.answer_; got {type(answer).__name__}.")
         if answer.regions is None:
             raise ValueError("This answer has no regions: plot one of a regression method.")
         truth = None if y_true is None else np.asarray(y_true, dtype=float)
@@ -80,30 +87,37 @@ class RegionDisplay:
         -------
         RegionDisplay
         """
-        ax = plt.subplots(figsize=(8, 4.5), layout="constrained")[1] if ax is None else ax
+        from matplotlib.ticker import MaxNLocator
+
+        ax = _new_axes((8, 4.5)) if ax is None else ax
         order = np.argsort(self.values, kind="stable")
         place = np.empty(len(order))
         place[order] = np.arange(len(order))
         self._draw_regions(ax, place)
-        ax.plot(place, self.values, ".", ms=3, color=_VALUE, label="answer")
+        size = float(np.clip(80.0 / np.sqrt(max(len(order), 1)), 1.0, 6.0))
         if self.y_true is not None:
-            inside = self.regions.contains(self.y_true)
+            inside, known = self.regions.contains(self.y_true), ~np.isnan(self.y_true)
             for mask, color, marker, word in (
-                (inside, _INSIDE, "o", "truth, inside"),
-                (~inside, _OUTSIDE, "X", "truth, outside"),
+                (inside & known, _INSIDE, "o", "truth, inside"),
+                (~inside & known, _OUTSIDE, "X", "truth, outside"),
             ):
                 label = f"{word} ({mask.sum()})"
-                ax.plot(place[mask], self.y_true[mask], marker, ms=4, color=color, label=label)
+                ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
+        ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=_VALUE, label="answer")
         ax.set(xlabel="asked rows, by answer", ylabel="label")
-        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc="upper left")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_regions(self, ax: Any, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
+        from matplotlib.collections import LineCollection
+
         pieces, _ = self.regions.to_arrays()
         truth = np.empty(0) if self.y_true is None else self.y_true
-        finite = np.concatenate([self.values, pieces[np.isfinite(pieces)], truth])
+        finite = np.concatenate([self.values, pieces.ravel(), truth])
+        finite = finite[np.isfinite(finite)]
         low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
         margin = 0.05 * (high - low) or 1.0
         x = np.repeat(place, self.regions.n_pieces)
@@ -143,6 +157,11 @@ class CoverageDisplay:
         self.observed: AnyArray = observed[:, None] if observed.ndim == 1 else observed
         if len(self.observed) != len(self.promised):
             raise ValueError("Give one observed share, or one line of shares, for each promised level.")
+        shares = np.concatenate([self.promised, self.observed.ravel()])
+        if not len(shares) or np.any((shares < 0) | (shares > 1)):
+            raise ValueError(
+                "Promised and observed coverage must be shares between 0 and 1, at least one of each."
+            )
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw.
@@ -155,7 +174,7 @@ class CoverageDisplay:
         -------
         CoverageDisplay
         """
-        ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")[1] if ax is None else ax
+        ax = _new_axes((4.5, 4.5)) if ax is None else ax
         start = min(self.promised.min(), self.observed.min()) - 0.02
         ax.plot([start, 1], [start, 1], color=_REGION, lw=1.5, label="as promised")
         if self.observed.shape[1] > 1:
@@ -165,6 +184,6 @@ class CoverageDisplay:
         ax.set(
             xlabel="promised coverage", ylabel="observed coverage", xlim=(start, 1.005), ylim=(start, 1.005)
         )
-        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc="upper left")
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from transduce._typing import Array
@@ -42,7 +43,7 @@ def check_kernel(kernel: KernelLike) -> None:
     Traceback (most recent call last):
     ValueError: Unknown kernel 'rfb': use one of additive_chi2, chi2, ..., sigmoid, or a callable.
     """
-    if not callable(kernel) and kernel not in _NAMES:
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel in _NAMES):
         names = ", ".join(sorted(_NAMES))
         raise ValueError(f"Unknown kernel {kernel!r}: use one of {names}, or a callable.")
 
@@ -97,9 +98,36 @@ class Kernel:
 
     def matrix(self, X: Array, Z: Array) -> Array:
         """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
+        if self.name == "rbf":
+            return np.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
         if self.name == "exponential":
-            return np.exp(euclidean_distances(X, Z) / (-2.0 * self.width**2))
-        return pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self._parameters())
+            return np.exp(cdist(X, Z) / (-2.0 * self.width**2))
+        if not callable(self.name) or isinstance(self.name, GaussianProcessKernel):
+            return pairwise_kernels(X, Z, metric=self.name, filter_params=True, **self._parameters())
+        try:
+            return pairwise_kernels(X, X if X is Z else Z, metric=self.name)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The kernel function must take two rows, as one-dimensional arrays, and return a number: {error}"
+            ) from error
+
+    def checked_matrix(self, X: Array, Z: Array) -> Array:
+        """Return the same, or raise a ValueError if not all values are finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.matrix(X, Z)
+        if not np.isfinite(K).all():
+            raise ValueError(
+                f"kernel={self.name!r} gave values that are not finite: scale the features (standardize=True), or "
+                "change the kernel's settings."
+            )
+        return K
+
+    def check_symmetry(self, X: Array) -> None:
+        """Raise a ValueError if a function of the user's depends on the order of its arguments, at a few rows."""
+        if callable(self.name):
+            one, other = X[:10], X[-10:]
+            if not np.allclose(self.matrix(one, other), self.matrix(other, one).T, rtol=1e-8):
+                raise ValueError("The kernel is not symmetric: kernel(u, v) must equal kernel(v, u).")
 
     def diagonal(self, X: Array) -> Array:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
@@ -115,12 +143,47 @@ class Kernel:
         """Return the settings under scikit-learn's names."""
         if callable(self.name):
             return {}
-        gamma = {"rbf": 0.5 / self.width**2, "laplacian": 1.0 / self.width, "chi2": 1.0 / self.width}
+        gamma = {"laplacian": 1.0 / self.width, "chi2": 1.0 / self.width}
         return {
             "gamma": gamma.get(self.name, 1.0),
             "degree": self.degree,
             "coef0": self.coef0,
         }
+
+
+def squared_distances(X: Array, Z: Array, width: float) -> Array:
+    """Return the squared distances of rows (n, d) and rows (k, d), good to a billionth of ``width ** 2``.
+
+    Parameters
+    ----------
+    X, Z : array of shape (n, d) and (k, d)
+    width : float
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Notes
+    -----
+    ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses what ``|x|^2`` has more digits than
+    ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
+    differences are squared one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_distances(np.array([[1e9]]), np.array([[1e9 + 0.5]]), 1.0)
+    array([[0.25]])
+    """
+    centre = Z.mean(axis=0)
+    centred_X = X - centre
+    centred_Z = centred_X if X is Z else Z - centre
+    largest = max(
+        float(np.einsum("ij,ij->i", rows, rows).max(initial=0.0)) for rows in (centred_X, centred_Z)
+    )
+    if largest < 1e6 * width**2:
+        return euclidean_distances(centred_X, centred_Z, squared=True)
+    return cdist(X, Z, "sqeuclidean")
 
 
 def median_width(X: Array, *, max_rows: int = 1000) -> float:

@@ -316,7 +316,10 @@ class PrimalRidge:
         mean = np.full(len(X), offset) @ X if fit_intercept else 0.0
         centre = y.mean(axis=0) if fit_intercept else 0.0
         X, centred = X - mean, y - centre
-        gram = X.T @ X
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = X.T @ X
+        if not np.isfinite(gram).all():
+            raise ValueError("The features are too large to be squared: scale them (standardize=True).")
         gram.flat[:: len(gram) + 1] += ridge
         factor, jitter = _factorise(gram, ridge)
         # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which

@@ -9,6 +9,9 @@ and ``power`` is 0, 1/2 or 1 for plain, studentized or deleted residuals. Labell
 strange as the asked row on ``S_i = {t : |rho_i - beta_i t| >= |t|}``. The region is the set of ``t`` that
 lie in at least `rank` of the ``S_i``. One-sided regions drop the absolute values.
 
+Labels repeat and rows are duplicated, so residuals tie, and rounding must not break a tie. Everywhere here, and
+in regions and counts alike, ``|t|`` is read as ``OWN |t| - slack`` with ``OWN`` a hair below 1.
+
 Three routes to the same region, each tested against the next:
 
 - *window* (`transduce.residual_window`): the residuals are sorted once for all asked rows, Cauchy-Schwarz
@@ -25,6 +28,7 @@ from numba import njit
 from transduce._typing import AnyArray, Array
 
 POWER = {"plain": 0.0, "studentized": 0.5, "deleted": 1.0}
+OWN = 1.0 - 1e-12
 
 
 @njit(cache=True, nogil=True)
@@ -130,7 +134,7 @@ def residual_lines(
 
 
 @njit(cache=True, nogil=True)
-def select_interval(rho: Array, beta: Array, rank: int) -> tuple[float, float]:
+def select_interval(rho: Array, beta: Array, rank: int, slack: float) -> tuple[float, float]:
     """Return the ends of the two-sided region by selection; NaN if some ``|beta_i| >= 1``.
 
     Parameters
@@ -139,6 +143,8 @@ def select_interval(rho: Array, beta: Array, rank: int) -> tuple[float, float]:
         The lines of the labelled rows.
     rank : int
         At least 1: in how many ``S_i`` a label must lie.
+    slack : float
+        Residuals closer than this tie.
 
     Returns
     -------
@@ -148,21 +154,22 @@ def select_interval(rho: Array, beta: Array, rank: int) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> select_interval(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1)
+    >>> lower, upper = select_interval(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1, 0.0)
+    >>> round(lower, 9), round(upper, 9)
     (-3.0, 3.0)
     """
     below, above = np.empty(len(rho)), np.empty(len(rho))
     for i in range(len(rho)):
-        if not abs(beta[i]) < 1.0:
+        if not abs(beta[i]) < OWN:
             return np.nan, np.nan
         slope = beta[i] if rho[i] >= 0.0 else -beta[i]
-        above[i] = abs(rho[i]) / (1.0 + slope)
-        below[i] = abs(rho[i]) / (1.0 - slope)
+        above[i] = (abs(rho[i]) + slack) / (OWN + slope)
+        below[i] = (abs(rho[i]) + slack) / (OWN - slope)
     return -kth_largest(below, rank), kth_largest(above, rank)
 
 
 @njit(cache=True, nogil=True)
-def select_bound(rho: Array, beta: Array, rank: int) -> float:
+def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
     """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``.
 
     Parameters
@@ -171,6 +178,8 @@ def select_bound(rho: Array, beta: Array, rank: int) -> float:
         The lines of the labelled rows. For a lower bound pass ``-rho`` and negate the result.
     rank : int
         At least 1.
+    slack : float
+        Residuals closer than this tie.
 
     Returns
     -------
@@ -179,14 +188,14 @@ def select_bound(rho: Array, beta: Array, rank: int) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> select_bound(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1)
+    >>> select_bound(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1, 0.0)
     2.0
     """
     above = np.empty(len(rho))
     for i in range(len(rho)):
         if not beta[i] > -1.0:
             return np.nan
-        above[i] = rho[i] / (1.0 + beta[i])
+        above[i] = (rho[i] + slack) / (1.0 + beta[i])
     return kth_largest(above, rank)
 
 
@@ -232,7 +241,7 @@ def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     rank : int
         At least 1.
     slack : float
-        Every end is moved outwards by this much, so that rounding cannot lose a tie.
+        Residuals closer than this tie.
 
     Returns
     -------
@@ -241,7 +250,7 @@ def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> sweep_two_sided(np.array([3.0]), np.array([2.0]), 1, 0.0)
+    >>> sweep_two_sided(np.array([3.0]), np.array([2.0]), 1, 0.0).round(9)
     array([[-inf,   1.],
            [  3.,  inf]])
     """
@@ -250,23 +259,24 @@ def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     for i in range(len(rho)):
         height = abs(rho[i])
         slope = beta[i] if rho[i] >= 0.0 else -beta[i]
-        if height == 0.0 and abs(slope) >= 1.0:
-            n_open += 1  # the whole line
-        elif abs(slope) < 1.0:
-            starts[n_starts] = -height / (1.0 - slope) - slack
-            ends[n_ends] = height / (1.0 + slope) + slack
+        if abs(slope) < OWN:
+            starts[n_starts] = -(height + slack) / (OWN - slope)
+            ends[n_ends] = (height + slack) / (OWN + slope)
             n_starts, n_ends = n_starts + 1, n_ends + 1
-        elif slope == 1.0:
-            ends[n_ends] = height / 2.0 + slack
+        elif height <= slack:
+            n_open += 1  # the whole line
+        elif slope == OWN:
+            ends[n_ends] = (height + slack) / (2.0 * OWN)
             n_ends, n_open = n_ends + 1, n_open + 1
-        elif slope == -1.0:
-            starts[n_starts] = -height / 2.0 - slack
+        elif slope == -OWN:
+            starts[n_starts] = -(height + slack) / (2.0 * OWN)
             n_starts += 1
         else:
-            # Two rays; both crossings lie on the side of the slope's sign.
-            one, other = height / (slope + 1.0), height / (slope - 1.0)
-            ends[n_ends] = min(one, other) + slack
-            starts[n_starts] = max(one, other) - slack
+            # Two rays, with a gap on the side of the slope's sign.
+            sign = 1.0 if slope > 0.0 else -1.0
+            near = sign * (height + slack) / (abs(slope) + OWN)
+            far = sign * (height - slack) / (abs(slope) - OWN)
+            ends[n_ends], starts[n_starts] = min(near, far), max(near, far)
             n_starts, n_ends, n_open = n_starts + 1, n_ends + 1, n_open + 1
     return _walk(starts[:n_starts], ends[:n_ends], n_open, rank)
 
@@ -282,7 +292,7 @@ def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     rank : int
         At least 1.
     slack : float
-        Every end is moved outwards by this much.
+        Residuals closer than this tie.
 
     Returns
     -------
@@ -298,10 +308,10 @@ def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
         if beta[i] > -1.0:
-            ends[n_ends] = rho[i] / (1.0 + beta[i]) + slack
+            ends[n_ends] = (rho[i] + slack) / (1.0 + beta[i])
             n_ends, n_open = n_ends + 1, n_open + 1
         elif beta[i] < -1.0:
-            starts[n_starts] = rho[i] / (1.0 + beta[i]) - slack
+            starts[n_starts] = (rho[i] + slack) / (1.0 + beta[i])
             n_starts += 1
         elif rho[i] >= -slack:
             n_open += 1
@@ -334,9 +344,10 @@ def count_strange(rho: Array, beta: Array, t: float, slack: float) -> tuple[int,
     stranger, tied = 0, 0
     for i in range(len(rho)):
         excess = abs(rho[i] - beta[i] * t) - abs(t)
-        if excess > slack:
+        rounding = slack + (1.0 - OWN) * abs(t)
+        if excess > rounding:
             stranger += 1
-        elif excess >= -slack:
+        elif excess >= -rounding:
             tied += 1
     return stranger, tied
 
@@ -345,7 +356,7 @@ def count_strange(rho: Array, beta: Array, t: float, slack: float) -> tuple[int,
 def count_strange_by_class(
     rho: Array, beta: Array, codes: AnyArray, prediction: Array, slack: float
 ) -> tuple[AnyArray, AnyArray]:
-    """Return, for each candidate class and each class of rows, how many rows are stranger and how many tie.
+    """Return, for each candidate class, how many rows are stranger and how many tie: of all, and of that class.
 
     Parameters
     ----------
@@ -360,30 +371,35 @@ def count_strange_by_class(
 
     Returns
     -------
-    stranger, tied : array of shape (n_classes, n_classes)
-        Candidate class of the asked row along the first axis, class of the labelled rows along the second.
+    overall, within : array of shape (2, n_classes)
+        Stranger rows in the first line, tied ones in the second; among all labelled rows, and among those of the
+        candidate class.
 
     Examples
     --------
     >>> import numpy as np
-    >>> stranger, tied = count_strange_by_class(
+    >>> overall, within = count_strange_by_class(
     ...     np.array([0.2, 1.0]), np.zeros(2), np.array([0, 1]), np.array([0.5, -0.5]), 0.0)
-    >>> stranger
-    array([[0, 1],
+    >>> overall
+    array([[1, 0],
+           [0, 0]])
+    >>> within
+    array([[0, 0],
            [0, 0]])
     """
-    n_classes = len(prediction)
-    stranger = np.zeros((n_classes, n_classes), dtype=np.intp)
-    tied = np.zeros((n_classes, n_classes), dtype=np.intp)
+    overall = np.zeros((2, len(prediction)), dtype=np.intp)
+    within = np.zeros((2, len(prediction)), dtype=np.intp)
     for i in range(len(rho)):
         own = codes[i]
         if_same = abs(rho[i] - beta[i] * (1.0 - prediction[own]))
         if_other = abs(rho[i] - beta[i] * (-1.0 - prediction[own]))
-        for candidate in range(n_classes):
-            residual = if_same if candidate == own else if_other
-            excess = residual - abs(1.0 - prediction[candidate])
-            if excess > slack:
-                stranger[candidate, own] += 1
-            elif excess >= -slack:
-                tied[candidate, own] += 1
-    return stranger, tied
+        for candidate in range(len(prediction)):
+            asked = abs(1.0 - prediction[candidate])
+            excess = (if_same if candidate == own else if_other) - asked
+            rounding = slack + (1.0 - OWN) * asked
+            if excess >= -rounding:
+                line = 0 if excess > rounding else 1
+                overall[line, candidate] += 1
+                if candidate == own:
+                    within[line, candidate] += 1
+    return overall, within

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from transduce._typing import AnyArray, Array
-from transduce.residual_lines import kth_largest, residual_scale
+from transduce.residual_lines import OWN, kth_largest, residual_scale
 
 
 def window_bounds(leverage: float, pivot: Array, ridge: float, power: float) -> tuple[Array, Array]:
@@ -22,7 +22,7 @@ def window_bounds(leverage: float, pivot: Array, ridge: float, power: float) -> 
     Parameters
     ----------
     leverage : float
-        The largest leverage ``1 - ridge G_ii`` of a labelled row.
+        The largest leverage ``1 - ridge G_ii`` of the labelled rows that are bounded.
     pivot : array of shape (m,)
         ``s`` of the asked rows.
     ridge, power : float
@@ -50,7 +50,7 @@ def window_bounds(leverage: float, pivot: Array, ridge: float, power: float) -> 
     if power == 0.0:
         g = np.sqrt(leverage * q)
         low, high = 1.0 / (1.0 + g), _reciprocal(1.0 - g)
-    elif leverage >= 1.0:
+    elif leverage > 1.0 - 1e-9:
         low = high = np.full(len(q), np.nan)
     else:
         b = np.sqrt(leverage / (1.0 - leverage) * q / (1.0 + q))
@@ -71,37 +71,43 @@ class LabelledOrder(NamedTuple):
 
     Attributes
     ----------
-    order : array of shape (l,)
-        Positions of the labelled rows in ascending order of `base`.
-    base : array of shape (l,)
+    order : array of shape (l - h,)
+        Positions of the labelled rows, but for those in `always`, in ascending order of `base`.
+    base : array of shape (l - h,)
         ``residual / diagonal ** power``, ascending.
+    always : array of shape (h,)
+        Positions of the rows of high leverage, which the bounds leave out and the look-up always visits.
     sign : array of shape (l,)
         +1, or -1 where a row and its residual are to be negated; by position.
     residuals : array of shape (l,)
         Residuals after that; by position.
+    leverage : float
+        The largest leverage of the rows in `order`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), 0.0, "two")
+    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), 1.0, 0.0, "two")
     >>> rows.order, rows.base, rows.sign
     (array([1, 0]), array([1., 3.]), array([ 1., -1.]))
     """
 
     order: AnyArray
     base: Array
+    always: AnyArray
     sign: Array
     residuals: Array
+    leverage: float
 
 
-def order_rows(residuals: Array, diagonal: Array, power: float, side: str) -> LabelledOrder:
+def order_rows(residuals: Array, diagonal: Array, ridge: float, power: float, side: str) -> LabelledOrder:
     """Return the order of the labelled rows, the same for all asked rows.
 
     Parameters
     ----------
     residuals, diagonal : array of shape (l,)
         ``r = G y`` and ``G_ii``.
-    power : float
+    ridge, power : float
     side : {"two", "lower", "upper"}
         Two-sided regions use absolute residuals (rows are negated to make theirs positive); a lower
         bound is an upper bound for the negated residuals.
@@ -110,18 +116,31 @@ def order_rows(residuals: Array, diagonal: Array, power: float, side: str) -> La
     -------
     LabelledOrder
 
+    Notes
+    -----
+    One row far from the others would loosen the bound for all. Rows whose leverage exceeds six times the mean, 64 of
+    them at most, are set apart.
+
     Examples
     --------
     >>> import numpy as np
-    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), 0.0, "lower").base
+    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), 1.0, 0.0, "lower").base
     array([-3.,  1.])
     """
+    leverage = 1.0 - ridge * diagonal
+    high = np.flatnonzero(leverage > 6.0 * leverage.mean())
+    always = high[np.argsort(-leverage[high], kind="stable")[:64]]
     sign = np.where(residuals < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(residuals))
     signed = -residuals if side == "lower" else residuals * sign
     with np.errstate(divide="ignore", invalid="ignore"):
         base = signed if power == 0.0 else signed / diagonal**power
     order: AnyArray = np.argsort(base)
-    return LabelledOrder(order, base[order], sign, signed)
+    if len(always):
+        apart = np.zeros(len(residuals), dtype=bool)
+        apart[always] = True
+        order, leverage = order[~apart[order]], leverage[~apart]
+    largest = float(np.clip(leverage.max(initial=0.0), 0.0, 1.0))
+    return LabelledOrder(order, base[order], always, sign, signed, largest)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -145,6 +164,7 @@ def window_ends(
     high: Array,
     rank: int,
     power: float,
+    slack: float,
 ) -> tuple[Array, Array]:
     """Return the ends of the region of each asked row, looking only at the rows the bounds leave open.
 
@@ -162,45 +182,53 @@ def window_ends(
     pivot, low, high : array of shape (m,)
         Pivots, and the result of `window_bounds`.
     rank : int
-    power : float
+    power, slack : float
 
     Returns
     -------
     below, above : array of shape (m,)
-        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where `high` is.
+        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where `high` is, or where a row
+        of high leverage has ``|beta| >= 1``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), 0.0, "two")
+    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), 1.0, 0.0, "two")
     >>> below, above = window_ends(rows, np.ones(3), np.array([[0.1], [0.1], [0.0]]), 0.0, np.ones((1, 1)),
-    ...     np.ones(1), np.array([0.9]), np.array([1.2]), 2, 0.0)
+    ...     np.ones(1), np.array([0.9]), np.array([1.2]), 2, 0.0, 0.0)
     >>> above.round(3)
     array([1.818])
     """
-    order, base, sign, residuals = labelled
-    n_labelled, n_asked = len(base), len(z)
+    order, base, always, sign, residuals, _ = labelled
+    n_ordered, n_always, n_asked = len(base), len(always), len(z)
     below, above = np.full(n_asked, np.nan), np.full(n_asked, np.nan)
-    minus, plus = np.empty(n_labelled), np.empty(n_labelled)
+    minus, plus = np.empty(n_ordered + n_always), np.empty(n_ordered + n_always)
     for j in range(n_asked):
-        if np.isnan(high[j]):
+        if np.isnan(high[j]) or rank > n_ordered:
             continue
-        pivotal = base[n_labelled - rank]
         # The bounds are real-number inequalities: a part in 1e9 covers their rounding.
         ratio = high[j] / low[j] * (1.0 + 1e-9)
-        least, most = pivotal / ratio, pivotal * ratio
-        if pivotal < 0.0:
-            least, most = most, least
+        # Of the rows set apart none or all may lie above: the wanted rank among the others is this uncertain.
+        least, most = base[n_ordered - rank], np.inf
+        least = least / ratio if least >= 0.0 else least * ratio
+        if rank > n_always:
+            most = base[n_ordered - rank + n_always]
+            most = most * ratio if most >= 0.0 else most / ratio
         first = np.searchsorted(base, least, side="left")
         last = np.searchsorted(base, most, side="right")
-        for place in range(first, last):
-            i = order[place]
+        n, steep = 0, False
+        for place in range(first, last + n_always):
+            i = order[place] if place < last else always[place - last]
             weight = offset + _dot(X, i, z, j)
             scale = residual_scale(pivot[j], diagonal[i], weight, power)
             weight *= sign[i]
-            minus[place] = pivot[j] * residuals[i] / (scale - weight)
-            plus[place] = pivot[j] * residuals[i] / (scale + weight)
-        surely_above = n_labelled - last
-        below[j] = kth_largest(minus[first:last], rank - surely_above)
-        above[j] = kth_largest(plus[first:last], rank - surely_above)
+            steep = steep or not abs(weight) < OWN * scale
+            end = pivot[j] * residuals[i] + slack * scale
+            minus[n] = end / (OWN * scale - weight)
+            plus[n] = end / (OWN * scale + weight)
+            n += 1
+        if not steep:
+            wanted = int(rank - (n_ordered - last))
+            below[j] = kth_largest(minus[:n], wanted)
+            above[j] = kth_largest(plus[:n], wanted)
     return below, above

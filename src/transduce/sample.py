@@ -46,7 +46,7 @@ class PartlyLabelled:
 
     @classmethod
     def from_arrays(
-        cls, X: Array, y: Any, *, missing_label: object = None, index: Any = None
+        cls, X: Array, y: Any, *, missing_label: object = None, index: Any = None, columns: bool = False
     ) -> PartlyLabelled:
         """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the asked rows.
 
@@ -60,18 +60,27 @@ class PartlyLabelled:
             A further value that stands for "no label", for example -1 or "?".
         index : pandas.Index, optional
             Names of the rows; those of `y` come first.
+        columns : bool, default=False
+            Whether `y` may have several columns; each row then has all of its labels, or none.
 
         Returns
         -------
         PartlyLabelled
         """
-        values = label_array(y)
+        values = label_array(y, columns=columns)
         if len(values) != len(X):
             raise ValueError(
                 f"X has {len(X)} rows but y has {len(values)} labels: give one label for each row, "
                 "missing (NaN or None) where the answer is wanted."
             )
-        labelled = ~missing_mask(values, missing_label)
+        missing = missing_mask(values, missing_label)
+        labelled = ~missing if missing.ndim == 1 else ~np.asarray(missing.all(axis=1))
+        if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
+            row = int(np.argmax(missing.any(axis=1) == labelled))
+            raise ValueError(
+                f"Row {row} has some of its labels but not all: with several columns of labels, a row needs "
+                "all of them or none. Fit the columns one by one."
+            )
         index = y.index if isinstance(y, pd.Series | pd.DataFrame) else index
         return cls(X, values, labelled, y, index if isinstance(index, pd.Index) else None)
 
@@ -88,24 +97,27 @@ class PartlyLabelled:
         """
         values = np.asarray(values)
         if values.dtype.kind == "f":
-            filled = np.where(self.labelled, self.y, np.nan).astype(float)
+            labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
+            filled = np.where(labelled, self.y, np.nan).astype(float)
         else:
             filled = self.y.copy()
         filled[self.asked] = values
         return _like(self.source, filled)
 
 
-def label_array(y: Any) -> AnyArray:
-    """Return labels as a one-dimensional array: numbers as they are, anything else as objects.
+def label_array(y: Any, *, columns: bool = False) -> AnyArray:
+    """Return labels as an array: numbers as they are, anything else as objects.
 
     Parameters
     ----------
     y : sequence
         Labels in any container.
+    columns : bool, default=False
+        Whether two dimensions are allowed.
 
     Returns
     -------
-    array of shape (n,)
+    array of shape (n,), or (n, c) if several columns are allowed and given
 
     Examples
     --------
@@ -114,12 +126,18 @@ def label_array(y: Any) -> AnyArray:
     >>> label_array([1, 2, None])
     array([1, 2, None], dtype=object)
     """
+    if isinstance(y, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(y)
+        y = np.ma.getdata(y).astype(object)
+        y[mask] = None
     array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(list(y), dtype=object)  # integers and categories with gaps stay what they are
     if array.dtype.kind not in "biufc":
         # Not by way of the text array: there a NaN among texts has become the text "nan".
         array = np.array(y, dtype=object) if isinstance(y, list | tuple) else array.astype(object)
+    if array.ndim == 2 and columns:
+        return array
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -133,7 +151,7 @@ def _is_not_float(y: Any) -> bool:
     """Return whether a series holds another type, which its array of floats has lost."""
     if isinstance(y, pd.Series):
         return not pd.api.types.is_float_dtype(y.dtype)
-    return hasattr(y, "null_count") and not y.dtype.is_float()
+    return hasattr(y, "null_count") and hasattr(y, "dtype") and not y.dtype.is_float()
 
 
 def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
@@ -141,12 +159,12 @@ def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
 
     Parameters
     ----------
-    values : array of shape (n,)
+    values : array of shape (n,) or (n, c)
     missing_label : object, default=None
 
     Returns
     -------
-    boolean array of shape (n,)
+    boolean array of the same shape
 
     Examples
     --------
@@ -158,18 +176,27 @@ def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
     """
     missing = np.asarray(pd.isna(values), dtype=bool)
     if missing_label is not None:
-        equal = [bool(value == missing_label) for value in values[~missing]]
-        missing[np.flatnonzero(~missing)] = equal
+        # 1 == True in Python, but a label 1 is not the label True.
+        boolean = isinstance(missing_label, bool | np.bool_)
+        equal = [
+            isinstance(value, bool | np.bool_) == boolean and bool(value == missing_label)
+            for value in values[~missing]
+        ]
+        missing[~missing] = equal
     return missing
 
 
 def _like(source: Any, filled: AnyArray) -> Any:
     """Return labels in the container of `source`: a series keeps its name, index and, if it can, its type."""
-    if isinstance(source, pd.DataFrame):
+    if isinstance(source, pd.DataFrame) and filled.ndim == 1:
         return pd.DataFrame({source.columns[0]: _like(source.iloc[:, 0], filled)})
+    if isinstance(source, pd.DataFrame):
+        return pd.DataFrame(filled, index=source.index, columns=source.columns)
     if isinstance(source, pd.Series):
         dtype = None if filled.dtype.kind == "f" else source.dtype
         return pd.Series(filled, index=source.index, name=source.name, dtype=dtype)
+    if type(source).__module__.partition(".")[0] == "polars" and hasattr(source, "columns"):
+        return type(source)(filled.reshape(len(filled), -1), schema=source.columns)
     if type(source).__module__.partition(".")[0] == "polars":
         dtype = None if filled.dtype.kind == "f" else source.dtype
         return type(source)(source.name, filled.tolist(), dtype=dtype)

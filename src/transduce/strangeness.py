@@ -81,8 +81,11 @@ class Machine:
             fit = PrimalRidge.fit(rows, y, **settings)
             return cls(fit, fit.diagonal(), power, max_bytes)
         _announce_memory(len(rows), max_bytes)
+        log.info("confidence machine: fitting %d labelled rows", len(rows))
         precomputed = kernel.name == "precomputed"
-        fit = DualRidge.fit(rows[:, :-1] if precomputed else kernel.matrix(rows, rows), y, **settings)
+        K = rows[:, :-1] if precomputed else kernel.checked_matrix(rows, rows)
+        kernel.check_symmetry(rows)
+        fit = DualRidge.fit(K, y, **settings)
         # Plain residuals need no diagonal, and it costs as much again as the factor.
         diagonal = fit.diagonal() if power > 0.0 else np.ones(len(rows))
         return cls(fit, diagonal, power, max_bytes, None if precomputed else kernel, rows)
@@ -119,11 +122,11 @@ class Machine:
         """Return the labelled rows in the order of their residuals; remembered for two-sided regions."""
         if side == "two":
             return self._two_sided_order
-        return order_rows(self.fit.residuals, self.diagonal, self.power, side)
+        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, side)
 
     @cached_property
     def _two_sided_order(self) -> LabelledOrder:
-        return order_rows(self.fit.residuals, self.diagonal, self.power, "two")
+        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, "two")
 
     def lines(self, rows: Array, residuals: Array) -> Iterator[tuple[int, Any, Array, Array]]:
         """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each asked row."""
@@ -135,7 +138,7 @@ class Machine:
     def _kernel_rows(self, rows: Array) -> tuple[Array, Array]:
         if self.kernel is None:
             return rows[:, :-1], rows[:, -1]
-        return self.kernel.matrix(rows, self.X_l), self.kernel.diagonal(rows)
+        return self.kernel.checked_matrix(rows, self.X_l), self.kernel.diagonal(rows)
 
     def chunks(self, n: int, width: int) -> list[slice]:
         """Return slices of `n` asked rows whose working arrays, `width` numbers a row, fit the memory budget."""
@@ -187,47 +190,41 @@ def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> 
     if not isinstance(machine.fit, PrimalRidge):
         return ends
     order = machine.order(side)
-    leverage = float(np.clip(1.0 - machine.fit.ridge * machine.diagonal.min(), 0.0, 1.0))
     for part in machine.chunks(len(rows), machine.n_inputs):
-        ends[part] = _window_chunk(machine, machine.fit, order, leverage, rows[part], rank, side)
+        ends[part] = _window_chunk(machine, machine.fit, order, rows[part], rank, side)
+        log.info("confidence machine: %d of %d rows", part.stop, len(rows))
     return ends
 
 
 def _window_chunk(
-    machine: Machine,
-    fit: PrimalRidge,
-    order: LabelledOrder,
-    leverage: float,
-    rows: Array,
-    rank: int,
-    side: str,
+    machine: Machine, fit: PrimalRidge, order: LabelledOrder, rows: Array, rank: int, side: str
 ) -> Array:
     prediction, pivot, z = fit.directions(rows)
-    low, high = window_bounds(leverage, pivot, fit.ridge, machine.power)
+    low, high = window_bounds(order.leverage, pivot, fit.ridge, machine.power)
     below, above = window_ends(
-        order, machine.diagonal, fit.X, fit.offset, z, pivot, low, high, rank, machine.power
+        order, machine.diagonal, fit.X, fit.offset, z, pivot, low, high, rank, machine.power, fit.slack
     )
     if side == "two":
-        return np.column_stack([prediction - below - fit.slack, prediction + above + fit.slack])
+        return np.column_stack([prediction - below, prediction + above])
     infinite = np.full(len(rows), np.inf)
     if side == "upper":
-        return np.column_stack([-infinite, prediction + above + fit.slack])
-    return np.column_stack([prediction - above - fit.slack, infinite])
+        return np.column_stack([-infinite, prediction + above])
+    return np.column_stack([prediction - above, infinite])
 
 
 def line_region(rho: Array, beta: Array, rank: int, side: str, slack: float) -> Array:
     """Return the pieces (k, 2) of one region about the prediction: by selection, else by sweep."""
     if side == "two":
-        lower, upper = select_interval(rho, beta, rank)
+        lower, upper = select_interval(rho, beta, rank, slack)
         if not np.isnan(lower):
-            return np.array([[lower - slack, upper + slack]])
+            return np.array([[lower, upper]])
         return sweep_two_sided(rho, beta, rank, slack)
     sign = -1.0 if side == "lower" else 1.0
-    bound = select_bound(sign * rho, beta, rank)
+    bound = select_bound(sign * rho, beta, rank, slack)
     if np.isnan(bound):
         pieces = sweep_one_sided(sign * rho, beta, rank, slack)
     else:
-        pieces = np.array([[-np.inf, bound + slack]])
+        pieces = np.array([[-np.inf, bound]])
     return pieces if side == "upper" else -pieces[::-1, ::-1]
 
 
@@ -251,7 +248,7 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
 
 
 def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
-    """Return the same for every candidate class, by class of the labelled rows; and the predictions.
+    """Return the same for every candidate class, among all labelled rows and within the class; and the predictions.
 
     Parameters
     ----------
@@ -263,18 +260,19 @@ def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyAr
 
     Returns
     -------
-    stranger, tied : array of shape (m, n_classes, n_classes)
-        Candidate class along the second axis, class of the labelled rows along the third.
+    overall, within : array of shape (2, m, n_classes)
+        Stranger rows first, then tied ones.
     prediction : array of shape (m, n_classes)
     """
     n_classes = machine.fit.residuals.shape[1]
     own = np.ascontiguousarray(machine.fit.residuals[np.arange(len(codes)), codes])
-    counts = np.zeros((2, len(rows), n_classes, n_classes), dtype=np.intp)
+    overall = np.zeros((2, len(rows), n_classes), dtype=np.intp)
+    within = np.zeros_like(overall)
     predictions = np.empty((len(rows), n_classes))
     for j, prediction, rho, beta in machine.lines(rows, own):
-        counts[:, j] = count_strange_by_class(rho, beta, codes, prediction, machine.fit.slack)
+        overall[:, j], within[:, j] = count_strange_by_class(rho, beta, codes, prediction, machine.fit.slack)
         predictions[j] = prediction
-    return counts[0], counts[1], predictions
+    return overall, within, predictions
 
 
 def p_values(stranger: Any, tied: Any, n: Any, tau: Any = 1.0) -> Any:

@@ -23,6 +23,7 @@ class ConfidenceShell(BaseEstimator):
 
     def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> Array:
         """Fit the machine to the labelled rows; return all rows in the form it takes."""
+        self.__dict__.pop("answer_", None)  # not fitted, should anything below fail
         self._check_settings(sample)
         self._labelled = np.flatnonzero(sample.labelled)
         self._scaling = None
@@ -60,7 +61,11 @@ class ConfidenceShell(BaseEstimator):
         _shell.check_choice("residual", self.residual, tuple(POWER))
         _shell.check_confidence(self.confidence)
         if self.width != "median":
-            _shell.check_positive("width (a number, or 'median')", self.width)
+            _shell.check_positive("width (a number, or 'median')", self.width, least=1e-100, most=1e100)
+        for name in ("degree", "coef0"):
+            _shell.check_number(name, getattr(self, name))
+        for name in ("standardize", "fit_intercept"):
+            _shell.check_flag(name, getattr(self, name))
         if self.kernel == "precomputed":
             _shell.check_square(sample.X)
 
@@ -78,11 +83,17 @@ class ConfidenceShell(BaseEstimator):
         X, n = _shell.read_array(X), self.n_features_in_
         if X.shape[1] == n and (self._own_value is not None or not own_value):
             own = np.nan if self._own_value is None else self._own_value
+            if own_value:
+                warnings.warn(
+                    f"The kernel values of new rows with themselves (column {n + 1}) are not given: {own:g} is "
+                    "taken, as for all rows of fit.",
+                    stacklevel=3,
+                )
             X = np.column_stack([X, np.full(len(X), own)])
         if X.shape[1] != n + 1:
             raise ValueError(
                 f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
-                f"column {n + 1}, with itself; got {X.shape[1]} columns."
+                f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
             )
         return self._represent(X)
 
@@ -109,6 +120,9 @@ class ConfidenceShell(BaseEstimator):
         )
         return Guarantee("exact", promise, why)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "answer_")
+
     def _form(self) -> str:
         return "primal" if isinstance(self._machine.fit, PrimalRidge) else "dual"
 
@@ -118,10 +132,10 @@ class ConfidenceShell(BaseEstimator):
         return tags
 
 
-def warn_level(confidence: float, n: int, consequence: str) -> None:
+def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:
     """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
+    rows = "labelled row supports" if n == 1 and not which else f"labelled rows{which} support"
     warnings.warn(
-        f"{n} labelled rows support a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at "
-        f"{confidence:g} {consequence}.",
+        f"{n} {rows} a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at {confidence:g} {consequence}.",
         stacklevel=4,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import numbers
 import warnings
 from dataclasses import dataclass
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce._typing import AnyArray, Array, Mask
-from transduce.sample import PartlyLabelled
+from transduce.sample import PartlyLabelled, label_array, missing_mask
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -32,23 +33,38 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
     -------
     array of shape (n, d)
     """
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise ValueError("X is a lazy frame: call its collect() first.")
+    dates = _columns(X, _is_date)
+    if dates:
+        raise ValueError(
+            f"X must be numbers, but {dates} holds dates: turn them into numbers first, for example days since a "
+            "fixed day."
+        )
     try:
         return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse=False)
-    except ValueError as error:
-        message = str(error)
-        if "could not convert" in message or "Cannot convert" in message:
-            raise ValueError(
-                f"X must be numbers, but {_columns(X, _is_text)} hold text: encode them first, for "
-                "example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
-            ) from error
-        if "contains NaN" in message or "contains infinity" in message:
-            what, bad = ("NaN", np.isnan) if "contains NaN" in message else ("infinity", np.isinf)
-            where = _columns(X, lambda column: bool(bad(np.asarray(column, dtype=float)).any()))
-            raise ValueError(
-                f"Input X contains {what} in {where}: fill or drop these values first, for example "
-                "with sklearn.impute.SimpleImputer."
-            ) from error
+    except (TypeError, ValueError) as error:
+        reason = _explain(X, str(error), getattr(estimator, "kernel", None) == "precomputed")
+        if reason:
+            raise ValueError(reason) from error
         raise
+
+
+def _explain(X: Any, message: str, precomputed: bool) -> str | None:
+    """Return one sentence for the usual faults of features; None for others."""
+    if "could not convert" in message or "Cannot convert" in message:
+        return (
+            f"X must be numbers, but {_columns(X, _is_text)} holds text: encode it first, for example with "
+            "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
+        )
+    for what, bad in (("NaN", pd.isna), ("infinity", np.isinf)):
+        if f"contains {what}" in message or (what == "NaN" and "NAType" in message):
+            if precomputed:
+                return f"Input X contains {what}: a kernel matrix must be finite."
+            where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
+            how = "for example with sklearn.impute.SimpleImputer" if what == "NaN" else "or make them missing"
+            return f"Input X contains {what} in {where}: fill or drop these values first, {how}."
+    return None
 
 
 def read_array(X: Any) -> Array:
@@ -72,16 +88,29 @@ def _is_text(column: Any) -> bool:
     return False
 
 
+def _is_date(column: Any) -> bool:
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    return kind in ("M", "m") or (
+        kind == "O" and isinstance(column[0] if len(column) else None, datetime.date)
+    )
+
+
 def _columns(X: Any, is_bad: Any) -> str:
-    """Return the bad columns in words: by name if they have one, else by position."""
-    frame = pd.DataFrame(np.asarray(X))
-    names = list(getattr(X, "columns", frame.columns))
-    bad = [repr(name) for i, name in enumerate(names) if is_bad(frame[i])]
+    """Return the bad columns in words: by name if they have one, else by position; nothing if there is none."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
+        arrays = [(name, np.asarray(column)) for name, column in columns]
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2 or (array.dtype.kind in "biuf" and is_bad is _is_date):
+            return ""
+        arrays = list(enumerate(array.T))
+    bad = [repr(name) for name, column in arrays if is_bad(column)]
     shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-    return f"column{'s' * (len(bad) != 1)} {shown}"
+    return f"column{'s' * (len(bad) != 1)} {shown}" if bad else ""
 
 
-def read_sample(estimator: Any, X: Any, y: Any) -> PartlyLabelled:
+def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
     """Return rows and labels, checked; at least one row has a label.
 
     Parameters
@@ -90,6 +119,8 @@ def read_sample(estimator: Any, X: Any, y: Any) -> PartlyLabelled:
         Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
     X : array-like of shape (n, d)
     y : sequence of length n
+    columns : bool, default=False
+        Whether labels may have several columns.
 
     Returns
     -------
@@ -101,22 +132,38 @@ def read_sample(estimator: Any, X: Any, y: Any) -> PartlyLabelled:
             "label for each row, missing (NaN or None) where the answer is wanted."
         )
     rows = read_rows(estimator, X, reset=True)
-    if len(getattr(y, "shape", ())) == 2:
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Pass y.ravel() instead.",
+            "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
             DataConversionWarning,
             stacklevel=3,
         )
     sample = PartlyLabelled.from_arrays(
-        rows, y, missing_label=estimator.missing_label, index=getattr(X, "index", None)
+        rows, y, missing_label=estimator.missing_label, index=getattr(X, "index", None), columns=columns
     )
+    if _is_shuffled(getattr(X, "index", None), getattr(y, "index", None)):
+        raise ValueError(
+            "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
+        )
+    if estimator.missing_label is not None and sample.labelled.all():
+        warnings.warn(
+            f"missing_label={estimator.missing_label!r} does not occur in y, so no row is asked.",
+            stacklevel=3,
+        )
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")
     return sample
 
 
+def _is_shuffled(one: Any, other: Any) -> bool:
+    """Return whether two indexes name the same rows, each once, in a different order."""
+    if not isinstance(one, pd.Index) or not isinstance(other, pd.Index) or one.equals(other):
+        return False
+    return one.is_unique and len(one) == len(other) and bool(one.isin(other).all())
+
+
 def numeric_labels(sample: PartlyLabelled) -> Array:
-    """Return the labels of the labelled rows as finite numbers, shape (l,)."""
+    """Return the labels of the labelled rows as finite numbers, shape (l,) or (l, c)."""
     labels = sample.y[sample.labelled]
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers.")
@@ -124,7 +171,7 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
         numbers_ = labels.astype(float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"Regression needs labels that are numbers, but y holds {labels[_first_text(labels)]!r}: "
+            f"Regression needs labels that are numbers, but y holds {labels.ravel()[_first_text(labels)]!r}: "
             "convert them, or use a classifier."
         ) from None
     if not np.isfinite(numbers_).all():
@@ -132,11 +179,13 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
             "Input y contains infinity or a value too large for dtype('float64'): replace it by a "
             "number, or by NaN if the answer is wanted there."
         )
+    if np.abs(numbers_).max() > 1e300:
+        raise ValueError("The labels are too large for double precision: divide them by a constant first.")
     return numbers_
 
 
 def _first_text(labels: AnyArray) -> int:
-    return next((i for i, label in enumerate(labels) if _is_text([label])), 0)
+    return next((i for i, label in enumerate(labels.ravel()) if _is_text([label])), 0)
 
 
 def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
@@ -156,7 +205,7 @@ def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"The labelled rows hold one class only ({classes[0]!r}): at least two classes are needed."
+            f"The labelled rows hold one class only ({classes[0].item()!r}): at least two classes are needed."
         )
     return classes, codes
 
@@ -201,7 +250,7 @@ class Scaling:
         if not self.keep.any():
             return np.zeros((len(X), 1))
         scaled = (X if self.keep.all() else X[:, self.keep]) - self.mean
-        scaled *= 1.0 / self.scale
+        scaled /= self.scale
         return scaled
 
 
@@ -217,12 +266,40 @@ def _moments(rows: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(total / n)
 
 
-def check_positive(name: str, value: Any) -> float:
-    """Return a setting as a float, or raise a ValueError unless it is a positive finite number."""
+def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
+    """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not ok or not np.isfinite(float(value)) or not float(value) > 0.0:
         raise ValueError(f"{name} must be a positive number; got {value!r}.")
+    if not least <= float(value) <= most:
+        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value!r}.")
     return float(value)
+
+
+def check_not_negative(name: str, value: Any) -> float:
+    """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not ok or not float(value) >= 0.0:
+        raise ValueError(f"{name} must not be negative; got {value!r}.")
+    return float(value)
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise a ValueError unless a setting is a finite number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be a number; got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError unless a setting is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
+def score_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return the rows and labels that can be scored: those that have a label."""
+    known = np.flatnonzero(~missing_mask(label_array(y), estimator.missing_label))
+    return _safe_indexing(X, known), label_array(y)[known]
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -255,7 +332,10 @@ __all__ = [
     "Scaling",
     "check_choice",
     "check_confidence",
+    "check_flag",
     "check_is_fitted",
+    "check_not_negative",
+    "check_number",
     "check_positive",
     "check_square",
     "class_labels",

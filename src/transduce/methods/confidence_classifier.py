@@ -34,7 +34,7 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
     classes_ : array of shape (n_classes,)
         The classes, sorted.
     transduction_ : array or series of shape (n,)
-        The labels, completed by the class with the largest p-value at the asked rows.
+        The labels, completed by the most credible class at the asked rows.
     answer_ : Answer
         Values, label sets, p-values, confidence and credibility at the asked rows.
     guarantee_ : Guarantee
@@ -50,10 +50,13 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
 
     Notes
     -----
-    *Confidence* of a prediction is one less the second largest p-value: the highest level at which its set
-    is that one class. *Credibility* is the largest p-value: low means that the row is unlike all classes.
-    A label set may be empty for the same reason; the true class is outside it no more often than promised.
-    Ties between p-values go to the larger ridge prediction.
+    *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second class
+    into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
+    levels below one less the credibility its set is empty. The true class is outside no more often than promised.
+
+    The answer is the class with the largest p-value among all labelled rows, also with
+    ``label_conditional=True``: there the p-values themselves cannot be compared, since that of a class with l_c
+    labels is at least 1 / (l_c + 1). Ties go to the larger ridge prediction.
 
     The promise is about asked rows given to `fit`; for rows given to ``predict_*`` see the notes of
     `RidgeConfidenceMachine`. An asked row costs ``l * n_classes`` operations beyond the regression's.
@@ -72,9 +75,9 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
     >>> machine.transduction_[-2:]
     array(['low', 'low'], dtype=object)
     >>> machine.answer_.to_frame()[["value", "set", "credibility"]]
-      value    set  credibility
-    8   low  {low}     1.000000
-    9   low     {}     0.111111
+      value     set  credibility
+    8   low (low,)     1.000000
+    9   low     ()     0.111111
 
     The second row lies between the classes: its set is empty, since neither label would be usual there.
     """
@@ -123,19 +126,20 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
         RidgeConfidenceClassifier
             The fitted estimator.
         """
+        _shell.check_flag("label_conditional", self.label_conditional)
         sample = _shell.read_sample(self, X, y)
         self.classes_, self._codes = _shell.class_labels(sample)
         self._class_sizes = np.bincount(self._codes)
         targets = np.where(self._codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         asked = self._fit_machine(sample, targets)[sample.asked]
-        within = ", in every class by itself," if self.label_conditional else ""
+        within = " within every class" if self.label_conditional else ""
         promise = (
-            f"Each set holds its row's true class with probability at least {100 * self.confidence:g} %{within} "
-            "if the rows are exchangeable, whatever their distribution."
+            f"Each set leaves out its row's true class with probability at most "
+            f"{100 - 100 * self.confidence:.3g} %{within}, if the rows are exchangeable, whatever their distribution; "
+            "a class that no labelled row has is in no set."
         )
         self.guarantee_ = self._guarantee(sample, promise)
-        p, scores = self._p_values(asked, 1.0)
-        best, status = _best_class(p, scores)
+        p, best, status = self._judge(asked, 1.0)
         ranked = np.sort(p, axis=1)
         self.answer_ = Answer(
             rows=sample.asked,
@@ -154,7 +158,7 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class with the largest p-value at rows, without transducing again.
+        """Return the most credible class at rows, without transducing again.
 
         Parameters
         ----------
@@ -166,10 +170,13 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
         Returns
         -------
         array of shape (m,)
-            At an asked row this equals ``transduction_``; at a labelled row it may differ from the label.
+            At an asked row this equals ``transduction_``; at a labelled row it may differ from the label. With a
+            precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
         """
-        rows = self._read_new(X)
-        return self.classes_[_best_class(*self._p_values(rows, 1.0))[0]]
+        rows = self._read_new(X, own_value=False)
+        if self.kernel == "precomputed" and np.isnan(rows[:, -1]).any():
+            return self.classes_[np.argmax(self._machine.predict(rows), axis=1)]
+        return self.classes_[self._judge(rows, 1.0)[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
         """Return the p-value of every class at rows.
@@ -190,7 +197,7 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
         """
         rows = self._read_new(X)
         tau = check_random_state(random_state).uniform(size=(len(rows), 1)) if smooth else 1.0
-        return self._p_values(rows, tau)[0]
+        return self._judge(rows, tau)[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
         """Return which classes are possible at rows.
@@ -208,26 +215,45 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
             Columns as in ``classes_``. All True in a column whose labels are too few for the level.
         """
         rows = self._read_new(X)
-        return self._sets(self._p_values(rows, 1.0)[0], self._level(confidence))
+        return self._sets(self._judge(rows, 1.0)[0], self._level(confidence))
 
-    def _p_values(self, rows: Array, tau: Any) -> tuple[Array, Array]:
-        stranger, tied, scores = count_classes(self._machine, rows, self._codes)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right answers at the rows that have a label; the others are left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        rows, labels = _shell.score_labelled(self, X, y)
+        return super().score(rows, labels.astype(self.classes_.dtype), sample_weight)
+
+    def _judge(self, rows: Array, tau: Any) -> tuple[Array, AnyArray, AnyArray]:
+        """Return the p-values, the best class and the status of rows."""
+        overall, within, scores = count_classes(self._machine, rows, self._codes)
+        best, status = _best_class(p_values(overall[0], overall[1], len(self._codes)), scores)
         if self.label_conditional:
-            stranger = np.diagonal(stranger, axis1=1, axis2=2)
-            tied = np.diagonal(tied, axis1=1, axis2=2)
-            return p_values(stranger, tied, self._class_sizes, tau), scores
-        return p_values(stranger.sum(axis=2), tied.sum(axis=2), len(self._codes), tau), scores
+            return p_values(within[0], within[1], self._class_sizes, tau), best, status
+        return p_values(overall[0], overall[1], len(self._codes), tau), best, status
 
     def _sets(self, p: Array, confidence: float) -> Mask:
         sizes = self._class_sizes if self.label_conditional else np.array([len(self._codes)])
         ranks = np.array([strangeness_rank(confidence, n) for n in sizes])
         if np.any(ranks == 0) and len(p):
-            what = (
-                "classes with so few are in every set"
-                if self.label_conditional
-                else "every set is all classes"
+            rarest = int(np.argmin(sizes))
+            which = f" of class {self.classes_[rarest].item()!r}" if self.label_conditional else ""
+            consequence = (
+                "that class is in every set" if self.label_conditional else "every set is all classes"
             )
-            warn_level(confidence, int(sizes.min()), what)
+            warn_level(confidence, int(sizes[rarest]), consequence, which)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
         return p * (sizes + 1) > ranks + 0.5
 
@@ -236,6 +262,7 @@ def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:
     """Return the class of largest p-value, the larger prediction breaking ties, and the status of each row."""
     top = p == p.max(axis=1, keepdims=True, initial=0.0)
     contest = np.where(top, scores, -np.inf)
-    winners = contest == contest.max(axis=1, keepdims=True, initial=-np.inf)
+    # Predictions for targets -1 and +1 that differ by rounding only are equal.
+    winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
     status = np.where(winners.sum(axis=1) > 1, "tied", "answered")
     return np.argmax(winners, axis=1), status

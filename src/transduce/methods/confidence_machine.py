@@ -33,7 +33,8 @@ class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a function of two rows.
+        A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a symmetric function of two rows
+        (arrays of shape (d,), standardised if the features are) that returns a number.
     width : float or "median", default="median"
         Length scale of the kernel (see `transduce.kernels.Kernel`); the median distance between rows.
     ridge : float, default=1.0
@@ -49,7 +50,8 @@ class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
-        Asked rows are answered in chunks whose working arrays fit into this.
+        Asked rows are answered in chunks whose working arrays fit into this; the ``l x l`` matrices of the fit do
+        not count.
     missing_label : object, default=None
         A label that stands for "none", besides NaN, None, NA and NaT.
 
@@ -181,7 +183,8 @@ class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
         Returns
         -------
         array of shape (m,)
-            At an asked row this equals ``transduction_``; at a labelled row it is the fit, not the label.
+            At an asked row this equals ``transduction_`` up to rounding; at a labelled row it is the fit, not the
+            label.
         """
         rows = self._read_new(X, own_value=False)
         return self._machine.predict(rows)
@@ -249,6 +252,24 @@ class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
         stranger, tied = count_labels(self._machine, rows, labels)
         tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else 1.0
         return p_values(stranger, tied, self._machine.n_labelled, tau)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination at the rows that have a label; the others are left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        return super().score(*_shell.score_labelled(self, X, y), sample_weight)
 
     def _find_regions(self, rows: Array, confidence: float, side: str) -> Regions:
         n_labelled = self._machine.n_labelled
