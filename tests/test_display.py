@@ -6,7 +6,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from transduce import Answer, CoverageDisplay, Guarantee, RegionDisplay, Regions
+from transduce import (
+    Answer,
+    CoverageDisplay,
+    Guarantee,
+    LeaveOneOutDisplay,
+    RegionDisplay,
+    Regions,
+    TransductionDisplay,
+    TransductiveRidge,
+)
 
 PROMISE = Guarantee("exact", "Promised.", "Because.")
 
@@ -74,3 +83,36 @@ def test_refusals():
         CoverageDisplay([80, 90], [82, 91])
     with pytest.raises(TypeError, match=r"such as machine.answer_"):
         RegionDisplay.from_answer("answer")
+
+
+def test_leave_one_out_curves():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    model = TransductiveRidge().fit(X, y)
+    display = LeaveOneOutDisplay.from_estimator(model)
+    *curves, choice = display.ax_.get_lines()
+    assert len(curves) == model.loo_path_["width"].nunique()
+    assert choice.get_xdata()[0] == model.ridge_
+    assert choice.get_ydata()[0] == model.loo_path_["error"].min()
+    linear = LeaveOneOutDisplay.from_estimator(TransductiveRidge(kernel="linear").fit(X, y))
+    assert len(linear.ax_.get_lines()) == 2
+
+
+def test_transductive_against_inductive():
+    def both(values, inductive):
+        count = np.full(len(values), "answered")
+        return Answer(np.arange(len(values)), np.array(values), count, PROMISE, inductive=np.array(inductive))
+
+    plain = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]))
+    np.testing.assert_array_equal(plain.ax_.get_lines()[1].get_ydata(), [1.0, 2.0])
+    judged = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0, 3.0])
+    assert [line.get_label() for line in judged.ax_.get_lines()][1:] == [
+        "nearer to the truth (1)",
+        "further from it (1)",
+    ]
+    with pytest.raises(ValueError, match="no inductive numbers"):
+        TransductionDisplay.from_answer(both(["a"], ["b"]))
+    with pytest.raises(ValueError, match="each of the 2 asked rows"):
+        TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0])
+    with pytest.raises(TypeError, match=r"such as model.answer_"):
+        TransductionDisplay.from_answer(3)

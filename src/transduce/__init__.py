@@ -1,9 +1,12 @@
 """Transductive inference: answers at the rows you have, with honest uncertainty."""
 
 from transduce.answer import Answer, Guarantee, Regions
-from transduce.display import CoverageDisplay, RegionDisplay
+from transduce.display import CoverageDisplay, LeaveOneOutDisplay, RegionDisplay, TransductionDisplay
+from transduce.loo import leave_one_out
 from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
+from transduce.methods.ridge import TransductiveRidge
+from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
 from transduce.sample import PartlyLabelled
 
 __version__ = "0.1.0"
@@ -12,9 +15,14 @@ __all__ = [
     "Answer",
     "CoverageDisplay",
     "Guarantee",
+    "LeaveOneOutDisplay",
     "PartlyLabelled",
     "RegionDisplay",
     "Regions",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
+    "TransductionDisplay",
+    "TransductiveRidge",
+    "TransductiveRidgeClassifier",
+    "leave_one_out",
 ]

@@ -113,6 +113,11 @@ class Kernel:
 
     def checked_matrix(self, X: Array, Z: Array) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
+        if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
+            raise ValueError(
+                f"kernel={self.name!r} needs features that are not negative: pass standardize=False, or use another "
+                "kernel."
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.matrix(X, Z)
         if not np.isfinite(K).all():
@@ -126,7 +131,8 @@ class Kernel:
         """Raise a ValueError if a function of the user's depends on the order of its arguments, at a few rows."""
         if callable(self.name):
             one, other = X[:10], X[-10:]
-            if not np.allclose(self.matrix(one, other), self.matrix(other, one).T, rtol=1e-8):
+            forth, back = self.matrix(one, other), self.matrix(other, one).T
+            if not np.allclose(forth, back, rtol=1e-8, equal_nan=True):
                 raise ValueError("The kernel is not symmetric: kernel(u, v) must equal kernel(v, u).")
 
     def diagonal(self, X: Array) -> Array:

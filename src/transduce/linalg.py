@@ -16,11 +16,15 @@ changed to match: it is the bordered inverse ``H`` less its own rank-one term ``
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
+from threadpoolctl import ThreadpoolController
 
 from transduce._typing import Array
 
@@ -30,6 +34,32 @@ _IMPROPER = (
     "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not a proper one for "
     "these rows. Use another kernel, or a larger ridge."
 )
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def few_threads(n: int) -> Iterator[None]:
+    """Keep BLAS to one thread while the matrices are small, n x n with n up to 400.
+
+    numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
+    milliseconds where the work takes microseconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with few_threads(2):
+    ...     print(np.eye(2) @ np.ones(2))
+    [1. 1.]
+    """
+    if n > 400:
+        yield
+    else:
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            yield
 
 
 def guarded_cholesky(A: Array) -> tuple[Array, float]:

@@ -6,24 +6,23 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from transduce._typing import Array
 from transduce.answer import Guarantee
 from transduce.kernels import Kernel, check_kernel, median_width, uses_width
 from transduce.linalg import PrimalRidge
 from transduce.methods import _shell
+from transduce.methods._transducer import Transducer
 from transduce.residual_lines import POWER
 from transduce.sample import PartlyLabelled
 from transduce.strangeness import Machine
 
 
-class ConfidenceShell(BaseEstimator):
+class ConfidenceShell(Transducer):
     """What the two estimators share: settings, fitting, and turning the user's rows into the machine's."""
 
     def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> Array:
         """Fit the machine to the labelled rows; return all rows in the form it takes."""
-        self.__dict__.pop("answer_", None)  # not fitted, should anything below fail
         self._check_settings(sample)
         self._labelled = np.flatnonzero(sample.labelled)
         self._scaling = None
@@ -38,11 +37,6 @@ class ConfidenceShell(BaseEstimator):
         self.width_ = None
         if uses_width(self.kernel):
             self.width_ = median_width(rows) if self.width == "median" else float(self.width)
-        if self.kernel in ("chi2", "additive_chi2") and rows.min(initial=0.0) < 0.0:
-            raise ValueError(
-                f"kernel={self.kernel!r} needs features that are not negative: pass standardize=False, "
-                "or use another kernel."
-            )
         self._machine = Machine.build(
             rows[sample.labelled],
             y_l,
@@ -120,16 +114,8 @@ class ConfidenceShell(BaseEstimator):
         )
         return Guarantee("exact", promise, why)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "answer_")
-
     def _form(self) -> str:
         return "primal" if isinstance(self._machine.fit, PrimalRidge) else "dual"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce._typing import AnyArray, Array, Mask
-from transduce.sample import PartlyLabelled, label_array, missing_mask
+from transduce.sample import PartlyLabelled
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -126,6 +126,7 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     -------
     PartlyLabelled
     """
+    estimator._forget()
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
@@ -276,11 +277,11 @@ def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = n
     return float(value)
 
 
-def check_not_negative(name: str, value: Any) -> float:
+def check_not_negative(name: str, value: Any, allowed: str) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not ok or not float(value) >= 0.0:
-        raise ValueError(f"{name} must not be negative; got {value!r}.")
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
     return float(value)
 
 
@@ -294,12 +295,6 @@ def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False; got {value!r}.")
-
-
-def score_labelled(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return the rows and labels that can be scored: those that have a label."""
-    known = np.flatnonzero(~missing_mask(label_array(y), estimator.missing_label))
-    return _safe_indexing(X, known), label_array(y)[known]
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

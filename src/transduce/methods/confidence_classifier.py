@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer
 from transduce.methods import _shell
 from transduce.methods._confidence_shell import ConfidenceShell, warn_level
+from transduce.methods._transducer import ClassTransducer
 from transduce.strangeness import count_classes, p_values, strangeness_rank
 
 
-class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
+class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
     """Sets of classes that hold the true one with the stated probability, exactly.
 
     The confidence machine on one-vs-rest ridge regression with targets -1 and +1. Each row is as strange as
@@ -216,25 +216,6 @@ class RidgeConfidenceClassifier(ClassifierMixin, ConfidenceShell):
         """
         rows = self._read_new(X)
         return self._sets(self._judge(rows, 1.0)[0], self._level(confidence))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right answers at the rows that have a label; the others are left out.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
-        """
-        rows, labels = _shell.score_labelled(self, X, y)
-        return super().score(rows, labels.astype(self.classes_.dtype), sample_weight)
 
     def _judge(self, rows: Array, tau: Any) -> tuple[Array, AnyArray, AnyArray]:
         """Return the p-values, the best class and the status of rows."""

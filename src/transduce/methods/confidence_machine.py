@@ -11,19 +11,19 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from transduce._typing import Array
 from transduce.answer import Answer, Regions
 from transduce.methods import _shell
 from transduce.methods._confidence_shell import ConfidenceShell, warn_level
+from transduce.methods._transducer import NumberTransducer
 from transduce.strangeness import count_labels, find_regions, p_values, strangeness_rank
 
 SIDES = ("two", "lower", "upper")
 
 
-class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
+class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
     The ridge regression confidence machine: full conformal prediction around (kernel) ridge regression.
@@ -252,24 +252,6 @@ class RidgeConfidenceMachine(RegressorMixin, ConfidenceShell):
         stranger, tied = count_labels(self._machine, rows, labels)
         tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else 1.0
         return p_values(stranger, tied, self._machine.n_labelled, tau)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination at the rows that have a label; the others are left out.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
-        """
-        return super().score(*_shell.score_labelled(self, X, y), sample_weight)
 
     def _find_regions(self, rows: Array, confidence: float, side: str) -> Regions:
         n_labelled = self._machine.n_labelled
