@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.svm import SVC
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.kernels import Kernel, median_width
@@ -109,9 +110,11 @@ def automatic(folder, splits):
     show("kin-32fh, 64 labels, 256 asked, auto", results)
 
 
-def settings_from(X, t, trainings):
+def settings_from(X, t, trainings, standardize):
     """Return the width and ridge with the smallest leave-one-out error over several training sets together."""
-    scaled = [(X[rows] - X[rows].mean(axis=0)) / np.maximum(X[rows].std(axis=0), 1e-12) for rows in trainings]
+    scaled = [X[rows] for rows in trainings]
+    if standardize:
+        scaled = [(rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-12) for rows in scaled]
     widths = median_width(scaled[0]) * 2.0 ** np.arange(-4, 4.1, 0.5)
     ridges = 10.0 ** np.arange(-5, 3.1, 0.25)
     errors = np.zeros((len(widths), len(ridges)))
@@ -136,12 +139,15 @@ def postal(folder):
     return frame.iloc[:, :-1].to_numpy(float), np.where(frame.iloc[:, -1] < 5, -1, 1), rows, asked
 
 
-def classification(folder, splits):
+def classification(folder, splits, names=tuple(PAPER)):
     print("\nTest error in %, width and ridge by leave-one-out on the first five training sets together")
-    for name, published in PAPER.items():
+    for name in names:
+        published = PAPER[name]
         X, t, trainings, tests = postal(folder) if name == "postal" else ida(folder, name)
         count = min(splits, len(trainings), FEW.get(name, splits))
-        settings = settings_from(X, t, trainings[:5])
+        # Pixels share a unit; scaling each by itself would blow up the empty margins.
+        standardize = name != "postal"
+        settings = {**settings_from(X, t, trainings[:5], standardize), "standardize": standardize}
         found = []
         for train, test in zip(trainings[:count], tests[:count], strict=True):
             labels = np.append(t[train].astype(float), np.full(len(test), np.nan))
@@ -154,6 +160,16 @@ def classification(folder, splits):
             f"(sd {spread:.2f}, {count} splits)  paper {published:5.1f}, its SVM {SVM[name]:5.1f}",
             flush=True,
         )
+        if name == "postal":
+            machine = SVC(C=10, gamma=0.5 / settings["width"] ** 2)
+            wrong = [
+                np.mean(machine.fit(X[a], t[a]).predict(X[b]) != t[b])
+                for a, b in zip(trainings, tests, strict=True)
+            ]
+            print(
+                f"{'':14s} scikit-learn's SVC(C=10), same splits and width: {100 * np.mean(wrong):.2f}",
+                flush=True,
+            )
 
 
 def main():

@@ -54,8 +54,9 @@ def test_axes_given_are_used():
 
 
 def test_nothing_to_draw_is_drawn_without_complaint():
-    RegionDisplay.from_answer(answer(Regions.from_pieces([])))
-    RegionDisplay.from_answer(answer(Regions.from_intervals([[-np.inf, np.inf]])))
+    assert RegionDisplay.from_answer(answer(Regions.from_pieces([]))).ax_.get_xlim() == (-1, 0)
+    line = RegionDisplay.from_answer(answer(Regions.from_intervals([[-np.inf, np.inf]])))
+    assert np.isfinite(line.ax_.get_ylim()).all()
 
 
 def test_truth_may_be_known_in_part():
@@ -81,7 +82,7 @@ def test_refusals():
         CoverageDisplay([0.8, 0.9], [0.7])
     with pytest.raises(ValueError, match="shares between 0 and 1"):
         CoverageDisplay([80, 90], [82, 91])
-    with pytest.raises(TypeError, match=r"such as machine.answer_"):
+    with pytest.raises(TypeError, match=r"such as model.answer_"):
         RegionDisplay.from_answer("answer")
 
 

@@ -19,6 +19,28 @@ def _new_axes(size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
+def _truth(answer: Answer, y_true: Any) -> Array | None:
+    """Return the true labels at the asked rows, checked; None if they are not known."""
+    if not isinstance(answer, Answer):
+        raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
+    truth = None if y_true is None else np.asarray(y_true, dtype=float)
+    if truth is not None and truth.shape != (len(answer),):
+        raise ValueError(f"Give one true label for each of the {len(answer)} asked rows.")
+    return truth
+
+
+def _finish(
+    display: Any, ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left", ncols: int = 1
+) -> Any:
+    """Label the axes, add a legend that does not hide what is behind it, and remember them."""
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.legend(
+        framealpha=0.85, edgecolor="none", fontsize="small" if ncols == 1 else "x-small", loc=loc, ncols=ncols
+    )
+    display.ax_, display.figure_ = ax, ax.figure
+    return display
+
+
 class RegionDisplay:
     """Answers and their regions, row by row in the order of the values; with the truth, if it is known.
 
@@ -67,13 +89,9 @@ class RegionDisplay:
         -------
         RegionDisplay
         """
-        if not isinstance(answer, Answer):
-            raise TypeError(f"Pass an answer, such as machine.answer_; got {type(answer).__name__}.")
+        truth = _truth(answer, y_true)
         if answer.regions is None:
             raise ValueError("This answer has no regions: plot one of a regression method.")
-        truth = None if y_true is None else np.asarray(y_true, dtype=float)
-        if truth is not None and truth.shape != (len(answer),):
-            raise ValueError(f"Give one true label for each of the {len(answer)} asked rows.")
         return cls(answer.values, answer.regions, truth).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
@@ -104,11 +122,8 @@ class RegionDisplay:
                 label = f"{word} ({mask.sum()})"
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
         ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=_VALUE, label="answer")
-        ax.set(xlabel="asked rows, by answer", ylabel="label")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return _finish(self, ax, xlabel="asked rows, by answer", ylabel="label")
 
     def _draw_regions(self, ax: Any, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
@@ -181,12 +196,8 @@ class CoverageDisplay:
             x = np.repeat(self.promised, self.observed.shape[1])
             ax.plot(x, self.observed.ravel(), "_", ms=9, alpha=0.35, color=_INSIDE, label="single splits")
         ax.plot(self.promised, self.observed.mean(axis=1), "o", color=_INSIDE, label="observed")
-        ax.set(
-            xlabel="promised coverage", ylabel="observed coverage", xlim=(start, 1.005), ylim=(start, 1.005)
-        )
-        ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax.set(xlim=(start, 1.005), ylim=(start, 1.005))
+        return _finish(self, ax, xlabel="promised coverage", ylabel="observed coverage")
 
 
 class LeaveOneOutDisplay:
@@ -264,10 +275,8 @@ class LeaveOneOutDisplay:
         best = finite["error"][finite["ridge"] == self.ridge].min()
         ax.plot([self.ridge], [best], "o", color=_OUTSIDE, label="choice")
         top = max(float(finite["error"].quantile(0.9)), 2.0 * float(finite["error"].min()))
-        ax.set(xscale="log", xlabel="ridge", ylabel="leave-one-out error", ylim=(0.0, 1.1 * top))
-        ax.legend(framealpha=0.85, edgecolor="none", fontsize="x-small", loc="lower left", ncols=3)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax.set(xscale="log", ylim=(0.0, 1.1 * top))
+        return _finish(self, ax, xlabel="ridge", ylabel="leave-one-out error", loc="lower left", ncols=3)
 
 
 class TransductionDisplay:
@@ -315,15 +324,11 @@ class TransductionDisplay:
         -------
         TransductionDisplay
         """
-        if not isinstance(answer, Answer):
-            raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
+        truth = _truth(answer, y_true)
         if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":
             raise ValueError(
                 "This answer has no inductive numbers beside its values: plot one of TransductiveRidge."
             )
-        truth = None if y_true is None else np.asarray(y_true, dtype=float)
-        if truth is not None and truth.shape != (len(answer),):
-            raise ValueError(f"Give one true label for each of the {len(answer)} asked rows.")
         return cls(answer.inductive, answer.values, truth).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
@@ -351,7 +356,4 @@ class TransductionDisplay:
             ):
                 label = f"{word} ({mask.sum()})"
                 ax.plot(self.inductive[mask], self.transductive[mask], ".", color=color, label=label)
-        ax.set(xlabel="inductive answer", ylabel="transductive answer")
-        ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return _finish(self, ax, xlabel="inductive answer", ylabel="transductive answer")

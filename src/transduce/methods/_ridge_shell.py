@@ -49,6 +49,29 @@ def _is(setting: Any, *words: str) -> bool:
 class RidgeShell(Transducer):
     """Fits a matrix of label columns; the estimators turn labels into columns and back."""
 
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        width: Any = "loo",
+        ridge: Any = "loo",
+        tether: Any = "auto",
+        centres: Any = None,
+        standardize: bool = True,
+        max_memory_mb: float = 2048,
+        random_state: Any = None,
+        missing_label: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.ridge = ridge
+        self.tether = tether
+        self.centres = centres
+        self.standardize = standardize
+        self.max_memory_mb = max_memory_mb
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     def _transduce(self, sample: PartlyLabelled, y_l: Array) -> Transduced:
         """Choose the settings and complete the labels `y_l`, shape (l, c)."""
         self._check_settings(sample)

@@ -115,29 +115,6 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
           dtype=object)
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        width: Any = "loo",
-        ridge: Any = "loo",
-        tether: Any = "auto",
-        centres: Any = None,
-        standardize: bool = True,
-        max_memory_mb: float = 2048,
-        random_state: Any = None,
-        missing_label: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.tether = tether
-        self.centres = centres
-        self.standardize = standardize
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
-        self.missing_label = missing_label
-
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.
 
