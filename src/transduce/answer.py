@@ -216,8 +216,8 @@ class Guarantee:
 
     Parameters
     ----------
-    kind : {"exact", "approximate"}
-        Whether the promise holds in finite samples with no assumption but exchangeable rows.
+    kind : {"exact", "approximate", "none"}
+        Whether the promise holds in finite samples with no assumption but exchangeable rows; "none" if there is none.
     promise : str
         The promise, as a sentence.
     why : str
