@@ -557,6 +557,8 @@ def test_bad_labels_get_their_sentence():
         RidgeConfidenceClassifier().fit(GOOD_X, ["a"] * 39 + [None])
     with pytest.raises(ValueError, match="mixes text with other labels"):
         RidgeConfidenceClassifier().fit(GOOD_X, ["a", 1] * 20)
+    with pytest.raises(ValueError, match=r"must be text, numbers or booleans, but y holds .*2020"):
+        RidgeConfidenceClassifier().fit(GOOD_X, list(pd.date_range("2020", periods=2)) * 20)
     with pytest.raises(ValueError, match="Unknown label type"):
         RidgeConfidenceClassifier().fit(GOOD_X, GOOD_Y)
     with pytest.raises(ValueError, match="y contains infinity"):

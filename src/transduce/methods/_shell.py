@@ -202,6 +202,11 @@ def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
         if any(is_text) and not all(is_text):
             raise ValueError("y mixes text with other labels: make all class labels of one type.")
         labels = np.array(labels.tolist())  # numbers among objects become numbers, text becomes text
+    if labels.dtype.kind not in "biufU":
+        raise ValueError(
+            f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}: convert them, for example "
+            "with astype(str)."
+        )
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
