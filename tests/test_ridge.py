@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import LeaveOneOutDisplay, TransductiveRidge, TransductiveRidgeClassifier, leave_one_out
+from transduce.completion import DesignSystem
 from transduce.kernels import Kernel
 from transduce.loo import Spectrum
 from transduce.methods.ridge_classifier import fit_temperature
@@ -447,6 +448,22 @@ def test_progress_is_logged(caplog):
         TransductiveRidge(centres=5, random_state=0, **FIXED).fit(X, y)
     for words in ("leave-one-out: width", "tether: fold 5 of 5", "conjugate gradients: column 1 of 1"):
         assert words in caplog.text
+
+
+def test_a_solver_that_stops_early_says_so(monkeypatch):
+    """With a tolerance that nothing reaches, the answer comes with a warning."""
+    monkeypatch.setattr(DesignSystem, "solve", _unfinished(DesignSystem.solve))
+    X, y, _ = numbers()
+    with pytest.warns(UserWarning, match=r"stopped at a relative residual of 1\.0e-03"):
+        TransductiveRidge(centres=5, random_state=0, **FIXED).fit(X, y)
+
+
+def _unfinished(solve):
+    def stopped(*arguments):
+        solution, report = solve(*arguments)
+        return solution, {**report, "relative_residual": 1e-3, "converged": False}
+
+    return stopped
 
 
 def test_answers_promise_nothing():

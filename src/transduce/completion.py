@@ -42,8 +42,8 @@ class Completion(NamedTuple):
         ``E z``: leave-one-out residuals of the completed sample.
     coefficients : array of shape (p, c)
         Ridge regression on the completed sample.
-    objective : float
-        ``|E z|^2 + tether |z_a - start|^2``, summed over columns.
+    objective : array of shape (c,)
+        ``|E z|^2 + tether |z_a - start|^2`` of each column.
     solver : dict
         How the linear system was solved.
 
@@ -59,7 +59,7 @@ class Completion(NamedTuple):
     labels: Array
     loo_residuals: Array
     coefficients: Array
-    objective: float
+    objective: Array
     solver: dict[str, Any]
 
 
@@ -103,10 +103,10 @@ def complete(
         right = tether * start - system.adjoint(system.loo(labels))[asked]
         labels[asked], solver = system.solve(asked, right, tether)
     residuals = system.loo(labels)
-    objective = np.sum(residuals**2)
+    objective = np.sum(residuals**2, axis=0)
     if np.isfinite(tether):
-        objective += tether * np.sum((labels[asked] - start) ** 2)
-    return Completion(labels, residuals, system.coefficients(labels), float(objective), solver)
+        objective += tether * np.sum((labels[asked] - start) ** 2, axis=0)
+    return Completion(labels, residuals, system.coefficients(labels), objective, solver)
 
 
 class SmallRidgeError(ValueError):

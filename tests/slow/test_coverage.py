@@ -33,7 +33,7 @@ LABELS = {
 TIED = {"counts", "constant"}
 
 
-def check(hits, splits, level, n_labelled, *, ties):
+def assert_covered(hits, splits, level, n_labelled, *, ties):
     probability = 1 - strangeness_rank(level, n_labelled) / (n_labelled + 1)
     low, high = binom.ppf(1e-6, splits, probability), binom.ppf(1 - 1e-6, splits, probability)
     assert low <= hits, f"covered {hits / splits:.4f}, promised {level}"
@@ -58,7 +58,7 @@ def test_regression(labels, n_labelled, kernel, residual):
             for level in LEVELS:
                 hits[level] += model.predict_region(X[-1:], confidence=level).contains(y[-1])[0]
     for level in LEVELS:
-        check(hits[level], SPLITS, level, n_labelled, ties=labels in TIED)
+        assert_covered(hits[level], SPLITS, level, n_labelled, ties=labels in TIED)
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
@@ -72,7 +72,7 @@ def test_one_sided_regression(side):
         for level in hits:
             hits[level] += model.predict_region(X[-1:], confidence=level, side=side).contains(y[-1])[0]
     for level, hit in hits.items():
-        check(hit, SPLITS, level, 30, ties=False)
+        assert_covered(hit, SPLITS, level, 30, ties=False)
 
 
 @pytest.mark.parametrize("n_labelled", [40, 200])

@@ -39,7 +39,6 @@ class Transduced(NamedTuple):
     completion: Completion
     inductive: Array
     labelled_loo: Array
-    labelled: Mask
 
 
 def _is(setting: Any, *words: str) -> bool:
@@ -93,13 +92,20 @@ class RidgeShell(Transducer):
         self.tether_ = self._choose_tether(system, rows, y, labelled)
         start = self._inductive(rows, y, labelled, asked)
         completion = complete(system, y, asked, start=start, tether=self.tether_)
+        if not completion.solver.get("converged", True):
+            warnings.warn(
+                "Conjugate gradients stopped at a relative residual of "
+                f"{completion.solver['relative_residual']:.1e}: the answers are good to about as many digits. A larger "
+                "ridge or tether helps.",
+                stacklevel=4,
+            )
         self._coefficients = completion.coefficients
         residuals, denominators = self._spectrum(rows[labelled], y_l, choice.width).residuals(self.ridge_)
         labelled_loo = residuals / denominators[:, None]
         if self.ridge_ != choice.ridge:
             raised = {"width": choice.width, "ridge": self.ridge_, "error": np.mean(labelled_loo**2)}
             self.loo_path_ = pd.concat([self.loo_path_, pd.DataFrame([raised])], ignore_index=True)
-        return Transduced(completion, start, labelled_loo, labelled)
+        return Transduced(completion, start, labelled_loo)
 
     # ------------------------------------------------------------------------------------ settings and rows
 

@@ -13,7 +13,7 @@ import numpy as np
 from transduce._typing import Array
 from transduce.answer import Answer, Guarantee
 from transduce.methods import _shell
-from transduce.methods._ridge_shell import RidgeShell, Transduced
+from transduce.methods._ridge_shell import RidgeShell
 from transduce.methods._transducer import NumberTransducer
 
 
@@ -122,7 +122,7 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
         found = self._transduce(sample, (y_l - self._mean) / self._spread)
         with np.errstate(over="ignore"):
             self.loo_error_ = float(np.mean((found.labelled_loo * self._spread) ** 2))
-            self.objective_ = self._objective(found)
+            self.objective_ = float(np.sum(found.completion.objective * self._spread**2))
         self.answer_ = Answer(
             rows=sample.asked,
             values=self._restore(found.completion.labels[sample.asked]),
@@ -150,15 +150,6 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
             At an asked row this differs from ``transduction_`` by a residual.
         """
         return self._restore(self._extend(X))
-
-    def _objective(self, found: Transduced) -> float:
-        """Return the objective in the units of the labels, squared."""
-        residuals = found.completion.loo_residuals * self._spread
-        total = float(np.sum(residuals**2))
-        if np.isfinite(self.tether_) and len(found.inductive):
-            asked = found.completion.labels[~found.labelled]
-            total += self.tether_ * float(np.sum(((asked - found.inductive) * self._spread) ** 2))
-        return total
 
     def _restore(self, scaled: Array) -> Array:
         return self._shape(scaled * self._spread + self._mean)

@@ -137,7 +137,7 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
         self._mean = targets.mean(axis=0)
         found = self._transduce(sample, targets - self._mean)
         self.loo_error_ = float(np.mean(found.labelled_loo**2))
-        self.objective_ = found.completion.objective
+        self.objective_ = float(found.completion.objective.sum())
         self._factor = fit_temperature(_by_class(targets - found.labelled_loo), codes)
         scores = found.completion.labels[sample.asked] + self._mean
         inductive = found.inductive + self._mean
