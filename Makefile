@@ -43,6 +43,7 @@ docs: $(VENV)/dev.stamp  ## build the documentation into docs/_build/html
 bench: $(VENV)/dev.stamp  ## speed and memory against the peers, as ratios in one run
 	$(BIN)/python benchmarks/confidence_machine.py
 	$(BIN)/python benchmarks/ridge.py
+	$(BIN)/python benchmarks/gaussian_process.py
 
 lock:  ## renew requirements/*.txt (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

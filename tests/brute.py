@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, minimize
+from scipy.stats import multivariate_normal
 
 
 def ridge_fit(K, z, ridge, fit_intercept):
@@ -115,3 +116,72 @@ def complete_by_optimiser(K, y_l, asked, start, ridge, tether):
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     found = least_squares(terms, np.array(start, dtype=float), jac=lambda x: slopes, method="lm", **tight)
     return found.x, 2 * found.cost
+
+
+def process_covariance(X, relevance, noise):
+    """Covariance of the labels of a Gaussian process, entry by entry."""
+    n = len(X)
+    C = np.array([[np.exp(-np.sum((relevance * (X[i] - X[j])) ** 2)) for j in range(n)] for i in range(n)])
+    return C + noise * np.eye(n)
+
+
+def predictive(X, y_l, relevance, noise):
+    """Mean and covariance of the asked labels given the others, from the textbook's formula."""
+    known, C = len(y_l), process_covariance(X, relevance, noise)
+    weights = np.linalg.solve(C[:known, :known], C[:known, known:])
+    return weights.T @ y_l, C[known:, known:] - C[known:, :known] @ weights
+
+
+def divergence(mean_q, covariance_q, mean_p, covariance_p):
+    """Kullback-Leibler divergence of two normal distributions."""
+    inverse, difference = np.linalg.inv(covariance_p), mean_q - mean_p
+    log_ratio = np.linalg.slogdet(covariance_p)[1] - np.linalg.slogdet(covariance_q)[1]
+    quadratic = difference @ inverse @ difference
+    return 0.5 * (np.trace(inverse @ covariance_q) + quadratic - len(mean_q) + log_ratio)
+
+
+def match_primal(mean_p, covariance_p, target, slack):
+    """The normal q of least divergence plus penalty, over mean and Cholesky factor, by a general optimiser."""
+    m = len(mean_p)
+    lower = np.tril_indices(m)
+
+    def unpack(x):
+        factor = np.zeros((m, m))
+        factor[lower] = x[m:]
+        return x[:m], factor @ factor.T
+
+    def objective(x):
+        mean, covariance = unpack(x)
+        if np.linalg.slogdet(covariance)[1] < -50:
+            return 1e10
+        moments = np.array([mean.mean(), -0.5 * np.mean(mean**2 + np.diag(covariance))])
+        return divergence(mean, covariance, mean_p, covariance_p) + np.sum((moments - target) ** 2) / (
+            2 * slack
+        )
+
+    x = np.concatenate([mean_p, np.linalg.cholesky(covariance_p)[lower]])
+    for _ in range(4):
+        x = minimize(objective, x, method="BFGS", options={"gtol": 1e-9}).x
+    return *unpack(x), objective(x)
+
+
+def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covariance, slack):
+    """Negative log posterior plus the weighted distance to q, from densities and the definition."""
+    known = len(y_l)
+    likelihood = multivariate_normal(np.zeros(known), process_covariance(X[:known], relevance, noise)).logpdf(
+        y_l
+    )
+    parameters = np.append(relevance, noise)
+    value = (
+        -likelihood
+        - 0.5 * known * np.log(2 * np.pi)
+        + np.sum(prior[1] * parameters - prior[0] * np.log(parameters))
+    )
+    if matching == 0.0:
+        return value
+    moments = np.array([q_mean.mean(), -0.5 * np.mean(q_mean**2 + np.diag(q_covariance))])
+    target = np.array([y_l.mean(), -0.5 * np.mean(y_l**2)])
+    penalty = 0.0 if slack == 0.0 else np.sum((moments - target) ** 2) / (2 * slack)
+    return value + matching * (
+        divergence(q_mean, q_covariance, *predictive(X, y_l, relevance, noise)) + penalty
+    )

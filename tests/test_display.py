@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from transduce import (
     Answer,
+    BandDisplay,
     CoverageDisplay,
     Guarantee,
     LeaveOneOutDisplay,
+    MomentDisplay,
     RegionDisplay,
     Regions,
+    RelevanceDisplay,
     TransductionDisplay,
+    TransductiveGPRegressor,
     TransductiveRidge,
 )
 
@@ -117,3 +122,63 @@ def test_transductive_against_inductive():
         TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0])
     with pytest.raises(TypeError, match=r"such as model.answer_"):
         TransductionDisplay.from_answer(3)
+
+
+@pytest.fixture(scope="module")
+def process():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["age", "größe", "dose"])
+    y = np.sin(2 * X["größe"]) + 0.1 * rng.normal(size=40)
+    y[::3] = np.nan
+    return X, y, TransductiveGPRegressor(matching=0.5, slack=0.01, n_restarts=1, random_state=0).fit(X, y)
+
+
+def test_relevances_are_named_and_sorted(process):
+    _, _, model = process
+    display = RelevanceDisplay.from_estimator(model)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names[-1] == "größe"
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(widths, np.sort(model.relevance_ * model.feature_spread_))
+    assert len(RelevanceDisplay.from_estimator(model, max_features=2).names) == 2
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        RelevanceDisplay.from_estimator(TransductiveGPRegressor())
+    with pytest.raises(ValueError, match="one name for each"):
+        RelevanceDisplay([1.0, 2.0], ["a"])
+
+
+@pytest.mark.parametrize("feature", ["größe", 1])
+def test_bands_follow_the_predictions(process, feature):
+    X, y, model = process
+    display = BandDisplay.from_estimator(model, X, y, feature=feature)
+    at = X.median().to_frame().T
+    at["größe"] = display.x[7]
+    mean, std = model.predict(at, return_std=True)
+    assert (display.mean[7], display.std[7]) == (pytest.approx(mean[0]), pytest.approx(std[0]))
+    np.testing.assert_allclose(display.seen[1], y.dropna())
+    np.testing.assert_allclose(display.asked[1], model.answer_.values)
+    assert display.ax_.get_xlabel() == "größe, others at their median"
+
+
+def test_bands_refuse_what_is_not_there(process):
+    X, y, model = process
+    for feature, words in (("dosage", "no column 'dosage'"), (3, "none at position 3")):
+        with pytest.raises(ValueError, match=words):
+            BandDisplay.from_estimator(model, X, y, feature=feature)
+    with pytest.raises(ValueError, match="Pass the 40 rows of fit"):
+        BandDisplay.from_estimator(model, X[:10], y[:10])
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        BandDisplay.from_estimator(TransductiveGPRegressor(), X, y)
+    plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X.to_numpy()[:, 1:2], y.fillna(0.0))
+    assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2], y).ax_.get_xlabel() == "feature 0"
+
+
+def test_moments_are_drawn_as_they_are(process):
+    _, _, model = process
+    display = MomentDisplay.from_estimator(model)
+    bars = display.ax_.patches
+    assert len(bars) == 4
+    assert bars[-1].get_width() == pytest.approx(2 * model.moments_.loc["labels", "standard deviation"])
+    assert display.ax_.get_yticklabels()[-1].get_text() == "labels seen"
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        MomentDisplay.from_estimator(TransductiveGPRegressor())

@@ -57,12 +57,14 @@ def test_lock_files_name_no_index():
 
 LAYERS = [
     {"_typing"},
-    {"answer", "sample", "kernels", "linalg", "residual_lines"},
-    {"residual_window", "loo"},
-    {"strangeness", "completion", "display"},
+    {"answer", "sample", "kernels", "linalg", "moments", "folds", "residual_lines"},
+    {"residual_window", "loo", "gaussian"},
+    {"strangeness", "completion", "gaussian_search", "display._axes"},
+    {"display.gaussian", "display.regions", "display.ridge"},
     {"methods._shell", "methods._transducer"},
-    {"methods._confidence_shell", "methods._ridge_shell"},
+    {"methods._confidence_shell", "methods._ridge_shell", "methods._gaussian_shell"},
     {
+        "methods.gaussian_process",
         "methods.confidence_machine",
         "methods.confidence_classifier",
         "methods.ridge",

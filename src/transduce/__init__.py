@@ -1,10 +1,19 @@
 """Transductive inference: answers at the rows you have, with honest uncertainty."""
 
 from transduce.answer import Answer, Guarantee, Regions
-from transduce.display import CoverageDisplay, LeaveOneOutDisplay, RegionDisplay, TransductionDisplay
+from transduce.display import (
+    BandDisplay,
+    CoverageDisplay,
+    LeaveOneOutDisplay,
+    MomentDisplay,
+    RegionDisplay,
+    RelevanceDisplay,
+    TransductionDisplay,
+)
 from transduce.loo import leave_one_out
 from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
+from transduce.methods.gaussian_process import TransductiveGPRegressor
 from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
 from transduce.sample import PartlyLabelled
@@ -13,15 +22,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "BandDisplay",
     "CoverageDisplay",
     "Guarantee",
     "LeaveOneOutDisplay",
+    "MomentDisplay",
     "PartlyLabelled",
     "RegionDisplay",
     "Regions",
+    "RelevanceDisplay",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
     "TransductionDisplay",
+    "TransductiveGPRegressor",
     "TransductiveRidge",
     "TransductiveRidgeClassifier",
     "leave_one_out",

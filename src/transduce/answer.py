@@ -259,6 +259,8 @@ class Answer:
         Classification: p-value of each class.
     confidence, credibility : array of shape (m,), optional
         Classification: one less the second largest p-value, and the largest.
+    standard_errors : array of shape (m,), optional
+        How far off each value, or probability, is by the method's own account: a standard deviation.
     inductive : array of the shape of `values`, optional
         What the same method answers when it may not look at the asked rows.
     loo_residuals : array of shape (m,) or (m, c), optional
@@ -294,6 +296,7 @@ class Answer:
     p_values: Array | None = None
     confidence: Array | None = None
     credibility: Array | None = None
+    standard_errors: Array | None = None
     inductive: AnyArray | None = None
     loo_residuals: Array | None = None
     scores: Array | None = None
@@ -321,6 +324,7 @@ class Answer:
         for name, word in (
             ("confidence", "confidence"),
             ("credibility", "credibility"),
+            ("standard_errors", "standard_error"),
             ("inductive", "inductive"),
             ("loo_residuals", "loo_residual"),
         ):

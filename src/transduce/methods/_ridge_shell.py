@@ -19,6 +19,7 @@ from transduce.completion import (
     SmallRidgeError,
     complete,
 )
+from transduce.folds import rank_folds
 from transduce.kernels import Kernel, check_kernel, median_width, uses_width
 from transduce.linalg import few_threads
 from transduce.loo import Choice, Spectrum, search
@@ -215,12 +216,9 @@ class RidgeShell(Transducer):
         n_folds = min(N_FOLDS, n_labelled)
         if n_folds < 2 or n_asked == 0:
             return automatic
-        # Folds by rank of the labels: every fold spans them, and row order does not matter. Ties go by features, or
-        # by the largest kernel values, which are the same in whatever order the rows come.
+        # Ties go by features, or by the largest kernel values, which are the same in whatever order the rows come.
         ties = np.sort(rows, axis=1)[:, :-9:-1] if self.kernel == "precomputed" else rows
-        rank = np.lexsort([*ties[labelled].T[::-1], *y[labelled].T[::-1]])
-        fold = np.empty(n_labelled, dtype=int)
-        fold[rank] = np.arange(n_labelled) % n_folds
+        fold = rank_folds(y[labelled], ties[labelled], n_folds)
         errors = np.zeros(len(TETHERS))
         for k in range(n_folds):
             shown = labelled.copy()

@@ -290,6 +290,12 @@ def check_not_negative(name: str, value: Any, allowed: str) -> float:
     return float(value)
 
 
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raise a ValueError unless a setting is a whole number, no smaller than `least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
+
+
 def check_number(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a finite number."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(float(value)):
@@ -338,6 +344,7 @@ __all__ = [
     "check_number",
     "check_positive",
     "check_square",
+    "check_whole",
     "class_labels",
     "numeric_labels",
     "read_array",

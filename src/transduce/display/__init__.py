@@ -1,0 +1,15 @@
+"""Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
+
+from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
+from transduce.display.regions import CoverageDisplay, RegionDisplay
+from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
+
+__all__ = [
+    "BandDisplay",
+    "CoverageDisplay",
+    "LeaveOneOutDisplay",
+    "MomentDisplay",
+    "RegionDisplay",
+    "RelevanceDisplay",
+    "TransductionDisplay",
+]
