@@ -22,33 +22,31 @@ asked = rng.permutation(100)[:60]
 y = curve.copy()
 y[asked] = np.nan
 model = TransductiveGPRegressor(random_state=0).fit(x[:, None], y)
-BandDisplay.from_estimator(model, x[:, None], y)
+BandDisplay.from_estimator(model, x[:, None])
 plt.show()
 
 # %%
 # Real data: 442 patients, 80 of them labelled. Which features matter, and do the predictions look like the labels?
 # Without matching their spread is what the noise and the kernel make of it; matching pulls it to that of the labels.
-# Whether that helps is for cross-validation to say, and here it says no. With so few labels the prior matters more: the
-# paper's, which is the default, argues that every feature is relevant; the one used here lets relevances vanish.
+# Whether that helps is for cross-validation to say. With so few labels the prior matters more: the paper's, which is
+# the default, argues that every feature is relevant; the other one lets relevances vanish.
 
 data = load_diabetes(as_frame=True)
 features, truth = data.data, data.target
 y = truth.where(np.random.default_rng(0).permutation(442) < 80)
-sparse = {"prior": (0.1, 2.0), "random_state": 0}
 models = {
     "the paper's prior": TransductiveGPRegressor(random_state=0),
-    "another prior": TransductiveGPRegressor(**sparse),
-    "another prior, matching=1": TransductiveGPRegressor(matching=1.0, slack=0.001, **sparse),
+    "another prior": TransductiveGPRegressor(prior=(0.1, 2.0), random_state=0),
 }
 hidden = y.isna()
 for name, model in models.items():
     model.fit(features, y)
     error = np.sqrt(np.mean((model.answer_.values - truth[hidden]) ** 2)) / truth[hidden].std()
-    print(f"{name:26} error {error:.3f}; {model.answer_.diagnostics['choice']}")
+    print(f"{name}: error {error:.3f}; {model.answer_.diagnostics['choice']}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 3.8), layout="constrained")
 RelevanceDisplay.from_estimator(models["another prior"], ax=left)
-MomentDisplay.from_estimator(models["another prior, matching=1"], ax=right)
+MomentDisplay.from_estimator(models["another prior"], ax=right)
 left.set_title("Relevance of the features")
-right.set_title("Moments, with matching=1")
+right.set_title("Moments before and after matching")
 plt.show()

@@ -150,7 +150,7 @@ def test_relevances_are_named_and_sorted(process):
 @pytest.mark.parametrize("feature", ["größe", 1])
 def test_bands_follow_the_predictions(process, feature):
     X, y, model = process
-    display = BandDisplay.from_estimator(model, X, y, feature=feature)
+    display = BandDisplay.from_estimator(model, X, feature=feature)
     at = X.median().to_frame().T
     at["größe"] = display.x[7]
     mean, std = model.predict(at, return_std=True)
@@ -162,15 +162,15 @@ def test_bands_follow_the_predictions(process, feature):
 
 def test_bands_refuse_what_is_not_there(process):
     X, y, model = process
-    for feature, words in (("dosage", "no column 'dosage'"), (3, "none at position 3")):
+    for feature, words in (("dosage", "no feature 'dosage'"), (3, "no feature 3"), (1.5, "no feature 1.5")):
         with pytest.raises(ValueError, match=words):
-            BandDisplay.from_estimator(model, X, y, feature=feature)
+            BandDisplay.from_estimator(model, X, feature=feature)
     with pytest.raises(ValueError, match="Pass the 40 rows of fit"):
-        BandDisplay.from_estimator(model, X[:10], y[:10])
+        BandDisplay.from_estimator(model, X[:10])
     with pytest.raises(TypeError, match="Pass a fitted"):
-        BandDisplay.from_estimator(TransductiveGPRegressor(), X, y)
+        BandDisplay.from_estimator(TransductiveGPRegressor(), X)
     plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X.to_numpy()[:, 1:2], y.fillna(0.0))
-    assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2], y).ax_.get_xlabel() == "feature 0"
+    assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2]).ax_.get_xlabel() == "feature 0"
 
 
 def test_moments_are_drawn_as_they_are(process):

@@ -198,13 +198,14 @@ class Objective:
     _columns: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        used = self.X if self._looks_at_asked else self.X[: len(self.y_l)]
+        used = self.X if self.looks_at_asked else self.X[: len(self.y_l)]
         columns = np.ones((len(used), self.X.shape[1] + 1), order="F")
         columns[:, :-1] = used
         object.__setattr__(self, "_columns", columns)
 
     @property
-    def _looks_at_asked(self) -> bool:
+    def looks_at_asked(self) -> bool:
+        """Whether there is something to match."""
         return self.matching > 0.0 and len(self.X) > len(self.y_l)
 
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
@@ -213,7 +214,7 @@ class Objective:
         relevance, noise = parameters[:-1], float(parameters[-1])
         K = lower_kernel(self._columns[:, :-1], relevance)
         factor, _ = lower_factor(K, noise)
-        value, M = self._matched(factor) if self._looks_at_asked else _term(factor, self.y_l, None)
+        value, M = self._matched(factor) if self.looks_at_asked else _term(factor, self.y_l, None)
         trace = float(M.diagonal().sum())
         slopes = -4.0 * relevance**2 * self._slopes(M, K)
         if len(relevance) == 1:
@@ -266,8 +267,8 @@ class Posterior(NamedTuple):
     ----------
     X_l : array of shape (l, d)
     relevance : array of shape (d,) or (1,)
-    noise : float
-        Variance, jitter included.
+    noise, jitter : float
+        Variance of the noise, and the part of it that rounding made necessary: 0.0 as a rule.
     factor : Fortran-ordered array of shape (l, l)
         Lower Cholesky factor of the labels' covariance.
     weights : array of shape (l,)
@@ -286,6 +287,7 @@ class Posterior(NamedTuple):
     X_l: Array
     relevance: Array
     noise: float
+    jitter: float
     factor: Array
     weights: Array
     log_likelihood: float
@@ -299,7 +301,7 @@ class Posterior(NamedTuple):
         weights = lapack.dpotrs(factor, y_l, lower=1)[0]
         density = -0.5 * float(y_l @ weights) - float(np.log(factor.diagonal()).sum())
         density -= 0.5 * len(y_l) * np.log(2.0 * np.pi)
-        return cls(X_l, relevance, noise + jitter, factor, weights, density)
+        return cls(X_l, relevance, noise + jitter, jitter, factor, weights, density)
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""

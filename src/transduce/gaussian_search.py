@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
+from scipy.stats import rankdata
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce._typing import Array
@@ -112,11 +113,7 @@ class Search:
     def descend(self, objective: Objective, start: Array) -> Descent:
         """Minimise from one start."""
         start = np.clip(start, *self.bounds.T)
-        if (
-            self.solver == "alternating"
-            and objective.matching > 0.0
-            and len(objective.X) > len(objective.y_l)
-        ):
+        if self.solver == "alternating" and objective.looks_at_asked:
             return self._alternate(objective, start)
         return self._lbfgs(objective, start, self.max_iter, self.tolerance)
 
@@ -132,11 +129,16 @@ class Search:
             callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
             options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": tolerance, "gtol": 1e-5},
         )
-        ended = found.nit >= max_iter or found.nfev >= 10 * max_iter + 50
-        # A line search that finds no lower point ends at a minimum, to rounding.
-        words = f"stopped after max_iter={max_iter} steps" if ended else "converged"
+        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(found.status, "")
+        if not words:
+            # A line search that found no lower point: at a minimum, to rounding, if the slope within bounds vanishes.
+            slope = found.x - np.clip(found.x - objective(found.x)[1], *self.bounds.T)
+            flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(found.fun))
+            words = "converged" if flat else "stopped where no lower point could be found"
         lowest = float(found.fun)
-        return Descent(found.x, lowest, np.array(path), found.nit, found.nfev + 1, not ended, words)
+        return Descent(
+            found.x, lowest, np.array(path), found.nit, found.nfev + 1, words == "converged", words
+        )
 
     def _alternate(self, objective: Objective, start: Array) -> Descent:
         """Take the q-step and the p-step in turns, as the paper does."""
@@ -153,21 +155,25 @@ class Search:
         words = f"stopped after max_iter={self.max_iter} turns"
         return Descent(at, path[-1], np.array(path), self.max_iter, evaluations, False, words)
 
-    def restarts(self, objective: Objective, n_restarts: int, random: np.random.RandomState) -> list[Array]:
+    def restarts(
+        self,
+        objective: Objective,
+        n_restarts: int,
+        random: np.random.RandomState,
+        n_jobs: int | None = None,
+    ) -> list[Array]:
         """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
-        keep = _thin(objective)
-        short = []
-        for draw in self._draw(n_restarts * N_DRAWS, random):
-            try:
-                short.append(self._lbfgs(keep, np.clip(draw, *self.bounds.T), SHORT, 1e-6))
-            except ValueError as error:
-                log.info("a draw was dropped: %s", error)
+        thin, draws = _thin(objective), self._draw(n_restarts * N_DRAWS, random)
+        short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
+        ends = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_attempt)(short.descend, thin, draw) for draw in draws
+        )
+        found = [end for end in ends if isinstance(end, Descent)]
         picked: list[Array] = []
-        for found in sorted(short, key=lambda found: found.objective):
-            if len(picked) < n_restarts and all(
-                np.abs(found.log_parameters - other).max() > 0.5 for other in picked
-            ):
-                picked.append(found.log_parameters)
+        for end in sorted(found, key=lambda end: end.objective):
+            far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in picked)
+            if far and len(picked) < n_restarts:
+                picked.append(end.log_parameters)
         return picked
 
     def _draw(self, count: int, random: np.random.RandomState) -> Array:
@@ -242,9 +248,8 @@ def dependence(X_l: Array, y_l: Array) -> Array:
         return np.zeros(X_l.shape[1])
     ratios = np.empty(X_l.shape[1])
     for j, feature in enumerate(X_l.T):
-        bins = np.empty(n_rows, dtype=int)
-        bins[np.argsort(feature, kind="stable")] = np.arange(n_rows) * n_bins // n_rows
-        means = np.bincount(bins, weights=y_l) / np.bincount(bins)
+        bins = ((rankdata(feature) - 0.5) * n_bins / n_rows).astype(int)  # equal values share a bin
+        means = np.bincount(bins, weights=y_l) / np.maximum(np.bincount(bins), 1)
         ratios[j] = np.mean((means[bins] - y_l.mean()) ** 2) / spread
     return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
 

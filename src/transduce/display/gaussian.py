@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +12,27 @@ from transduce._typing import AnyArray, Array
 from transduce.display._axes import INSIDE, OUTSIDE, REGION, VALUE, finish, new_axes
 
 
-def _column(frame: Any, feature: Any) -> int:
+def _check(estimator: Any) -> None:
+    """Raise a TypeError unless an estimator is fitted and has what these plots show."""
+    if not hasattr(estimator, "answer_") or not hasattr(estimator, "moments_"):
+        raise TypeError("Pass a fitted TransductiveGPRegressor.")
+
+
+def _names(estimator: Any) -> list[str]:
+    default = [f"feature {j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
+
+
+def _column(estimator: Any, feature: Any) -> int:
     """Return the position of a feature given by name or position."""
-    names = [str(name) for name in getattr(frame, "columns", [])]
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(
-                f"X has no column {feature!r}; it has {', '.join(map(repr, names)) or 'no names'}."
-            )
+    names = _names(estimator)
+    if isinstance(feature, str) and feature in names:
         return names.index(feature)
-    if not 0 <= feature < np.shape(frame)[1]:
-        raise ValueError(f"X has {np.shape(frame)[1]} features, so there is none at position {feature}.")
-    return int(feature)
+    if isinstance(feature, numbers.Integral) and int(feature) in range(len(names)):
+        return int(feature)
+    raise ValueError(
+        f"There is no feature {feature!r}; give a position from 0, or one of {', '.join(names[:20])}."
+    )
 
 
 class RelevanceDisplay:
@@ -71,10 +81,8 @@ class RelevanceDisplay:
         -------
         RelevanceDisplay
         """
-        if not hasattr(estimator, "relevance_"):
-            raise TypeError("Pass a fitted TransductiveGPRegressor.")
-        default = [f"feature {j}" for j in range(estimator.n_features_in_)]
-        names = np.asarray(getattr(estimator, "feature_names_in_", default))
+        _check(estimator)
+        names = np.asarray(_names(estimator))
         relevance = estimator.relevance_ * estimator.feature_spread_
         most = np.argsort(-relevance, kind="stable")[:max_features]
         return cls(relevance[most], names[most]).plot(ax=ax)
@@ -135,17 +143,15 @@ class BandDisplay:
         self.seen, self.asked, self.name = seen, asked, name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, feature: Any = 0, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
         """Plot a fitted estimator along one feature, the others at their median.
 
         Parameters
         ----------
         estimator : TransductiveGPRegressor
-            Fitted on `X` and `y`.
+            Fitted on `X`.
         X : array-like of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
-            Labels, missing where they were asked.
+            The rows given to `fit`.
         feature : int or str, default=0
             Position or name.
         ax : matplotlib Axes, optional
@@ -155,11 +161,10 @@ class BandDisplay:
         -------
         BandDisplay
         """
-        if not hasattr(estimator, "answer_") or not hasattr(estimator, "relevance_"):
-            raise TypeError("Pass a fitted TransductiveGPRegressor.")
+        _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
             raise ValueError(f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}.")
-        j, rows = _column(X, feature), np.asarray(X, dtype=float)
+        j, rows = _column(estimator, feature), np.asarray(X, dtype=float)
         line = np.linspace(rows[:, j].min(), rows[:, j].max(), 200)
         path: AnyArray = np.tile(np.median(rows, axis=0), (200, 1))
         path[:, j] = line
@@ -169,14 +174,13 @@ class BandDisplay:
         answer = estimator.answer_
         known = np.setdiff1d(np.arange(len(rows)), answer.rows)
         labels = np.asarray(estimator.transduction_, dtype=float)
-        names = getattr(estimator, "feature_names_in_", [f"feature {k}" for k in range(rows.shape[1])])
         return cls(
             line,
             mean,
             std,
             seen=(rows[known, j], labels[known]),
             asked=(rows[answer.rows, j], answer.values, answer.standard_errors),
-            name=str(names[j]) + (", others at their median" if rows.shape[1] > 1 else ""),
+            name=_names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else ""),
         ).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
@@ -246,8 +250,7 @@ class MomentDisplay:
         -------
         MomentDisplay
         """
-        if not hasattr(estimator, "moments_"):
-            raise TypeError("Pass a fitted TransductiveGPRegressor.")
+        _check(estimator)
         return cls(estimator.moments_).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from transduce._typing import Array
+from transduce._typing import AnyArray, Array, Mask
 from transduce.folds import rank_folds
 from transduce.gaussian import Objective
 from transduce.gaussian_search import Descent, Fold, Search, choose_matching
@@ -83,6 +83,7 @@ class GaussianShell(NumberTransducer):
         for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_matched", 1)):
             _shell.check_whole(name, getattr(self, name), least=least)
         _shell.check_positive("tol", self.tol)
+        _shell.check_jobs(self.n_jobs)
         _shell.check_choice("solver", self.solver, ("nested", "alternating"))
         _shell.check_flag("relevance", self.relevance)
         _shell.check_flag("standardize", self.standardize)
@@ -97,23 +98,33 @@ class GaussianShell(NumberTransducer):
                 stacklevel=3,
             )
 
-    def _scale(self, X: Array) -> Array:
-        self._scaling = None
-        if self.standardize:
-            self._scaling, X = _shell.Scaling.fit_apply(X)
-        return X
+    def _scale(self, X: Array, labelled: Mask) -> Array:
+        """Return the rows scaled or, if not wanted, centred: only differences matter, and small numbers are safer."""
+        scaling, rows = _shell.Scaling.fit_apply(X)
+        self.feature_spread_ = np.zeros(X.shape[1])
+        self.feature_spread_[scaling.keep] = scaling.scale
+        self._warn_of_far_rows(rows[labelled], np.flatnonzero(scaling.keep))
+        if not self.standardize:
+            scaling = replace(scaling, scale=np.ones_like(scaling.scale))
+            rows = scaling.apply(X)
+        self._scaling = scaling
+        return rows
 
-    def _feature_spread(self, X: Array) -> Array:
-        """Return the standard deviations of the features, 0 for one that does not vary."""
-        scaling = self._scaling or _shell.Scaling.fit_apply(X)[0]
-        spread = np.zeros(X.shape[1])
-        spread[scaling.keep] = scaling.scale
-        return spread
+    def _warn_of_far_rows(self, scaled: Array, kept: AnyArray) -> None:
+        """Warn if the scale of a feature is not that of the labelled rows."""
+        spread = scaled.std(axis=0)
+        narrow = np.flatnonzero((spread > 0.0) & (spread < 0.01))
+        if len(narrow) and len(kept):
+            names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+            warnings.warn(
+                f"Feature {names[kept[narrow[0]]]!r} varies a hundred times less among the labelled rows than among "
+                "all: a few far-off rows set its scale. Look at them; leave them out or transform the feature.",
+                stacklevel=4,
+            )
 
     def _read_more(self, X: Any) -> Array:
         _shell.check_is_fitted(self)
-        rows = _shell.read_rows(self, X, reset=False)
-        return self._scaling.apply(rows) if self._scaling else rows
+        return self._scaling.apply(_shell.read_rows(self, X, reset=False))
 
     # ------------------------------------------------------------------------------------------ parameters
 
@@ -129,17 +140,21 @@ class GaussianShell(NumberTransducer):
             max_iter=self.max_iter,
             tolerance=self.tol,
         )
-        start = search.start
+        start, self._most_relevant = search.start, search.bounds[:-1, 1]
         objective = Objective(self._rows, self._z, prior)
         log.info("parameters without matching")
-        starts = [start, *search.restarts(objective, self.n_restarts, random)]
+        starts = [start, *search.restarts(objective, self.n_restarts, random, self.n_jobs)]
         plain, self._ends = search.best(objective, starts, self.n_jobs)
         self._set_matching(search, prior, plain.log_parameters)
         self._objective = Objective(self._rows, self._z, prior, self.matching_, self.slack_)
-        if self.matching_ == 0.0 or len(self._rows) == len(self._z):
+        if not self._objective.looks_at_asked:
             return plain, plain
         log.info("parameters with matching=%g, slack=%g", self.matching_, self.slack_)
-        starts = [plain.log_parameters, start, *search.restarts(self._objective, self.n_restarts, random)]
+        starts = [
+            plain.log_parameters,
+            start,
+            *search.restarts(self._objective, self.n_restarts, random, self.n_jobs),
+        ]
         found, self._ends = search.best(self._objective, starts, self.n_jobs)
         return found, plain
 
@@ -151,7 +166,8 @@ class GaussianShell(NumberTransducer):
             self.matching_ = 0.0
             self._choice = "matching=0: all labels are equal, so there is no spread to match"
         elif len(self._rows) == len(self._z):
-            self._choice = "no row is asked, so there is nothing to match"
+            self.matching_ = 0.0
+            self._choice = "matching=0: no row is asked, so there is nothing to match"
         elif not _is_cv(self.matching) and (self.matching_ == 0.0 or not _is_cv(self.slack)):
             self._choice = f"matching={self.matching_:g}, slack={self.slack_:g}, as set"
         elif len(self._z) < MIN_LABELS:
@@ -177,6 +193,8 @@ class GaussianShell(NumberTransducer):
         if not fixed and path["gain"][best] <= path["gain_se"][best]:
             best = 0
         self.matching_, self.slack_ = (float(path[name][best]) for name in ("matching", "slack"))
+        if self.matching_ == 0.0 and _is_cv(self.slack):
+            self.slack_ = 0.0
         self._choice = (
             f"matching={self.matching_:g}, slack={self.slack_:g}, by cross-validation"
             if best or fixed

@@ -296,6 +296,14 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
         raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
 
 
+def check_jobs(value: Any) -> None:
+    """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
+    if value is not None and (
+        not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) == 0
+    ):
+        raise ValueError(f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}.")
+
+
 def check_number(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a finite number."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(float(value)):
@@ -310,7 +318,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise a ValueError unless a setting is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
@@ -340,6 +348,7 @@ __all__ = [
     "check_confidence",
     "check_flag",
     "check_is_fitted",
+    "check_jobs",
     "check_not_negative",
     "check_number",
     "check_positive",

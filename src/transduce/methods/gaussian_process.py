@@ -34,7 +34,7 @@ class TransductiveGPRegressor(GaussianShell):
     matching : float or "cv", default="cv"
         Weight of the match between predicted and seen labels. 0 is plain Gaussian process regression with the
         parameters at their posterior maximum. ``"cv"`` chooses by transductive cross-validation among the labelled
-        rows; 0 is one of the choices, and any other must be clearly better.
+        rows; 0 is one of the choices, and any other must be better by more than one standard error.
     slack : float or "cv", default="cv"
         How loose the match may be: 0 for equal moments, from about 1 on hardly any match.
     prior : tuple of two floats, default=(1.0, 0.5)
@@ -67,7 +67,7 @@ class TransductiveGPRegressor(GaussianShell):
     transduction_ : array or series of shape (n,)
         The labels, completed.
     answer_ : Answer
-        Values, their standard errors (noise included), and the values without matching beside them.
+        Values, their standard errors (noise included; NaN if all labels are equal), and the values without matching.
     relevance_ : array of shape (d,)
         Inverse length scales, in units of the features given: the kernel is ``exp(-sum (relevance_j dx_j)^2)``. 0 for
         a feature that does not vary.
@@ -84,13 +84,15 @@ class TransductiveGPRegressor(GaussianShell):
     log_marginal_likelihood_ : float
         Log density of the labels, scaled to mean 0 and variance 1.
     mean_, covariance_ : array of shape (m,) and (m, m)
-        The predictive distribution p of the asked labels, noise included. The covariance is computed when asked for.
+        The predictive distribution p of the asked labels, noise included. The covariance is computed when asked for,
+        and takes three matrices of its size while it is.
     matched_mean_, matched_covariance_ : array
         The distribution q nearest to p that matches the moments, at ``matched_rows_``.
     matched_rows_ : array
         Positions of the asked rows at which moments are matched: all, up to `max_matched`.
     moments_ : pandas.DataFrame
-        Mean and standard deviation of the labels: seen, predicted without matching, predicted (p), matched (q).
+        Mean and standard deviation of the labels: seen, predicted without matching, predicted (p), matched (q, at
+        ``matched_rows_``).
     n_iter_ : int
         Steps of the best descent.
     converged_ : bool
@@ -147,10 +149,11 @@ class TransductiveGPRegressor(GaussianShell):
         y_l = _shell.numeric_labels(sample)
         self._check_settings()
         self._announce_cost(len(y_l))
-        rows = self._scale(sample.X)
-        self.feature_spread_ = self._feature_spread(sample.X)
+        rows = self._scale(sample.X, sample.labelled)
         self._mean, self._spread = _moments(y_l)
         z = (y_l - self._mean) / self._spread
+        # Equal labels say nothing about errors.
+        self._error_unit = self._spread if np.ptp(y_l) > 0.0 else np.nan
         # Rows in an order of their own, so that the order in which they came leaves no trace, not even in rounding.
         labelled = np.flatnonzero(sample.labelled)
         order = np.lexsort([z, *rows[labelled].T[::-1]])
@@ -175,13 +178,11 @@ class TransductiveGPRegressor(GaussianShell):
         self._log_parameters = found.log_parameters
         self._posterior = self._fit_posterior(found)
         parameters = np.exp(found.log_parameters)
-        keep = np.ones(self.n_features_in_, dtype=bool) if self._scaling is None else self._scaling.keep
-        scale = 1.0 if self._scaling is None else self._scaling.scale
+        keep = self._scaling.keep
         self.relevance_ = np.zeros(self.n_features_in_)
         if keep.any():
-            self.relevance_[keep] = parameters[:-1] / scale
-        with np.errstate(over="ignore"):
-            self.noise_ = float(parameters[-1] * np.square(self._spread))
+            self.relevance_[keep] = parameters[:-1] / self._scaling.scale
+        self.noise_ = float(self._in_squared_units(parameters[-1]))
         self.log_marginal_likelihood_ = self._posterior.log_likelihood
         self.objective_path_ = found.path
         self.n_iter_, self.converged_ = found.n_iter, found.converged
@@ -198,7 +199,16 @@ class TransductiveGPRegressor(GaussianShell):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if np.ptp(self._z) > 0.0 and found.log_parameters[-1] < np.log(NOISE_BOUNDS[0]) + 1e-3:
+        if np.ptp(self._z) == 0.0:
+            return
+        if np.any(found.log_parameters[:-1] > self._most_relevant - 1e-3):
+            warnings.warn(
+                "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "
+                "whose second number is larger.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif found.log_parameters[-1] < np.log(NOISE_BOUNDS[0]) + 1e-3:
             warnings.warn(
                 f"The noise ran into its lower bound, {NOISE_BOUNDS[0]:g} of the labels' variance: the labels look "
                 "like an exact function of the features. If they are not, a prior whose first number is larger keeps "
@@ -219,11 +229,12 @@ class TransductiveGPRegressor(GaussianShell):
             values=self.mean_,
             status=np.full(len(rows), "answered"),
             guarantee=_guarantee(self._choice),
-            standard_errors=spread * self._spread,
+            standard_errors=spread * self._error_unit,
             inductive=self._restore(before[0]),
             index=None if sample.index is None else sample.index[sample.asked],
             diagnostics={
                 "choice": self._choice,
+                "jitter": self._posterior.jitter,
                 "starts": [end if isinstance(end, str) else end.message for end in self._ends],
                 "objectives": [np.nan if isinstance(end, str) else end.objective for end in self._ends],
             },
@@ -271,13 +282,17 @@ class TransductiveGPRegressor(GaussianShell):
     def _restore(self, scaled: Any) -> Any:
         return scaled * self._spread + self._mean
 
+    def _in_squared_units(self, scaled: Any) -> Any:
+        with np.errstate(over="ignore", under="ignore"):
+            return scaled * self._error_unit * self._error_unit
+
     # ------------------------------------------------------------------------------------------- attributes
 
     @property
     def covariance_(self) -> Array:
         """Covariance of the asked labels, shape (m, m)."""
         _shell.check_is_fitted(self)
-        return self._posterior.covariance(self._asked_rows) * self._spread**2
+        return self._in_squared_units(self._posterior.covariance(self._asked_rows))
 
     @property
     def matched_mean_(self) -> Array:
@@ -293,9 +308,9 @@ class TransductiveGPRegressor(GaussianShell):
         _shell.check_is_fitted(self)
         if self._unmatched:
             at = np.searchsorted(self.answer_.rows, self.matched_rows_)
-            return self._posterior.covariance(self._asked_rows[at]) * self._spread**2
+            return self._in_squared_units(self._posterior.covariance(self._asked_rows[at]))
         root = self._matched().root[self._inverse]
-        return root @ root.T * self._spread**2
+        return self._in_squared_units(root @ root.T)
 
     # ------------------------------------------------------------------------------------------- prediction
 
@@ -324,10 +339,10 @@ class TransductiveGPRegressor(GaussianShell):
         if return_std and return_cov:
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
         if return_cov:
-            covariance = self._posterior.covariance(rows) * self._spread**2
+            covariance = self._in_squared_units(self._posterior.covariance(rows))
             return self._restore(self._posterior.mean(rows)), covariance
         mean, spread = self._predict(self._posterior, rows)
-        return (self._restore(mean), spread * self._spread) if return_std else self._restore(mean)
+        return (self._restore(mean), spread * self._error_unit) if return_std else self._restore(mean)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw labels at rows from the predictive distribution, noise included.
@@ -346,10 +361,10 @@ class TransductiveGPRegressor(GaussianShell):
         array of shape (m, n_samples)
         """
         _shell.check_whole("n_samples", n_samples, least=1)
-        mean, covariance = self.predict(X, return_cov=True)
-        random = check_random_state(random_state)
-        factor, _ = guarded_cholesky(covariance / self._spread**2)
-        return mean[:, None] + self._spread * (factor @ random.normal(size=(len(mean), n_samples)))
+        rows = self._read_more(X)
+        factor, _ = guarded_cholesky(self._posterior.covariance(rows))
+        draws = factor @ check_random_state(random_state).normal(size=(len(rows), n_samples))
+        return self._restore(self._posterior.mean(rows))[:, None] + self._error_unit * draws
 
 
 def _guarantee(choice: str) -> Guarantee:
@@ -361,7 +376,9 @@ def _guarantee(choice: str) -> Guarantee:
 
 
 def _moments(y_l: Array) -> tuple[float, float]:
-    """Return mean and spread; the spread of constant labels is 1."""
+    """Return mean and spread; of equal labels, that label and 1."""
+    if np.ptp(y_l) == 0.0:
+        return float(y_l[0]), 1.0
     mean = float(y_l.mean())
     size = float(np.abs(y_l - mean).max()) or 1.0
     return mean, size * float(np.sqrt(np.mean(((y_l - mean) / size) ** 2))) or 1.0
