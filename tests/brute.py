@@ -185,3 +185,77 @@ def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covar
     return value + matching * (
         divergence(q_mean, q_covariance, *predictive(X, y_l, relevance, noise)) + penalty
     )
+
+
+def arc_share(normals, row):
+    """Share of the directions in the plane with <w, normals_i> > 0 for all i that have <w, row> > 0: arcs, exactly."""
+    walls = np.concatenate([normals, row[None]])
+    angles = np.arctan2(walls[:, 1], walls[:, 0])
+    ends = np.sort(np.concatenate([angles + np.pi / 2, angles - np.pi / 2]) % (2 * np.pi))
+    ends = np.append(ends, ends[0] + 2 * np.pi)
+    middles, lengths = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+    w = np.column_stack([np.cos(middles), np.sin(middles)])
+    inside = np.all(w @ normals.T > 0, axis=1)
+    return float(lengths[inside & (w @ row > 0)].sum() / lengths[inside].sum())
+
+
+def polygon_area(normals):
+    """Area of the spherical polygon {w in R^3: |w| = 1, <w, normals_i> > 0}, a fan of triangles from its corners."""
+    corners = []
+    for i in range(len(normals)):
+        for j in range(len(normals)):
+            corner = np.cross(normals[i], normals[j])
+            if i != j and np.linalg.norm(corner) > 1e-12:
+                corner = corner / np.linalg.norm(corner)
+                if np.all(np.delete(normals, [i, j], axis=0) @ corner > -1e-12):
+                    corners.append(corner)
+    if len(corners) < 3:
+        return 0.0
+    corners = np.array(corners)
+    centre = corners.mean(axis=0) / np.linalg.norm(corners.mean(axis=0))
+    first = np.cross(centre, corners[0])
+    around = np.arctan2(corners @ first, corners @ np.cross(first, centre))
+    corners = corners[np.argsort(around)]
+    area = 0.0
+    for one, two in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        # Solid angle of a triangle (van Oosterom and Strackee).
+        triple = abs(np.dot(centre, np.cross(one, two)))
+        area += 2 * np.arctan2(triple, 1 + centre @ one + one @ two + two @ centre)
+    return float(area)
+
+
+def polygon_share(normals, row):
+    """Share of a spherical polygon on the positive side of a row, exactly."""
+    unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    sides = [polygon_area(np.concatenate([unit, sign * row[None] / np.linalg.norm(row)])) for sign in (1, -1)]
+    return sides[0] / sum(sides)
+
+
+def sampled_share(normals, rows, n_draws, rng):
+    """Share of random directions inside version space on the positive side of each row, by rejection; and how many."""
+    w = rng.normal(size=(n_draws, normals.shape[1]))
+    w = w[np.all(w @ normals.T > 0, axis=1)]
+    return (w @ rows.T > 0).mean(axis=0), len(w)
+
+
+def plain_billiard(normals, w, v, n_bounces):
+    """The billiard with explicit vectors: great circles, reflected at the nearest wall. Yields each flight."""
+    for _ in range(n_bounces):
+        a, b = normals @ w, normals @ v
+        # a cos t + b sin t is 0 at t = arctan2(a, -b), in (0, pi) for a > 0; the wall just left does not count.
+        times = np.where(a > 1e-12, np.arctan2(np.maximum(a, 0), -b), np.pi)
+        wall = int(np.argmin(times))
+        time = times[wall]
+        yield w, v, time, wall
+        w, v = np.cos(time) * w + np.sin(time) * v, np.cos(time) * v - np.sin(time) * w
+        v = v - 2 * (normals[wall] @ v) * normals[wall]
+        w, v = w / np.linalg.norm(w), v - (v @ w) * w
+        v = v / np.linalg.norm(v)
+
+
+def soft_label_share(K, signs, k_a, k_aa, softness, n_draws, rng):
+    """Probability of a positive label with slack, given the signs of the others, by rejection from the joint normal."""
+    joint = np.block([[K, k_a[:, None]], [k_a[None], np.array([[k_aa]])]]) + softness * np.eye(len(K) + 1)
+    draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
+    kept = draws[np.all(draws[:, :-1] * signs > 0, axis=1)]
+    return float((kept[:, -1] > 0).mean()), len(kept)

@@ -16,6 +16,7 @@ from transduce import (
     MomentDisplay,
     RegionDisplay,
     Regions,
+    RejectionCurveDisplay,
     RelevanceDisplay,
     TransductionDisplay,
     TransductiveGPRegressor,
@@ -182,3 +183,18 @@ def test_moments_are_drawn_as_they_are(process):
     assert display.ax_.get_yticklabels()[-1].get_text() == "labels seen"
     with pytest.raises(TypeError, match="Pass a fitted"):
         MomentDisplay.from_estimator(TransductiveGPRegressor())
+
+
+def test_rejection_curves_step_down_from_the_error():
+    truth, answers, sure = [0, 0, 1, 1, 0], [0, 1, 1, 1, 1], [0.9, 0.2, 0.8, 0.7, 0.4]
+    display = RejectionCurveDisplay.from_predictions(truth, answers, sure)
+    line = display.ax_.lines[-1]
+    np.testing.assert_allclose(line.get_ydata()[:3], [0.4, 0.25, 0.0])
+    np.testing.assert_allclose(line.get_xdata()[:3], [0.0, 0.2, 0.4])
+    second = RejectionCurveDisplay.from_predictions(truth, truth, sure, name="oracle", ax=display.ax_)
+    assert second.ax_ is display.ax_
+    assert display.ax_.get_ylim()[1] >= 0.4
+    perfect = RejectionCurveDisplay.from_predictions([0, 1], [0, 1], [0.1, 0.9])
+    assert perfect.ax_.get_ylim() == (0.0, 0.1)
+    with pytest.raises(TypeError, match="that has confidences"):
+        RejectionCurveDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), [1])

@@ -57,13 +57,14 @@ def test_lock_files_name_no_index():
 
 LAYERS = [
     {"_typing"},
-    {"answer", "sample", "kernels", "linalg", "moments", "folds", "residual_lines"},
-    {"residual_window", "loo", "gaussian"},
-    {"strangeness", "completion", "gaussian_search", "display._axes"},
-    {"display.gaussian", "display.regions", "display.ridge"},
+    {"answer", "sample", "kernels", "linalg", "moments", "folds", "rejection", "billiard", "residual_lines"},
+    {"residual_window", "loo", "gaussian", "votes"},
+    {"strangeness", "completion", "gaussian_search", "bayesian", "display._axes"},
+    {"display.gaussian", "display.regions", "display.rejection", "display.ridge"},
     {"methods._shell", "methods._transducer"},
     {"methods._confidence_shell", "methods._ridge_shell", "methods._gaussian_shell"},
     {
+        "methods.bayesian_transducer",
         "methods.gaussian_process",
         "methods.confidence_machine",
         "methods.confidence_classifier",

@@ -7,15 +7,18 @@ from transduce.display import (
     LeaveOneOutDisplay,
     MomentDisplay,
     RegionDisplay,
+    RejectionCurveDisplay,
     RelevanceDisplay,
     TransductionDisplay,
 )
 from transduce.loo import leave_one_out
+from transduce.methods.bayesian_transducer import BayesianTransducer
 from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.gaussian_process import TransductiveGPRegressor
 from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
+from transduce.rejection import area_under_rejection_curve, rejection_curve
 from transduce.sample import PartlyLabelled
 
 __version__ = "0.1.0"
@@ -23,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "BandDisplay",
+    "BayesianTransducer",
     "CoverageDisplay",
     "Guarantee",
     "LeaveOneOutDisplay",
@@ -30,6 +34,7 @@ __all__ = [
     "PartlyLabelled",
     "RegionDisplay",
     "Regions",
+    "RejectionCurveDisplay",
     "RelevanceDisplay",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
@@ -37,5 +42,7 @@ __all__ = [
     "TransductiveGPRegressor",
     "TransductiveRidge",
     "TransductiveRidgeClassifier",
+    "area_under_rejection_curve",
     "leave_one_out",
+    "rejection_curve",
 ]

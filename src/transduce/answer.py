@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -248,7 +248,7 @@ class Answer:
     values : array of shape (m,)
         The answer itself: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; or ``"tied"`` where two classes are equally good.
+        ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure.
     guarantee : Guarantee
         What is promised about these answers.
     regions : Regions, optional
@@ -258,7 +258,8 @@ class Answer:
     p_values : array of shape (m, n_classes), optional
         Classification: p-value of each class.
     confidence, credibility : array of shape (m,), optional
-        Classification: one less the second largest p-value, and the largest.
+        Classification: how sure the answer is, from 0 to 1 (one less the second largest p-value, or the largest
+        probability less the second largest), and the largest p-value.
     standard_errors : array of shape (m,), optional
         How far off each value, or probability, is by the method's own account: a standard deviation.
     inductive : array of the shape of `values`, optional
@@ -312,6 +313,31 @@ class Answer:
         kinds, counts = np.unique(self.status, return_counts=True)
         words = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
         return f"Answer at {len(self)} rows ({words or 'none asked'})\n{self.guarantee}"
+
+    def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
+        """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
+
+        Parameters
+        ----------
+        below : float, optional
+            Rows whose confidence is below this are rejected.
+        share : float, optional
+            As many of the least confident rows as make up this share of all, at most; rows of equal confidence are
+            rejected together or not at all.
+
+        Returns
+        -------
+        Answer
+        """
+        if self.confidence is None:
+            raise ValueError("This answer has no confidence to reject by.")
+        if (below is None) == (share is None):
+            raise ValueError("Give either below or share.")
+        if share is not None:
+            ordered = np.sort(self.confidence)
+            count = int(np.floor(share * len(ordered) + 1e-9))
+            below = np.inf if count == len(ordered) else float(ordered[count])
+        return replace(self, status=np.where(self.confidence < float(below or 0.0), "rejected", self.status))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each asked row, named as the user's rows are."""

@@ -2,6 +2,7 @@
 
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
 from transduce.display.regions import CoverageDisplay, RegionDisplay
+from transduce.display.rejection import RejectionCurveDisplay
 from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "LeaveOneOutDisplay",
     "MomentDisplay",
     "RegionDisplay",
+    "RejectionCurveDisplay",
     "RelevanceDisplay",
     "TransductionDisplay",
 ]

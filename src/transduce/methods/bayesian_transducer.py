@@ -1,0 +1,453 @@
+"""Bayesian transduction by kernel billiard (Graepel, Herbrich and Obermayer 1999).
+
+The label of an asked row is the vote of every linear separator in feature space that gets the labelled rows right. The
+numbers come from `transduce.billiard`, `transduce.votes` and `transduce.bayesian`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from transduce._typing import AnyArray, Array
+from transduce.answer import Answer, Guarantee
+from transduce.bayesian import (
+    SOFTNESSES,
+    WIDTHS,
+    Candidates,
+    Geometry,
+    count_round,
+    play_until,
+    probabilities,
+)
+from transduce.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.linalg import few_threads
+from transduce.methods import _shell
+from transduce.methods._transducer import ClassTransducer
+from transduce.sample import PartlyLabelled
+from transduce.votes import Tally, Voter
+
+
+def _is(setting: Any, word: str) -> bool:
+    return isinstance(setting, str) and setting == word
+
+
+class BayesianTransducer(ClassTransducer):
+    """Classifier in which every separator that gets the labelled rows right has a vote.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a function of two rows.
+    width : float, "median" or "cv", default="median"
+        Length scale of the kernel; ``"median"`` is the median distance between two rows, ``"cv"`` chooses a multiple
+        of it by cross-validation on log-loss.
+    softness : float or "cv", default=0.0
+        Added to the kernel's diagonal, so that labels may be wrong. 0: only separators that get every labelled row
+        right have a vote. ``"cv"`` chooses by cross-validation on log-loss.
+    bias : float, default=1.0
+        Constant added to the kernel, so that separators need not pass through the origin.
+    n_balls : int, default=8
+        Balls that take the vote, from different starts; the standard errors come from their differences.
+    tolerance : float, default=0.01
+        The balls stop when the largest standard error of a probability at an asked row is below this.
+    max_bounces : int, default=400_000
+        Most bounces of each ball, about; a ball bounces at least some thirty times for each labelled row.
+    predict_with : {"vote", "bayes_point"}, default="vote"
+        How `predict` decides at new rows: by the balls' vote, or faster by the one separator that is their mean.
+    reject_below : float or None, default=None
+        Asked rows whose confidence is below this get the status ``"rejected"``.
+    reject_share : float or None, default=None
+        This share of the asked rows, the least confident, gets the status ``"rejected"``.
+    max_memory_mb : float, default=1024
+        Kernel values of labelled with asked rows beyond this are computed some rows at a time, again in every round.
+    standardize : bool, default=True
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+    n_jobs : int or None, default=None
+        Balls that fly at the same time, in joblib's way.
+    random_state : int, RandomState or None, default=None
+        Seed of the balls.
+    missing_label : object, default=None
+        A label that stands for "none", besides NaN, None, NA and NaT.
+
+    Attributes
+    ----------
+    transduction_ : array or series of shape (n,)
+        The labels, completed.
+    answer_ : Answer
+        Values, probabilities of all classes, confidence (the largest probability less the second largest), the Monte
+        Carlo standard error of the largest, status.
+    classes_ : array of shape (n_classes,)
+        Classes, sorted.
+    width_, softness_ : float
+        As used; the width is None for kernels that have none.
+    cv_path_ : pandas.DataFrame
+        With ``"cv"``: what was tried, with its log-loss.
+    bayes_point_ : array of shape (l,) or (n_classes, l)
+        Mean direction of the flights, as coefficients on the labelled rows.
+    n_bounces_ : int
+        Bounces of each ball.
+    converged_ : bool
+        Whether the tolerance was reached.
+    r_hat_ : float
+        Spread of the votes over all flights, over that within one ball's; near 1 when the balls agree.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    See Also
+    --------
+    RidgeConfidenceClassifier : Label sets that cover whatever the distribution.
+    rejection_curve : Error against the share of answers rejected.
+
+    Notes
+    -----
+    With ``softness=0`` a probability is the share of version space on one side of the row: how sure the separators are,
+    not how often they are right. With ``softness > 0`` it is the probability of the label, in which the row's own slack
+    and its part outside the span of the labelled rows have a say.
+
+    A bounce costs ``O(l)``, a bounce's votes ``O(m)``; the Gram matrix of the labelled rows is factorised once for all
+    classes. `predict_proba` follows the recorded flights at new rows; at an asked row it gives the same probability as
+    ``answer_``. Several classes are voted one against the rest and normalised.
+
+    References
+    ----------
+    Graepel, Herbrich, Obermayer (1999). Bayesian transduction. NIPS 12.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import BayesianTransducer
+    >>> X = np.array([[-3.0], [-2.0], [-0.1], [2.0], [3.0]])
+    >>> model = BayesianTransducer(kernel="linear", random_state=0).fit(X, ["no", "no", None, "yes", "yes"])
+    >>> model.transduction_
+    array(['no', 'no', 'no', 'yes', 'yes'], dtype=object)
+    >>> bool(model.answer_.confidence[0] < 0.5)  # separators between -2 and 2 disagree near 0
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        width: Any = "median",
+        softness: Any = 0.0,
+        bias: float = 1.0,
+        n_balls: int = 8,
+        tolerance: float = 0.01,
+        max_bounces: int = 400_000,
+        predict_with: str = "vote",
+        reject_below: float | None = None,
+        reject_share: float | None = None,
+        max_memory_mb: float = 1024,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        missing_label: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.softness = softness
+        self.bias = bias
+        self.n_balls = n_balls
+        self.tolerance = tolerance
+        self.max_bounces = max_bounces
+        self.predict_with = predict_with
+        self.reject_below = reject_below
+        self.reject_share = reject_share
+        self.max_memory_mb = max_memory_mb
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Let the balls vote at the rows whose label is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Labels, missing where the answer is wanted.
+
+        Returns
+        -------
+        BayesianTransducer
+            The fitted estimator.
+        """
+        sample = _shell.read_sample(self, X, y)
+        self.classes_, codes = _shell.class_labels(sample)
+        self._check_settings(sample)
+        labelled = np.flatnonzero(sample.labelled)
+        rows = self._scale(sample.X)
+        if self.kernel != "precomputed":
+            # Rows in an order of their own, so that the order in which they came leaves no trace.
+            order = np.lexsort([codes, *rows[labelled].T[::-1]])
+            labelled, codes = labelled[order], codes[order]
+        self._labelled, self._rows_l = labelled, rows[labelled]
+        if self.kernel == "precomputed":
+            self._rows_l = self._rows_l[:, labelled]
+        random = check_random_state(self.random_state)
+        with few_threads(0):
+            K = self._choose(rows, codes, random.randint(2**31 - 1))
+            self._check_contradictions(K, sample, codes)
+            self._geometry = Geometry.of(K, softness=self.softness_)
+            self._play(sample, rows[sample.asked], codes, random)
+        return self
+
+    # ------------------------------------------------------------------------------------ settings and rows
+
+    def _check_settings(self, sample: PartlyLabelled) -> None:
+        check_kernel(self.kernel)
+        if not _is(self.width, "median") and not _is(self.width, "cv"):
+            _shell.check_positive("width (a number, 'median' or 'cv')", self.width, least=1e-100, most=1e100)
+        if not _is(self.softness, "cv"):
+            _shell.check_number("softness (a number from 0, or 'cv')", self.softness)
+            _shell.check_not_negative("softness", self.softness, "'cv' or a number from 0")
+        _shell.check_number("bias", self.bias)
+        _shell.check_not_negative("bias", self.bias, "a number from 0")
+        _shell.check_whole("n_balls", self.n_balls, least=2)
+        _shell.check_whole("max_bounces", self.max_bounces, least=1)
+        _shell.check_positive("tolerance", self.tolerance)
+        _shell.check_positive("max_memory_mb", self.max_memory_mb)
+        _shell.check_choice("predict_with", self.predict_with, ("vote", "bayes_point"))
+        _shell.check_flag("standardize", self.standardize)
+        _shell.check_jobs(self.n_jobs)
+        for name in ("reject_below", "reject_share"):
+            value = getattr(self, name)
+            if value is not None:
+                _shell.check_number(name, value)
+                if not 0.0 <= value <= 1.0:
+                    raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
+        if self.reject_below is not None and self.reject_share is not None:
+            raise ValueError("Give either reject_below or reject_share, not both.")
+        if self.kernel == "precomputed":
+            _shell.check_square(sample.X)
+
+    def _scale(self, X: Array) -> Array:
+        self._scaling = None
+        if self.kernel != "precomputed" and self.standardize:
+            self._scaling, X = _shell.Scaling.fit_apply(X)
+        if callable(self.kernel):
+            Kernel(self.kernel).check_symmetry(X)
+        self._own = np.unique(X.diagonal()) if self.kernel == "precomputed" else np.empty(0)
+        return X
+
+    def _choose(self, rows: Array, codes: AnyArray, seed: int) -> Array:
+        """Set width and softness; return the kernel matrix of the labelled rows, bias included."""
+        has_width = uses_width(self.kernel)
+        start = median_width(rows) if has_width and isinstance(self.width, str) else 1.0
+        widths = [start] if isinstance(self.width, str) else [float(self.width)]
+        if has_width and _is(self.width, "cv"):
+            widths = [start * factor for factor in WIDTHS]
+        candidates = Candidates(Kernel(self.kernel), self._rows_l, codes, float(self.bias))
+        softnesses = [self.softness] if not _is(self.softness, "cv") else list(SOFTNESSES)
+        if _is(self.softness, "cv"):
+            unit = float(candidates.gram(widths[0]).diagonal().mean())
+            softnesses = [unit * factor for factor in SOFTNESSES]
+        width, softness = widths[0], float(softnesses[0])
+        if len(widths) * len(softnesses) > 1 and np.bincount(codes).min() >= 2:
+            self.cv_path_ = candidates.compare(widths, softnesses, seed, self.n_jobs)
+            best = self.cv_path_.iloc[int(self.cv_path_["log_loss"].to_numpy().argmin())]
+            width, softness = float(best["width"]), float(best["softness"])
+        elif len(widths) * len(softnesses) > 1:
+            width, softness = start, float(softnesses[len(softnesses) // 2 if len(softnesses) > 1 else 0])
+            warnings.warn(
+                "A class has one label only, too few to choose width or softness by: width "
+                f"{width:.3g} and softness {softness:.3g} are used.",
+                stacklevel=4,
+            )
+        self.width_, self.softness_ = (width if has_width else None), softness
+        self._kernel = Kernel(self.kernel, width)
+        return candidates.gram(width)
+
+    def _check_contradictions(self, K: Array, sample: PartlyLabelled, codes: AnyArray) -> None:
+        """Raise a ValueError that names two rows which are one in feature space but differ in label."""
+        if self.softness_ > 0.0:
+            return
+        norms = np.sqrt(np.maximum(K.diagonal(), np.finfo(float).tiny))
+        for i in range(len(K)):
+            same = (K[i] > (1.0 - 1e-13) * norms[i] * norms) & (codes != codes[i])
+            if same.any():
+                j = int(np.flatnonzero(same)[0])
+                index = range(len(sample.X)) if sample.index is None else sample.index
+                names = [
+                    str(index[self._labelled[k]]) for k in sorted((i, j), key=lambda k: self._labelled[k])
+                ]
+                raise ValueError(
+                    f"Rows {names[0]} and {names[1]} are equal but labelled differently, so no separator gets both "
+                    "right: let labels be wrong with softness > 0 (or softness='cv'), or drop one of them."
+                )
+
+    # ------------------------------------------------------------------------------------------- the vote
+
+    def _columns(self, rows: Array) -> tuple[Array, Array]:
+        """Return kernel values of the labelled rows with rows (l, m), and of the rows with themselves (m,)."""
+        if self.kernel == "precomputed":
+            return rows[:, self._labelled].T + self.bias, rows[:, -1] + self.bias
+        values = self._kernel.checked_matrix(self._rows_l, rows) + self.bias
+        return values, self._kernel.diagonal(rows) + self.bias
+
+    def _voters(self, rows: Array) -> Callable[[], Iterator[tuple[slice, Voter]]]:
+        """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
+        size = max(1, int(float(self.max_memory_mb) * 2**20 // (8 * len(self._rows_l))))
+        parts = [slice(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
+        if len(parts) == 1:
+            kept = [(parts[0], self._geometry.voter(*self._columns(rows)))]
+            return lambda: iter(kept)
+        return lambda: ((part, self._geometry.voter(*self._columns(rows[part]))) for part in parts)
+
+    def _play(self, sample: PartlyLabelled, asked: Array, codes: AnyArray, random: Any) -> None:
+        n_classes = len(self.classes_)
+        n_games = 1 if n_classes == 2 else n_classes
+        seeds = random.randint(2**31 - 1, size=(n_games, self.n_balls))
+        self._games = self._geometry.games(codes, n_classes, seeds, self.n_jobs)
+        if self.kernel == "precomputed":
+            asked = np.column_stack([asked, sample.X.diagonal()[sample.asked]])
+        tallies = [Tally.empty(self.n_balls, len(asked)) for _ in self._games]
+        self.converged_ = play_until(
+            self._games,
+            tallies,
+            self._voters(asked),
+            tolerance=float(self.tolerance),
+            max_bounces=int(self.max_bounces),
+            n_jobs=self.n_jobs,
+        )
+        self.n_bounces_ = self._games[0].n_bounces
+        self.r_hat_ = max(tally.r_hat() for tally in tallies) if len(asked) else np.nan
+        points = np.array([game.mean_direction() for game in self._games]) / self._geometry.norms
+        self.bayes_point_ = points[0] if n_games == 1 else points
+        self._answer(sample, *probabilities(tallies))
+
+    def _answer(self, sample: PartlyLabelled, shares: Array, errors: Array) -> None:
+        n_asked = len(sample.asked)
+        best = shares.argmax(axis=1) if n_asked else np.empty(0, dtype=int)
+        ordered = np.sort(shares, axis=1)
+        confidence = ordered[:, -1] - ordered[:, -2]
+        largest = float(errors.max()) if n_asked else 0.0
+        if not self.converged_:
+            warnings.warn(
+                f"The budget of max_bounces={self.max_bounces} ended the vote: the largest standard error of a "
+                f"probability is {largest:.3f}, not {self.tolerance:g}. Raise max_bounces, or tolerance.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        answer = Answer(
+            rows=sample.asked,
+            values=self.classes_[best],
+            status=np.where(confidence > 1e-12, "answered", "tied"),
+            guarantee=_guarantee(self.softness_, largest, self.converged_),
+            confidence=confidence,
+            standard_errors=errors[np.arange(n_asked), best],
+            probabilities=shares,
+            classes=self.classes_,
+            index=None if sample.index is None else sample.index[sample.asked],
+            diagnostics={"n_bounces": self.n_bounces_, "n_balls": self.n_balls, "r_hat": self.r_hat_},
+        )
+        if self.reject_below is not None or self.reject_share is not None:
+            answer = answer.reject(below=self.reject_below, share=self.reject_share)
+        self.answer_ = answer
+        self.transduction_ = sample.complete(answer.values.astype(object))
+
+    # ------------------------------------------------------------------------------------------- prediction
+
+    def _read_new(self, X: Any, *, own_value: bool) -> Array:
+        if self.kernel != "precomputed":
+            rows = _shell.read_rows(self, X, reset=False)
+            return self._scaling.apply(rows) if self._scaling else rows
+        X, n = _shell.read_array(X), self.n_features_in_
+        if X.shape[1] == n and (not own_value or len(self._own) == 1):
+            return np.column_stack([X, np.full(len(X), self._own[0])])
+        if X.shape[1] != n + 1:
+            raise ValueError(
+                f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
+                f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
+            )
+        return X
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of every class at rows, from the recorded flights.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit` and, if labels
+            may be wrong, with the row itself as one more column (not needed if it was the same for all rows of `fit`).
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+        """
+        _shell.check_is_fitted(self)
+        rows = self._read_new(X, own_value=self.softness_ > 0.0)
+        tallies = [Tally.empty(self.n_balls, len(rows)) for _ in self._games]
+        with few_threads(0):
+            count_round(self._games, tallies, self._voters(rows)(), slice(None), self.n_jobs)
+        return probabilities(tallies)[0]
+
+    def decision_function(self, X: Any) -> Array:
+        """Return by how much the vote is for a class.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (m,) or (m, n_classes)
+            The probability of the second of two classes less that of the first; of several, their probabilities.
+        """
+        shares = self.predict_proba(X)
+        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+
+    def bayes_point_function(self, X: Any) -> Array:
+        """Return the value at rows of one separator, the mean direction of all flights.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (m,) or (m, n_classes)
+            Positive for the second of two classes; the largest wins of several.
+        """
+        _shell.check_is_fitted(self)
+        return self._columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class at rows, by vote or by the Bayes point as `predict_with` says.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (m,)
+            By vote, at an asked row this is ``transduction_`` there.
+        """
+        _shell.check_is_fitted(self)
+        if self.predict_with == "bayes_point":
+            scores = self.bayes_point_function(X)
+            best = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+            return self.classes_[best]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _guarantee(softness: float, error: float, converged: bool) -> Guarantee:
+    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
+    end = "" if converged else ", where the budget of bounces ended the vote"
+    return Guarantee(
+        "none",
+        f"Probabilities are {what}; their Monte Carlo error is at most {error:.2g}{end}.",
+        "For label sets that cover, use RidgeConfidenceClassifier.",
+    )
