@@ -57,12 +57,17 @@ def test_lock_files_name_no_index():
 
 LAYERS = [
     {"_typing"},
-    {"answer", "sample", "kernels", "linalg", "moments", "folds", "rejection", "billiard", "residual_lines"},
-    {"residual_window", "loo", "gaussian", "votes"},
+    {"answer", "sample", "kernels", "linalg", "moments", "folds", "billiard", "residual_lines"},
+    {"residual_window", "loo", "gaussian", "votes", "rejection"},
     {"strangeness", "completion", "gaussian_search", "bayesian", "display._axes"},
     {"display.gaussian", "display.regions", "display.rejection", "display.ridge"},
     {"methods._shell", "methods._transducer"},
-    {"methods._confidence_shell", "methods._ridge_shell", "methods._gaussian_shell"},
+    {
+        "methods._confidence_shell",
+        "methods._ridge_shell",
+        "methods._gaussian_shell",
+        "methods._bayesian_shell",
+    },
     {
         "methods.bayesian_transducer",
         "methods.gaussian_process",

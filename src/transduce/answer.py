@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -328,11 +329,24 @@ class Answer:
         Returns
         -------
         Answer
+            Rows that were rejected before stay so.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> none = Guarantee("none", "No promise.", "It is an example.")
+        >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), none,
+        ...                 confidence=np.array([0.9, 0.2, 0.5]))
+        >>> answer.reject(share=0.4).status.tolist()
+        ['answered', 'rejected', 'answered']
         """
         if self.confidence is None:
             raise ValueError("This answer has no confidence to reject by.")
         if (below is None) == (share is None):
             raise ValueError("Give either below or share.")
+        limit = share if below is None else below
+        if not isinstance(limit, numbers.Real) or not 0.0 <= float(limit) <= 1.0:
+            raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         if share is not None:
             ordered = np.sort(self.confidence)
             count = int(np.floor(share * len(ordered) + 1e-9))

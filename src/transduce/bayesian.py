@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import solve_triangular
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce._typing import AnyArray, Array
@@ -26,10 +27,11 @@ N_FOLDS = 5
 LAST = slice(-1, None)
 MIN_BOUNCES = 2_000
 CV_BALLS, CV_BOUNCES = 3, 2_000
-INSEPARABLE = (
-    "No separator in this kernel's feature space gets every labelled row right: let labels be wrong with softness > 0 "
-    "(or softness='cv'), or give the kernel a smaller width."
-)
+
+
+def n_games(n_classes: int) -> int:
+    """Return in how many version spaces balls fly: one for two classes, else one for each."""
+    return 1 if n_classes == 2 else n_classes
 
 
 class Geometry(NamedTuple):
@@ -74,10 +76,7 @@ class Geometry(NamedTuple):
         wanted = [1] if n_classes == 2 else range(n_classes)
         spaces = [replace(self.space, signs=np.where(codes == c, 1.0, -1.0)) for c in wanted]
         soft = self.softness > 0.0
-        try:
-            return [Game(space, row, soft, n_jobs, refresh) for space, row in zip(spaces, seeds, strict=True)]
-        except EmptyVersionSpaceError:
-            raise ValueError(INSEPARABLE) from None
+        return [Game(space, row, soft, n_jobs, refresh) for space, row in zip(spaces, seeds, strict=True)]
 
     def voter(self, K_la: Array, k_aa: Array) -> Voter:
         """Return the voter for kernel columns (l, m) and the rows' own values (m,), bias included in both.
@@ -87,10 +86,14 @@ class Geometry(NamedTuple):
         with slack, given ``w``, is that of ``sqrt(r) <w, phi> / outside`` less a Student's t with r degrees of freedom.
         """
         columns = np.ascontiguousarray(K_la / self.norms[:, None])
+        blind = np.abs(columns).max(axis=0, initial=0.0) <= 1e-14 * np.sqrt(np.maximum(k_aa, 0.0))
         if self.softness == 0.0:
-            return Voter(columns)
+            return Voter(columns, blind=blind if blind.any() else None)
         rank, inverse = self.space.rank, self.space.inverse
-        half = np.linalg.solve(np.tril(self.space.root), columns) if inverse is None else inverse.T @ columns
+        if inverse is not None:
+            half = inverse.T @ columns
+        else:
+            half = solve_triangular(self.space.root, columns, lower=True, check_finite=False)
         outside = k_aa + self.softness - np.einsum("ij,ij->j", half, half)
         floor = 1e-12 * (k_aa + self.softness)
         return Voter(columns, np.sqrt(np.maximum(outside, floor) / rank), rank)
@@ -189,13 +192,12 @@ class Candidates(NamedTuple):
         for k in range(int(fold.max()) + 1):
             shown, hidden = fold != k, fold == k
             geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-            n_games = 1 if n_classes == 2 else n_classes
-            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
+            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games(n_classes), CV_BALLS))
             try:
                 games = geometry.games(
                     self.codes[shown], n_classes, seeds, None, refresh=max(20, 10 * len(K))
                 )
-            except ValueError:
+            except EmptyVersionSpaceError:
                 return np.inf
             tallies = [Tally.empty(CV_BALLS, int(hidden.sum())) for _ in games]
             for game in games:
@@ -237,4 +239,4 @@ def play_until(
             return True
         n_bounces = min(done, max_bounces - done)
         if n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
-            return n_rows == 0
+            return n_rows == 0 or error <= tolerance

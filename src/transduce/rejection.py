@@ -8,15 +8,23 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from transduce._typing import AnyArray, Array
+from transduce.sample import missing_mask
 
 
 def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
     """Return which answers are wrong and the confidences, checked."""
     check_consistent_length(y_true, y_pred, confidence)
     truth, answers = column_or_1d(y_true), column_or_1d(y_pred)
-    sureness = np.asarray(column_or_1d(confidence), dtype=float)
     if len(truth) == 0:
         raise ValueError("There is no answer to reject: give at least one row.")
+    if missing_mask(truth).any():
+        raise ValueError("y_true is missing at some rows: leave these out.")
+    if isinstance(truth[0], str) != isinstance(answers[0], str):
+        raise ValueError("y_true and y_pred hold labels of different kinds, text and not: make them alike.")
+    try:
+        sureness = np.asarray(column_or_1d(confidence), dtype=float)
+    except ValueError:
+        raise ValueError("confidence must be numbers, one for every row.") from None
     if np.isnan(sureness).any():
         raise ValueError("confidence holds NaN: give a number for every row.")
     return np.asarray(truth != answers), sureness

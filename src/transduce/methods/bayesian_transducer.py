@@ -16,28 +16,16 @@ from sklearn.utils import check_random_state
 
 from transduce._typing import AnyArray, Array
 from transduce.answer import Answer, Guarantee
-from transduce.bayesian import (
-    SOFTNESSES,
-    WIDTHS,
-    Candidates,
-    Geometry,
-    count_round,
-    play_until,
-    probabilities,
-)
-from transduce.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.bayesian import Geometry, count_round, n_games, play_until, probabilities
+from transduce.billiard import EmptyVersionSpaceError
 from transduce.linalg import few_threads
 from transduce.methods import _shell
-from transduce.methods._transducer import ClassTransducer
+from transduce.methods._bayesian_shell import BayesianShell
 from transduce.sample import PartlyLabelled
 from transduce.votes import Tally, Voter
 
 
-def _is(setting: Any, word: str) -> bool:
-    return isinstance(setting, str) and setting == word
-
-
-class BayesianTransducer(ClassTransducer):
+class BayesianTransducer(BayesianShell):
     """Classifier in which every separator that gets the labelled rows right has a vote.
 
     Parameters
@@ -53,7 +41,8 @@ class BayesianTransducer(ClassTransducer):
     bias : float, default=1.0
         Constant added to the kernel, so that separators need not pass through the origin.
     n_balls : int, default=8
-        Balls that take the vote, from different starts; the standard errors come from their differences.
+        Balls that take the vote, from different starts; the standard errors come from their differences, and are rough
+        with fewer than four.
     tolerance : float, default=0.01
         The balls stop when the largest standard error of a probability at an asked row is below this.
     max_bounces : int, default=400_000
@@ -71,7 +60,8 @@ class BayesianTransducer(ClassTransducer):
     n_jobs : int or None, default=None
         Balls that fly at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
-        Seed of the balls.
+        Seed of the balls. The same seed gives the same answer in whatever order the rows come, except that with a
+        precomputed kernel the order of the labelled rows matters within the standard errors.
     missing_label : object, default=None
         A label that stands for "none", besides NaN, None, NA and NaT.
 
@@ -95,7 +85,8 @@ class BayesianTransducer(ClassTransducer):
     converged_ : bool
         Whether the tolerance was reached.
     r_hat_ : float
-        Spread of the votes over all flights, over that within one ball's; near 1 when the balls agree.
+        Spread of the votes over all parts of the flights, over that within one ball's; near 1 when the balls agree. NaN
+        if no ball has two parts.
     n_features_in_ : int
         Number of features seen in `fit`.
 
@@ -130,41 +121,6 @@ class BayesianTransducer(ClassTransducer):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        width: Any = "median",
-        softness: Any = 0.0,
-        bias: float = 1.0,
-        n_balls: int = 8,
-        tolerance: float = 0.01,
-        max_bounces: int = 400_000,
-        predict_with: str = "vote",
-        reject_below: float | None = None,
-        reject_share: float | None = None,
-        max_memory_mb: float = 1024,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        missing_label: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.softness = softness
-        self.bias = bias
-        self.n_balls = n_balls
-        self.tolerance = tolerance
-        self.max_bounces = max_bounces
-        self.predict_with = predict_with
-        self.reject_below = reject_below
-        self.reject_share = reject_share
-        self.max_memory_mb = max_memory_mb
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.missing_label = missing_label
-
     def fit(self, X: Any, y: Any) -> Self:
         """Let the balls vote at the rows whose label is missing.
 
@@ -195,103 +151,19 @@ class BayesianTransducer(ClassTransducer):
         random = check_random_state(self.random_state)
         with few_threads(0):
             K = self._choose(rows, codes, random.randint(2**31 - 1))
-            self._check_contradictions(K, sample, codes)
             self._geometry = Geometry.of(K, softness=self.softness_)
+            self._check_contradictions(K, sample, codes)
             self._play(sample, rows[sample.asked], codes, random)
         return self
-
-    # ------------------------------------------------------------------------------------ settings and rows
-
-    def _check_settings(self, sample: PartlyLabelled) -> None:
-        check_kernel(self.kernel)
-        if not _is(self.width, "median") and not _is(self.width, "cv"):
-            _shell.check_positive("width (a number, 'median' or 'cv')", self.width, least=1e-100, most=1e100)
-        if not _is(self.softness, "cv"):
-            _shell.check_number("softness (a number from 0, or 'cv')", self.softness)
-            _shell.check_not_negative("softness", self.softness, "'cv' or a number from 0")
-        _shell.check_number("bias", self.bias)
-        _shell.check_not_negative("bias", self.bias, "a number from 0")
-        _shell.check_whole("n_balls", self.n_balls, least=2)
-        _shell.check_whole("max_bounces", self.max_bounces, least=1)
-        _shell.check_positive("tolerance", self.tolerance)
-        _shell.check_positive("max_memory_mb", self.max_memory_mb)
-        _shell.check_choice("predict_with", self.predict_with, ("vote", "bayes_point"))
-        _shell.check_flag("standardize", self.standardize)
-        _shell.check_jobs(self.n_jobs)
-        for name in ("reject_below", "reject_share"):
-            value = getattr(self, name)
-            if value is not None:
-                _shell.check_number(name, value)
-                if not 0.0 <= value <= 1.0:
-                    raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
-        if self.reject_below is not None and self.reject_share is not None:
-            raise ValueError("Give either reject_below or reject_share, not both.")
-        if self.kernel == "precomputed":
-            _shell.check_square(sample.X)
-
-    def _scale(self, X: Array) -> Array:
-        self._scaling = None
-        if self.kernel != "precomputed" and self.standardize:
-            self._scaling, X = _shell.Scaling.fit_apply(X)
-        if callable(self.kernel):
-            Kernel(self.kernel).check_symmetry(X)
-        self._own = np.unique(X.diagonal()) if self.kernel == "precomputed" else np.empty(0)
-        return X
-
-    def _choose(self, rows: Array, codes: AnyArray, seed: int) -> Array:
-        """Set width and softness; return the kernel matrix of the labelled rows, bias included."""
-        has_width = uses_width(self.kernel)
-        start = median_width(rows) if has_width and isinstance(self.width, str) else 1.0
-        widths = [start] if isinstance(self.width, str) else [float(self.width)]
-        if has_width and _is(self.width, "cv"):
-            widths = [start * factor for factor in WIDTHS]
-        candidates = Candidates(Kernel(self.kernel), self._rows_l, codes, float(self.bias))
-        softnesses = [self.softness] if not _is(self.softness, "cv") else list(SOFTNESSES)
-        if _is(self.softness, "cv"):
-            unit = float(candidates.gram(widths[0]).diagonal().mean())
-            softnesses = [unit * factor for factor in SOFTNESSES]
-        width, softness = widths[0], float(softnesses[0])
-        if len(widths) * len(softnesses) > 1 and np.bincount(codes).min() >= 2:
-            self.cv_path_ = candidates.compare(widths, softnesses, seed, self.n_jobs)
-            best = self.cv_path_.iloc[int(self.cv_path_["log_loss"].to_numpy().argmin())]
-            width, softness = float(best["width"]), float(best["softness"])
-        elif len(widths) * len(softnesses) > 1:
-            width, softness = start, float(softnesses[len(softnesses) // 2 if len(softnesses) > 1 else 0])
-            warnings.warn(
-                "A class has one label only, too few to choose width or softness by: width "
-                f"{width:.3g} and softness {softness:.3g} are used.",
-                stacklevel=4,
-            )
-        self.width_, self.softness_ = (width if has_width else None), softness
-        self._kernel = Kernel(self.kernel, width)
-        return candidates.gram(width)
-
-    def _check_contradictions(self, K: Array, sample: PartlyLabelled, codes: AnyArray) -> None:
-        """Raise a ValueError that names two rows which are one in feature space but differ in label."""
-        if self.softness_ > 0.0:
-            return
-        norms = np.sqrt(np.maximum(K.diagonal(), np.finfo(float).tiny))
-        for i in range(len(K)):
-            same = (K[i] > (1.0 - 1e-13) * norms[i] * norms) & (codes != codes[i])
-            if same.any():
-                j = int(np.flatnonzero(same)[0])
-                index = range(len(sample.X)) if sample.index is None else sample.index
-                names = [
-                    str(index[self._labelled[k]]) for k in sorted((i, j), key=lambda k: self._labelled[k])
-                ]
-                raise ValueError(
-                    f"Rows {names[0]} and {names[1]} are equal but labelled differently, so no separator gets both "
-                    "right: let labels be wrong with softness > 0 (or softness='cv'), or drop one of them."
-                )
 
     # ------------------------------------------------------------------------------------------- the vote
 
     def _columns(self, rows: Array) -> tuple[Array, Array]:
         """Return kernel values of the labelled rows with rows (l, m), and of the rows with themselves (m,)."""
-        if self.kernel == "precomputed":
-            return rows[:, self._labelled].T + self.bias, rows[:, -1] + self.bias
-        values = self._kernel.checked_matrix(self._rows_l, rows) + self.bias
-        return values, self._kernel.diagonal(rows) + self.bias
+        if self._kernel.name == "precomputed":
+            return rows[:, self._labelled].T + self._bias, rows[:, -1] + self._bias
+        values = self._kernel.checked_matrix(self._rows_l, rows) + self._bias
+        return values, self._kernel.diagonal(rows) + self._bias
 
     def _voters(self, rows: Array) -> Callable[[], Iterator[tuple[slice, Voter]]]:
         """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
@@ -304,9 +176,11 @@ class BayesianTransducer(ClassTransducer):
 
     def _play(self, sample: PartlyLabelled, asked: Array, codes: AnyArray, random: Any) -> None:
         n_classes = len(self.classes_)
-        n_games = 1 if n_classes == 2 else n_classes
-        seeds = random.randint(2**31 - 1, size=(n_games, self.n_balls))
-        self._games = self._geometry.games(codes, n_classes, seeds, self.n_jobs)
+        seeds = random.randint(2**31 - 1, size=(n_games(n_classes), self.n_balls))
+        try:
+            self._games = self._geometry.games(codes, n_classes, seeds, self.n_jobs)
+        except EmptyVersionSpaceError:
+            raise ValueError(self._inseparable()) from None
         if self.kernel == "precomputed":
             asked = np.column_stack([asked, sample.X.diagonal()[sample.asked]])
         tallies = [Tally.empty(self.n_balls, len(asked)) for _ in self._games]
@@ -318,10 +192,10 @@ class BayesianTransducer(ClassTransducer):
             max_bounces=int(self.max_bounces),
             n_jobs=self.n_jobs,
         )
-        self.n_bounces_ = self._games[0].n_bounces
-        self.r_hat_ = max(tally.r_hat() for tally in tallies) if len(asked) else np.nan
+        self.n_bounces_ = max(game.n_bounces for game in self._games)
+        self.r_hat_ = float(np.max([tally.r_hat() for tally in tallies])) if len(asked) else np.nan
         points = np.array([game.mean_direction() for game in self._games]) / self._geometry.norms
-        self.bayes_point_ = points[0] if n_games == 1 else points
+        self.bayes_point_ = points[0] if len(points) == 1 else points
         self._answer(sample, *probabilities(tallies))
 
     def _answer(self, sample: PartlyLabelled, shares: Array, errors: Array) -> None:
@@ -341,7 +215,7 @@ class BayesianTransducer(ClassTransducer):
             rows=sample.asked,
             values=self.classes_[best],
             status=np.where(confidence > 1e-12, "answered", "tied"),
-            guarantee=_guarantee(self.softness_, largest, self.converged_),
+            guarantee=_guarantee(self.softness_, largest if n_asked else None, self.converged_),
             confidence=confidence,
             standard_errors=errors[np.arange(n_asked), best],
             probabilities=shares,
@@ -357,12 +231,12 @@ class BayesianTransducer(ClassTransducer):
     # ------------------------------------------------------------------------------------------- prediction
 
     def _read_new(self, X: Any, *, own_value: bool) -> Array:
-        if self.kernel != "precomputed":
+        if self._kernel.name != "precomputed":
             rows = _shell.read_rows(self, X, reset=False)
             return self._scaling.apply(rows) if self._scaling else rows
         X, n = _shell.read_array(X), self.n_features_in_
-        if X.shape[1] == n and (not own_value or len(self._own) == 1):
-            return np.column_stack([X, np.full(len(X), self._own[0])])
+        if X.shape[1] == n and (not own_value or self._own is not None):
+            return np.column_stack([X, np.full(len(X), self._own or 0.0)])
         if X.shape[1] != n + 1:
             raise ValueError(
                 f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
@@ -385,7 +259,7 @@ class BayesianTransducer(ClassTransducer):
         """
         _shell.check_is_fitted(self)
         rows = self._read_new(X, own_value=self.softness_ > 0.0)
-        tallies = [Tally.empty(self.n_balls, len(rows)) for _ in self._games]
+        tallies = [Tally.empty(len(game.balls), len(rows)) for game in self._games]
         with few_threads(0):
             count_round(self._games, tallies, self._voters(rows)(), slice(None), self.n_jobs)
         return probabilities(tallies)[0]
@@ -436,6 +310,7 @@ class BayesianTransducer(ClassTransducer):
             By vote, at an asked row this is ``transduction_`` there.
         """
         _shell.check_is_fitted(self)
+        _shell.check_choice("predict_with", self.predict_with, ("vote", "bayes_point"))
         if self.predict_with == "bayes_point":
             scores = self.bayes_point_function(X)
             best = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -443,11 +318,10 @@ class BayesianTransducer(ClassTransducer):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def _guarantee(softness: float, error: float, converged: bool) -> Guarantee:
+def _guarantee(softness: float, error: float | None, converged: bool) -> Guarantee:
     what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
-    end = "" if converged else ", where the budget of bounces ended the vote"
-    return Guarantee(
-        "none",
-        f"Probabilities are {what}; their Monte Carlo error is at most {error:.2g}{end}.",
-        "For label sets that cover, use RidgeConfidenceClassifier.",
-    )
+    promise = f"Probabilities are {what}"
+    if error is not None:
+        end = "" if converged else ", where the budget of bounces ended the vote"
+        promise += f"; their largest Monte Carlo standard error is {error:.2g}{end}"
+    return Guarantee("none", f"{promise}.", "For label sets that cover, use RidgeConfidenceClassifier.")
