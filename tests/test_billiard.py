@@ -199,7 +199,9 @@ def test_votes_are_the_shares_of_version_space(dimension, n_rows):
         _, tally = vote(rows, signs, asked, seed=100 * seed)
         share, variance = exact_share(signs[:, None] * rows, asked, rng)
         error, spread = tally.share - share, np.sqrt(tally.standard_error**2 + variance)
-        assert np.abs(error).max() < 0.02
+        assert np.all(
+            np.abs(error) < 0.02 + 5 * np.sqrt(variance)
+        )  # narrow cones accept few of the random directions
         moving = tally.standard_error > 1e-5
         np.testing.assert_allclose(tally.share[~moving], share[~moving], atol=2e-3)
         z.append((error / np.maximum(spread, 1e-9))[moving])

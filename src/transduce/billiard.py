@@ -329,9 +329,10 @@ def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:
     >>> 40 < choose_reach(space, 0, 100) / np.pi < 60  # to and fro in a quarter of the circle
     True
     """
-    ball, guess = Ball.drop(space, seed, 1.0), max(1, n_bounces // 10)
-    for wanted in (20, guess, guess, n_bounces):
-        # Flights are long with some velocities and short with others: count over several, and correct the reach.
-        bounces = sum(len(segment.walls) for segment in ball.run(8))
+    ball, some = Ball.drop(space, seed, 1.0), max(20, n_bounces // 10)
+    for wanted in (20, some, some, n_bounces):
+        # Flights are long with some velocities and short with others: count over several, and correct the reach. The
+        # last flight of a segment is half a flight on average.
+        bounces = sum(len(segment.walls) - 0.5 for segment in ball.run(8))
         ball.reach *= 8 * wanted / bounces
     return float(ball.reach)
