@@ -168,9 +168,11 @@ def test_a_single_direction_is_a_ball_at_rest():
 # ----------------------------------------------------------------------------------------------- the votes
 
 
-def vote(rows, signs, asked, *, seed=0, n_balls=8, n_bounces=4000):
-    game = Game(space_of(rows, signs), range(seed, seed + n_balls), soft=False)
+def vote(rows, signs, asked, *, seed=0, n_balls=8, n_bounces=4000, refresh=None):
+    game = Game(space_of(rows, signs), range(seed, seed + n_balls), soft=False, refresh=refresh)
     voter, tally = Voter(np.ascontiguousarray(rows @ asked.T)), Tally.empty(n_balls, len(asked))
+    game.play(n_bounces // 3)
+    game.forget(1)
     game.play(n_bounces)
     for ball, rounds in enumerate(game.records):
         tally.add(ball, voter.count(rounds[0]))
@@ -196,7 +198,8 @@ def test_votes_are_the_shares_of_version_space(dimension, n_rows):
         rng = np.random.default_rng(seed)
         rows, signs = make_cone(seed, dimension, n_rows)
         asked = rng.normal(size=(15, dimension))
-        _, tally = vote(rows, signs, asked, seed=100 * seed)
+        many = {"n_bounces": 12_000, "refresh": 60} if dimension > 3 else {}
+        _, tally = vote(rows, signs, asked, seed=100 * seed, **many)
         share, variance = exact_share(signs[:, None] * rows, asked, rng)
         error, spread = tally.share - share, np.sqrt(tally.standard_error**2 + variance)
         assert np.all(

@@ -212,31 +212,45 @@ class Candidates(NamedTuple):
 
 def play_until(
     games: list[Game],
-    tallies: list[Tally],
+    n_rows: int,
     voters: Any,
     *,
     tolerance: float,
     max_bounces: int,
     n_jobs: int | None,
-) -> bool:
+) -> tuple[list[Tally], bool]:
     """Play rounds, each as long as all before it, until the largest standard error is small enough.
+
+    The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
+    manner, and what their starts have in common their differences cannot tell.
 
     Returns
     -------
-    bool
+    tallies : list of Tally
+        The votes, one tally for each game.
+    converged : bool
         Whether the tolerance was reached.
     """
-    n_rows = tallies[0].positive.shape[1]
+    rounds: list[list[Tally]] = []
+    lengths: list[int] = []
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), max_bounces)
     while True:
+        before = games[0].n_bounces
         for game in games:
             game.play(n_bounces)
         done = games[0].n_bounces
-        count_round(games, tallies, voters(), LAST, n_jobs)
+        fresh = [Tally.empty(len(game.balls), n_rows) for game in games]
+        count_round(games, fresh, voters(), LAST, n_jobs)
+        rounds.append(fresh)
+        lengths.append(done - before)
+        while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
+            del rounds[0], lengths[0]
+            for game in games:
+                game.forget(1)
+        tallies = [Tally.sum(parts) for parts in zip(*rounds, strict=True)]
         error = float(probabilities(tallies)[1].max()) if n_rows else np.inf
         log.info("%d bounces of each ball: largest standard error %.4f", done, error)
-        if error <= tolerance and done >= MIN_BOUNCES:
-            return True
         n_bounces = min(done, max_bounces - done)
-        if n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
-            return n_rows == 0 or error <= tolerance
+        enough = error <= tolerance and done >= MIN_BOUNCES
+        if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
+            return tallies, n_rows == 0 or error <= tolerance

@@ -249,17 +249,18 @@ class Ball:
     position : array of shape (l,)
         Coefficients of a unit vector inside version space.
     reach : float
-        Length of a segment, after which the velocity is drawn anew. Flat walls do not mix velocities, so that without
-        fresh ones a ball might never see all of version space. They come at times that do not depend on where the ball
-        is: at a wall, where it is most convenient, they would spoil the even measure.
+        Mean length of a segment, after which the velocity is drawn anew. Flat walls do not mix velocities, so that
+        without fresh ones a ball might never see all of version space. They come at times that do not depend on where
+        the ball is: at a wall, where it is most convenient, they would spoil the even measure. And at random times:
+        great circles close, so that a ball is often back near where it was after a multiple of half a turn.
 
     Examples
     --------
     >>> import numpy as np
     >>> space = VersionSpace.of(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0]))
     >>> ball = Ball.drop(space, seed=0, reach=10.0)
-    >>> [round(segment.length, 6) for segment in ball.run(3)]
-    [10.0, 10.0, 10.0]
+    >>> [5.0 <= segment.length <= 15.0 for segment in ball.run(3)]
+    [True, True, True]
     """
 
     space: VersionSpace
@@ -283,7 +284,8 @@ class Ball:
             return Segment(position, np.zeros_like(position), np.zeros(1, np.int32), np.zeros(1), np.ones(1))
         velocity = space.velocity(position, self.random)
         a, b = (space.root @ (space.root.T @ vector) for vector in (position, velocity))
-        segment = Segment(position, velocity, *_fly_for(space, a, b, self.reach))
+        length = self.reach * (0.5 + self.random.random_sample())
+        segment = Segment(position, velocity, *_fly_for(space, a, b, length))
         # The end anew from the trace, through coordinates and as a unit vector, so that rounding does not pile up and
         # coefficients of dependent rows do not run away.
         end = space.root.T @ segment.at(np.array([segment.length]))[0]

@@ -256,6 +256,12 @@ class Tally:
         """Start from nothing."""
         return cls(*(np.zeros((n_balls, m)) for _ in range(5)))
 
+    @classmethod
+    def sum(cls, tallies: Sequence[Tally]) -> Tally:
+        """Add up the tallies of several rounds."""
+        names = ("positive", "length", "sums", "squares", "n_parts")
+        return cls(*(np.sum([getattr(tally, name) for tally in tallies], axis=0) for name in names))
+
     def add(self, ball: int, count: Count, rows: slice = ALL) -> None:
         """Add a round of one ball, about all rows or some."""
         self.positive[ball, rows] += count.positive
@@ -352,6 +358,11 @@ class Game:
             record.append(Positions.of(flight, self._n_positions(n_segments)) if self.soft else flight)
         bounces = sum(len(segment.walls) for flight in flights for segment in flight)
         self.n_bounces += round(bounces / len(flights))
+
+    def forget(self, n_rounds: int) -> None:
+        """Drop the first rounds of every ball, in which it may still be near its start."""
+        for record in self.records:
+            del record[:n_rounds]
 
     def _n_positions(self, n_segments: int) -> int:
         n_rows = len(self.space.G)

@@ -183,10 +183,9 @@ class BayesianTransducer(BayesianShell):
             raise ValueError(self._inseparable()) from None
         if self.kernel == "precomputed":
             asked = np.column_stack([asked, sample.X.diagonal()[sample.asked]])
-        tallies = [Tally.empty(self.n_balls, len(asked)) for _ in self._games]
-        self.converged_ = play_until(
+        tallies, self.converged_ = play_until(
             self._games,
-            tallies,
+            len(asked),
             self._voters(asked),
             tolerance=float(self.tolerance),
             max_bounces=int(self.max_bounces),
