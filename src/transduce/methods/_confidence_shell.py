@@ -74,22 +74,14 @@ class ConfidenceShell(Transducer):
         _shell.check_is_fitted(self)
         if self.kernel != "precomputed":
             return self._represent(_shell.read_rows(self, X, reset=False))
-        X, n = _shell.read_array(X), self.n_features_in_
-        if X.shape[1] == n and (self._own_value is not None or not own_value):
-            own = np.nan if self._own_value is None else self._own_value
-            if own_value:
-                warnings.warn(
-                    f"The kernel values of new rows with themselves (column {n + 1}) are not given: {own:g} is "
-                    "taken, as for all rows of fit.",
-                    stacklevel=3,
-                )
-            X = np.column_stack([X, np.full(len(X), own)])
-        if X.shape[1] != n + 1:
-            raise ValueError(
-                f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
-                f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
+        n = self.n_features_in_
+        if own_value and self._own_value is not None and np.shape(X)[1:] == (n,):
+            warnings.warn(
+                f"The kernel values of new rows with themselves (column {n + 1}) are not given: {self._own_value:g} is "
+                "taken, as for all rows of fit.",
+                stacklevel=3,
             )
-        return self._represent(X)
+        return self._represent(_shell.read_kernel_rows(X, n, self._own_value, own_value=own_value))
 
     def _level(self, confidence: float | None) -> float:
         return _shell.check_confidence(self.confidence if confidence is None else confidence)

@@ -185,6 +185,32 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
     return numbers_
 
 
+def label_moments(y_l: Array) -> tuple[Any, Any]:
+    """Return mean and spread of labels (l,) or of every column of labels (l, c); of equal ones, that label and 1."""
+    size = np.ptp(y_l, axis=0)
+    equal = size == 0.0
+    mean = np.where(equal, y_l[0], y_l.mean(axis=0))
+    size = np.where(equal, 1.0, size)
+    spread = size * np.sqrt(np.mean(((y_l - mean) / size) ** 2, axis=0))
+    return mean[()], np.where(equal, 1.0, spread)[()]
+
+
+def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> Array:
+    """Return kernel values of new rows with the n rows of `fit` and, as one more column, with themselves.
+
+    The last column is `own` where it is left out, NaN if that is not known and, with `own_value` false, not needed.
+    """
+    X = read_array(X)
+    if X.shape[1] == n and (own is not None or not own_value):
+        return np.column_stack([X, np.full(len(X), np.nan if own is None else own)])
+    if X.shape[1] != n + 1:
+        raise ValueError(
+            f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
+            f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
+        )
+    return X
+
+
 def _first_text(labels: AnyArray) -> int:
     return next((i for i, label in enumerate(labels.ravel()) if _is_text([label])), 0)
 
@@ -355,9 +381,11 @@ __all__ = [
     "check_square",
     "check_whole",
     "class_labels",
+    "label_moments",
     "numeric_labels",
     "read_array",
     "read_candidates",
+    "read_kernel_rows",
     "read_rows",
     "read_sample",
 ]

@@ -233,15 +233,8 @@ class BayesianTransducer(BayesianShell):
         if self._kernel.name != "precomputed":
             rows = _shell.read_rows(self, X, reset=False)
             return self._scaling.apply(rows) if self._scaling else rows
-        X, n = _shell.read_array(X), self.n_features_in_
-        if X.shape[1] == n and (not own_value or self._own is not None):
-            return np.column_stack([X, np.full(len(X), self._own or 0.0)])
-        if X.shape[1] != n + 1:
-            raise ValueError(
-                f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
-                f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
-            )
-        return X
+        rows = _shell.read_kernel_rows(X, self.n_features_in_, self._own, own_value=own_value)
+        return np.nan_to_num(rows)  # an own value that is not needed
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class at rows, from the recorded flights.

@@ -150,7 +150,7 @@ class TransductiveGPRegressor(GaussianShell):
         self._check_settings()
         self._announce_cost(len(y_l))
         rows = self._scale(sample.X, sample.labelled)
-        self._mean, self._spread = _moments(y_l)
+        self._mean, self._spread = _shell.label_moments(y_l)
         z = (y_l - self._mean) / self._spread
         # Equal labels say nothing about errors.
         self._error_unit = self._spread if np.ptp(y_l) > 0.0 else np.nan
@@ -167,13 +167,13 @@ class TransductiveGPRegressor(GaussianShell):
         one_thread = self.n_jobs not in (None, 1)
         with few_threads(0 if one_thread else len(self._rows)):
             found, plain = self._search()
-            self._describe(found, plain)
+            self._describe(found)
             self._answer(sample, rows[sample.asked], plain)
         return self
 
     # ------------------------------------------------------------------------------------------ the answer
 
-    def _describe(self, found: Descent, plain: Descent) -> None:
+    def _describe(self, found: Descent) -> None:
         """Set what is known of the parameters, and say what a user should know of how they were found."""
         self._log_parameters = found.log_parameters
         self._posterior = self._fit_posterior(found)
@@ -373,12 +373,3 @@ def _guarantee(choice: str) -> Guarantee:
         "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
         f"Parameters were chosen on the labels ({choice}); for regions that cover, use RidgeConfidenceMachine.",
     )
-
-
-def _moments(y_l: Array) -> tuple[float, float]:
-    """Return mean and spread; of equal labels, that label and 1."""
-    if np.ptp(y_l) == 0.0:
-        return float(y_l[0]), 1.0
-    mean = float(y_l.mean())
-    size = float(np.abs(y_l - mean).max()) or 1.0
-    return mean, size * float(np.sqrt(np.mean(((y_l - mean) / size) ** 2))) or 1.0

@@ -118,7 +118,7 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
         y_l = _shell.numeric_labels(sample)
         self._one_column = y_l.ndim == 1
         y_l = y_l.reshape(len(y_l), -1)
-        self._mean, self._spread = _label_moments(y_l)
+        self._mean, self._spread = _shell.label_moments(y_l)
         found = self._transduce(sample, (y_l - self._mean) / self._spread)
         with np.errstate(over="ignore"):
             self.loo_error_ = float(np.mean((found.labelled_loo * self._spread) ** 2))
@@ -168,12 +168,3 @@ NO_GUARANTEE = Guarantee(
     "These values come with no probability attached.",
     "Leave-one-out chose them; for regions that cover, use RidgeConfidenceMachine.",
 )
-
-
-def _label_moments(y_l: Array) -> tuple[Array, Array]:
-    """Return mean and spread of every column; the spread of a constant column is 1."""
-    mean = y_l.mean(axis=0)
-    size = np.abs(y_l - mean).max(axis=0)
-    size = np.where(size > 0.0, size, 1.0)
-    spread = size * np.sqrt(np.mean(((y_l - mean) / size) ** 2, axis=0))
-    return mean, np.where(spread > 0.0, spread, 1.0)
