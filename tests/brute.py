@@ -259,3 +259,79 @@ def soft_label_share(K, signs, k_a, k_aa, softness, n_draws, rng):
     draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
     kept = draws[np.all(draws[:, :-1] * signs > 0, axis=1)]
     return float((kept[:, -1] > 0).mean()), len(kept)
+
+
+# ------------------------------------------------------------------------------------- spectral graph transducer
+
+
+def cosine_graph(X, k):
+    """The paper's graph by its definition: row by row, sorted similarities, no row without any."""
+    n = len(X)
+    directed = np.zeros((n, n))
+    for i in range(n):
+        sims = np.array([X[i] @ X[j] / np.sqrt((X[i] @ X[i]) * (X[j] @ X[j])) for j in range(n)])
+        sims[i] = -np.inf
+        nearest = np.argsort(-sims, kind="stable")[:k]
+        weights = np.maximum(sims[nearest], 0.0)
+        directed[i, nearest] = weights / weights.sum()
+    return directed + directed.T
+
+
+def graph_eigenvectors(A, d):
+    """Eigenvectors 2 to d + 1 of the normalised Laplacian of a connected graph, by a dense solver."""
+    B = A.sum(axis=1)
+    L = np.eye(len(A)) - A / np.sqrt(np.outer(B, B))
+    return np.linalg.eigh(L)[1][:, 1 : d + 1]
+
+
+def spectral_scores(A, labelled, positive, label_weight, d):
+    """Scores of the spectral graph transducer by the 2d x 2d eigenproblem; the graph must be connected."""
+    n, V = len(A), graph_eigenvectors(A, d)
+    d = V.shape[1]
+    n_positive, count = positive.sum(), len(positive)
+    n_negative = count - n_positive
+    goal, cost = np.zeros(n), np.zeros(n)
+    goal[labelled] = np.where(positive, np.sqrt(n_negative / n_positive), -np.sqrt(n_positive / n_negative))
+    cost[labelled] = np.where(positive, count / (2 * n_positive), count / (2 * n_negative))
+    G = np.diag(np.arange(1.0, d + 1) ** 2) + label_weight * V.T @ (cost[:, None] * V)
+    b = label_weight * V.T @ (cost * goal)
+    M = np.block([[G, -np.eye(d)], [-np.outer(b, b) / n, G]])
+    eigenvalues = np.linalg.eigvals(M)
+    smallest = eigenvalues[np.abs(eigenvalues.imag) < 1e-7 * np.abs(eigenvalues).max()].real.min()
+    w = np.linalg.solve(G - smallest * np.eye(d), b)
+    objective = w @ G @ w - 2 * b @ w + label_weight * goal @ (cost * goal)
+    return V @ w, objective
+
+
+def minimum_on_sphere(G, b, n, n_starts=20, seed=0):
+    """The smallest w'Gw - 2b'w with w'w = n that a general optimiser finds from random starts."""
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(seed)
+    best = np.inf
+    for _ in range(n_starts):
+        start = rng.normal(size=len(b))
+        start *= np.sqrt(n) / np.linalg.norm(start)
+        found = minimize(
+            lambda w: w @ G @ w - 2 * b @ w,
+            start,
+            jac=lambda w: 2 * G @ w - 2 * b,
+            method="SLSQP",
+            constraints={"type": "eq", "fun": lambda w: w @ w - n, "jac": lambda w: 2 * w},
+            options={"maxiter": 500, "ftol": 1e-14},
+        )
+        if abs(found.x @ found.x - n) < 1e-6 * n:
+            best = min(best, found.fun)
+    return best
+
+
+def break_even(truth, score):
+    """Precision where it equals recall: over all cut-offs of a ranking without ties."""
+    order = np.argsort(-np.asarray(score))
+    hits = np.cumsum(np.asarray(truth)[order])
+    for cut in range(1, len(order) + 1):
+        precision, recall = hits[cut - 1] / cut, hits[cut - 1] / hits[-1]
+        if cut == hits[-1]:
+            assert precision == recall
+            return precision
+    raise AssertionError

@@ -23,6 +23,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.linalg import lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
 
@@ -60,6 +61,24 @@ def few_threads(n: int) -> Iterator[None]:
     else:
         with _thread_pools().limit(limits=1, user_api="blas"):
             yield
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says.
+
+    Examples
+    --------
+    >>> n_threads(3)
+    3
+    >>> with few_threads(0):
+    ...     n_threads(None)
+    1
+    """
+    if n_jobs is not None:
+        return int(effective_n_jobs(n_jobs))
+    return max(
+        (pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"), default=1
+    )
 
 
 def guarded_cholesky(A: Array) -> tuple[Array, float]:

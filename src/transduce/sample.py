@@ -89,11 +89,11 @@ class PartlyLabelled:
         """Positions of the rows without a label, ascending."""
         return np.flatnonzero(~self.labelled)
 
-    def complete(self, values: Any) -> Any:
+    def complete(self, values: Any, known: Any = slice(None)) -> Any:
         """Return the labels with `values` at the asked rows, in the kind and order of the user's labels.
 
         A floating-point array makes all labels floating point, whatever integer type `y` had; an array
-        of objects (class labels) leaves the type of `y` alone.
+        of objects (class labels) leaves the type of `y` alone. Asked rows outside the mask `known` stay missing.
         """
         values = np.asarray(values)
         if values.dtype.kind == "f":
@@ -101,7 +101,7 @@ class PartlyLabelled:
             filled = np.where(labelled, self.y, np.nan).astype(float)
         else:
             filled = self.y.copy()
-        filled[self.asked] = values
+        filled[self.asked[known]] = values[known]
         return _like(self.source, filled)
 
 

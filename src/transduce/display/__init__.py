@@ -1,6 +1,7 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
+from transduce.display.graph import GraphMapDisplay, NeighborChoiceDisplay
 from transduce.display.regions import CoverageDisplay, RegionDisplay
 from transduce.display.rejection import RejectionCurveDisplay
 from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
@@ -8,8 +9,10 @@ from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 __all__ = [
     "BandDisplay",
     "CoverageDisplay",
+    "GraphMapDisplay",
     "LeaveOneOutDisplay",
     "MomentDisplay",
+    "NeighborChoiceDisplay",
     "RegionDisplay",
     "RejectionCurveDisplay",
     "RelevanceDisplay",

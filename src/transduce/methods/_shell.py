@@ -19,7 +19,7 @@ from transduce._typing import AnyArray, Array, Mask
 from transduce.sample import PartlyLabelled
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
+def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
     """Return features as a finite float array, or raise a ValueError that says what to mend.
 
     Parameters
@@ -28,6 +28,8 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
         Remembers the number and names of features if `reset`, else checks against them.
     X : array-like of shape (n, d)
     reset : bool
+    sparse : bool, default=False
+        Whether a sparse matrix is welcome; it comes back in compressed sparse rows.
 
     Returns
     -------
@@ -42,7 +44,9 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
             "fixed day."
         )
     try:
-        return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse=False)
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr" if sparse else False
+        )
     except (TypeError, ValueError) as error:
         reason = _explain(X, str(error), getattr(estimator, "kernel", None) == "precomputed")
         if reason:
@@ -126,30 +130,56 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     -------
     PartlyLabelled
     """
+    check_given(estimator, y)
+    rows = read_rows(estimator, X, reset=True)
+    return read_labels(estimator, rows, getattr(X, "index", None), y, columns=columns)
+
+
+def check_given(estimator: Any, y: Any) -> None:
+    """Drop what the estimator answered before; raise a ValueError if there are no labels."""
     estimator._forget()
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
             "label for each row, missing (NaN or None) where the answer is wanted."
         )
-    rows = read_rows(estimator, X, reset=True)
+
+
+def read_labels(estimator: Any, rows: Array, index: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return labels of rows that have been read, checked; at least one row has a label.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
+    rows : array of shape (n, d)
+    index : object
+        Names of the rows, if it is a pandas.Index.
+    y : sequence of length n
+    columns : bool, default=False
+        Whether labels may have several columns.
+
+    Returns
+    -------
+    PartlyLabelled
+    """
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
             DataConversionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     sample = PartlyLabelled.from_arrays(
-        rows, y, missing_label=estimator.missing_label, index=getattr(X, "index", None), columns=columns
+        rows, y, missing_label=estimator.missing_label, index=index, columns=columns
     )
-    if _is_shuffled(getattr(X, "index", None), getattr(y, "index", None)):
+    if _is_shuffled(index, getattr(y, "index", None)):
         raise ValueError(
             "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
         )
     if estimator.missing_label is not None and sample.labelled.all():
         warnings.warn(
             f"missing_label={estimator.missing_label!r} does not occur in y, so no row is asked.",
-            stacklevel=3,
+            stacklevel=4,
         )
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")

@@ -1,0 +1,271 @@
+"""The spectral graph transducer: graph, spectrum and one labelling against the peers, in one run.
+
+    python benchmarks/spectral_graph.py [--sizes 10000 70000 300000 1000000] [--quick] [--out FOLDER]
+
+Rows are clustered, 50 features: ten classes of three clusters each, ten labels a class. Every line runs in a process of
+its own, so that the peak of its memory is its own too; compiled code is loaded before the clock starts.
+
+1. *Steps*: seconds and peak memory (with Python and the data) of graph, spectrum and one labelling, the recall of the
+   graph, the largest residual, and the labelling over one dense product of the same shape.
+2. *Peers*: from raw features to labels. LabelSpreading and LabelPropagation of scikit-learn with kernel="knn", ten
+   neighbours; Laplace and Poisson learning of GraphLearning on our graph. Ratios to ours; "-" where a peer was left out
+   because it took more than ten minutes at a smaller size or runs out of memory.
+3. *Spectrum*: ours against ARPACK in double precision for residuals as small, on the same graph, at 70,000 rows.
+4. *Neighbours*: ours against faiss at 70,000 rows and more, and against scikit-learn's exact search at 70,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+SIZES = (10_000, 70_000, 300_000, 1_000_000)
+PEERS = ("LabelSpreading", "LabelPropagation", "Laplace learning", "Poisson learning")
+LIMIT_S = 600
+
+
+def clustered(n, d=50, n_classes=10, per_class=3, seed=0):
+    """Clusters around random centres, elongated along random directions; the graph is connected."""
+    rng = np.random.default_rng(seed)
+    cluster = rng.integers(0, n_classes * per_class, n)
+    centres = 0.5 * rng.normal(size=(n_classes * per_class, d))
+    axes = 0.3 * (rng.normal(size=(1, 6, d)) + 0.5 * rng.normal(size=(n_classes * per_class, 6, d)))
+    X = np.empty((n, d))
+    for start in range(0, n, 50_000):
+        part = cluster[start : start + 50_000]
+        spread = np.einsum("nk,nkd->nd", rng.normal(size=(len(part), 6)), axes[part])
+        X[start : start + 50_000] = centres[part] + spread + 0.25 * rng.normal(size=(len(part), d))
+    return X, cluster % n_classes
+
+
+def few_labels(truth, rng, per_class=10):
+    y = np.full(len(truth), np.nan)
+    for c in np.unique(truth):
+        rows = rng.choice(np.flatnonzero(truth == c), per_class, replace=False)
+        y[rows] = c
+    return y
+
+
+def peak_gb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def timed(function):
+    began = time.perf_counter()
+    result = function()
+    return result, time.perf_counter() - began
+
+
+def compile_first():
+    from transduce import SpectralGraphTransducer, chebyshev, neighbor_graph, spectrum
+
+    X, truth = clustered(3000)
+    graph = neighbor_graph(X, method="approximate", random_state=0)
+    y = few_labels(truth, np.random.default_rng(0))
+    SpectralGraphTransducer(metric="precomputed", n_components=5).fit(graph, y)
+    matrix = spectrum.normalised(spectrum.check_graph(graph), np.asarray(graph.sum(axis=1)).ravel())
+    block = np.random.default_rng(0).standard_normal((3000, 12), dtype=np.float32)
+    chebyshev.Filter(matrix).apply(block, 2, -1.0, 0.5)
+
+
+def run_steps(n):
+    from transduce import SpectralGraphTransducer, graph_spectrum, neighbor_graph
+
+    X, truth = clustered(n)
+    y = few_labels(truth, np.random.default_rng(1))
+    compile_first()
+    graph, graph_s = timed(lambda: neighbor_graph(X, random_state=0))
+    spectrum, spectrum_s = timed(lambda: graph_spectrum(graph, random_state=0))
+    model = SpectralGraphTransducer(metric="precomputed", random_state=0).fit(spectrum, y)
+    label_s = min(timed(lambda: model.relabel(y))[1] for _ in range(3))
+    weights = np.ones((spectrum.vectors.shape[1], 10), dtype=spectrum.vectors.dtype)
+    product_s = min(timed(lambda: spectrum.vectors @ weights)[1] for _ in range(3))
+    two = np.where(np.isnan(y), np.nan, y % 2)
+    two_s = min(timed(lambda: model.relabel(two))[1] for _ in range(3))
+    two_product_s = min(timed(lambda: spectrum.vectors @ weights[:, :1])[1] for _ in range(3))
+    model.relabel(y)
+    asked = np.isnan(y)
+    return {
+        "graph s": graph_s,
+        "spectrum s": spectrum_s,
+        "labelling ms": 1e3 * label_s,
+        "over one product": label_s / product_s,
+        "two classes ms": 1e3 * two_s,
+        "over one product, two": two_s / two_product_s,
+        "recall": graph.diagnostics["recall"],
+        "residual": float(spectrum.residuals.max()),
+        "parts": spectrum.count,
+        "accuracy": float(np.mean(model.transduction_[asked] == truth[asked])),
+        "peak GB": peak_gb(),
+    }
+
+
+def run_whole(n, method):
+    X, truth = clustered(n)
+    y = few_labels(truth, np.random.default_rng(1))
+    asked = np.isnan(y)
+    compile_first()
+    answers, seconds = timed(lambda: answer(method, X, y))
+    return {"s": seconds, "accuracy": float(np.mean(answers[asked] == truth[asked])), "peak GB": peak_gb()}
+
+
+def answer(method, X, y, graph=None):
+    """Return labels at all rows, from raw features or, where a peer takes one, from a graph."""
+    from transduce import SpectralGraphTransducer, neighbor_graph
+
+    if method == "transduce":
+        model = SpectralGraphTransducer(random_state=0)
+        if graph is not None:
+            model, X = SpectralGraphTransducer(metric="precomputed", random_state=0), graph
+        return model.fit(X, y).transduction_
+    if method in ("LabelSpreading", "LabelPropagation"):
+        from sklearn import semi_supervised
+
+        marked = np.where(np.isnan(y), -1, y).astype(int)
+        model = getattr(semi_supervised, method)(kernel="knn", n_neighbors=10, n_jobs=-1)
+        return model.fit(X, marked).transduction_
+    import graphlearning
+    import scipy.sparse as sp
+
+    graph = neighbor_graph(X, random_state=0) if graph is None else graph
+    rows = np.flatnonzero(~np.isnan(y))
+    learner = {"Laplace learning": graphlearning.ssl.laplace, "Poisson learning": graphlearning.ssl.poisson}[
+        method
+    ]
+    return learner(sp.csr_matrix(graph)).fit_predict(rows, y[rows].astype(int))
+
+
+def run_spectrum(n, which):
+    from transduce import graph_spectrum, neighbor_graph
+    from transduce.spectrum import check_graph, normalised
+
+    X, _ = clustered(n)
+    compile_first()
+    graph = check_graph(neighbor_graph(X, random_state=0))
+    if which == "ours":
+        found, seconds = timed(lambda: graph_spectrum(graph, random_state=0))
+        return {"s": seconds, "residual": float(found.residuals.max()), "peak GB": peak_gb()}
+    from scipy.sparse.linalg import eigsh
+
+    S = normalised(graph, np.asarray(graph.sum(axis=1)).ravel())
+    (values, vectors), seconds = timed(lambda: eigsh(S, 81, which="LA", tol=1e-4))
+    residual = np.linalg.norm(S @ vectors - vectors * values, axis=0).max()
+    return {"s": seconds, "residual": float(residual), "peak GB": peak_gb()}
+
+
+def run_neighbors(n, which):
+    from transduce import neighbor_graph
+
+    X, _ = clustered(n)
+    compile_first()
+    if which == "scikit-learn, exact":
+        from sklearn.neighbors import NearestNeighbors
+
+        unit = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+        _, seconds = timed(lambda: NearestNeighbors(n_neighbors=10, n_jobs=-1).fit(unit).kneighbors())
+        return {"s": seconds, "recall": 1.0, "peak GB": peak_gb()}
+    graph, seconds = timed(lambda: neighbor_graph(X, method=which, random_state=0))
+    return {"s": seconds, "recall": graph.diagnostics["recall"], "peak GB": peak_gb()}
+
+
+def apart(*command):
+    """Run one measurement in a process of its own; None if it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", *map(str, command)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S + 600,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        print(
+            f"  {command}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'killed'}",
+            flush=True,
+        )
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare_steps(sizes):
+    return pd.DataFrame([{"n": n, **(apart("steps", n) or {})} for n in sizes])
+
+
+def compare_peers(sizes):
+    lines, slow = [], set()
+    for n in sizes:
+        ours = apart("whole", n, "transduce")
+        for method in ("transduce", *PEERS):
+            result = None if method in slow else ours if method == "transduce" else apart("whole", n, method)
+            if result is None or result["s"] > LIMIT_S:
+                slow.add(method)
+            line = {"n": n, "method": method, **(result or {})}
+            lines.append({**line, "time / ours": line["s"] / ours["s"] if result else np.nan})
+    return pd.DataFrame(lines)
+
+
+def compare_parts(kind, sizes, opponents):
+    lines = []
+    for n in sizes:
+        ours = apart(kind, n, opponents[0])
+        for which in opponents:
+            if which == "scikit-learn, exact" and n > 100_000:
+                continue
+            result = ours if which == opponents[0] else apart(kind, n, which)
+            line = {"n": n, "which": which, **(result or {})}
+            lines.append({**line, "time / ours": line["s"] / ours["s"] if result else np.nan})
+    return pd.DataFrame(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of rows")
+    parser.add_argument("--quick", action="store_true", help="10,000 and 70,000 rows only")
+    parser.add_argument("--out", type=Path, help="folder for the tables as CSV")
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.one:
+        kind, n, *rest = options.one
+        runs = {"steps": run_steps, "whole": run_whole, "spectrum": run_spectrum, "neighbors": run_neighbors}
+        print(json.dumps(runs[kind](int(n), *rest)))
+        return
+    sizes = [10_000, 70_000] if options.quick else options.sizes
+    large = [n for n in sizes if n >= 70_000]
+    names = ["transduce", "numpy", "scipy", "scikit-learn", "graphlearning", "faiss-cpu"]
+    print(
+        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+    )
+    for name, make in {
+        "steps": lambda: compare_steps(sizes),
+        "spectrum": lambda: compare_parts("spectrum", large[:1], ("ours", "ARPACK, double precision")),
+        "neighbors": lambda: compare_parts(
+            "neighbors", large, ("approximate", "faiss", "scikit-learn, exact")
+        ),
+        "peers": lambda: compare_peers(sizes),
+    }.items():
+        table = make()
+        print(
+            f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}', na_rep='-')}",
+            flush=True,
+        )
+        if options.out:
+            options.out.mkdir(parents=True, exist_ok=True)
+            table.to_csv(options.out / f"spectral_graph_{name}.csv", index=False)
+
+
+if __name__ == "__main__":
+    main()
