@@ -102,11 +102,16 @@ class GraphMapDisplay:
             limit = float(np.abs(self.colours[reached]).max())
             style: dict[str, Any] = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
         else:
-            style = {
-                "cmap": "tab10" if len(self.classes) <= 10 else "tab20",
-                "vmin": 0,
-                "vmax": len(self.classes) - 1,
-            }
+            from matplotlib import colormaps
+            from matplotlib.colors import ListedColormap
+
+            count = len(self.classes)
+            colours = (
+                colormaps["tab10"].colors
+                if count <= 10
+                else colormaps["turbo"](np.linspace(0.05, 0.95, count))
+            )
+            style = {"cmap": ListedColormap(colours[:count]), "vmin": -0.5, "vmax": count - 0.5}
         points = ax.scatter(*places[:, reached], c=self.colours[reached], s=size, linewidths=0, **style)
         ax.scatter(
             *places[:, self.labelled & reached],
@@ -126,7 +131,10 @@ class GraphMapDisplay:
             ax.figure.colorbar(points, ax=ax, label=f"score: {low} below 0, {high} above")
         else:
             bar = ax.figure.colorbar(points, ax=ax, ticks=np.arange(len(self.classes)))
-            bar.ax.set_yticklabels([str(name) for name in self.classes])
+            bar.ax.set_yticklabels(
+                [f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()]
+            )
+            bar.ax.tick_params(length=0)
 
 
 class NeighborChoiceDisplay:
