@@ -132,12 +132,16 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
             "label for each row, missing (NaN or None) where the answer is wanted."
         )
-    rows = read_rows(estimator, X, reset=True)
+    return read_labels(estimator, read_rows(estimator, X, reset=True), X, y, columns=columns)
+
+
+def read_labels(estimator: Any, rows: Array, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return labels, checked, beside `rows`, what was read of X; at least one row has a label."""
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
             DataConversionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     sample = PartlyLabelled.from_arrays(
         rows, y, missing_label=estimator.missing_label, index=getattr(X, "index", None), columns=columns
@@ -149,7 +153,7 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     if estimator.missing_label is not None and sample.labelled.all():
         warnings.warn(
             f"missing_label={estimator.missing_label!r} does not occur in y, so no row is asked.",
-            stacklevel=3,
+            stacklevel=4,
         )
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")
@@ -386,6 +390,7 @@ __all__ = [
     "read_array",
     "read_candidates",
     "read_kernel_rows",
+    "read_labels",
     "read_rows",
     "read_sample",
 ]
