@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, validate_data
@@ -17,7 +17,7 @@ from transduce._typing import Array
 from transduce.blending import mix, shrunk_weights
 from transduce.members import default_members, name_members
 from transduce.methods import _shell
-from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task
+from transduce.methods._asking import TASKS, Problem, Reply, ask, failure, guess_task, read_table
 from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence
 from transduce.methods._transducer import Transducer
 from transduce.shares import Calibration, OutOfFold, class_scores
@@ -66,6 +66,7 @@ class BlendShell(Transducer, _BaseComposition):
         else:
             if y is None:
                 raise ValueError("TransductiveBlend requires y to be passed, but the target y is None.")
+            X = read_table(X)
             validate_data(self, X, skip_check_array=True)
             sample = _shell.read_labels(self, np.empty((_num_samples(X), 0)), X, y)
         task = guess_task(sample, given.values()) if self.task == "auto" else self.task
@@ -95,10 +96,11 @@ class BlendShell(Transducer, _BaseComposition):
         """Return the results that are no failure, and warn of those that are; all failed is an error."""
         failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
         if len(failures) == len(results):
-            name, failure = next(iter(failures.items()))
-            raise ValueError(f"Every member failed{when}. {name}: {failure.message}") from failure.error
-        for name, failure in failures.items():
-            warnings.warn(f"Member {name!r} failed{when} and is left out: {failure.message}", stacklevel=4)
+            name, first = next(iter(failures.items()))
+            message = f"Every member failed{when}. {name}: {first.message}"
+            raise failure(message, first.error) from first.error
+        for name, why in failures.items():
+            warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=4)
         return {name: result for name, result in results.items() if name not in failures}
 
     def _ask_hidden(
@@ -208,6 +210,7 @@ class BlendShell(Transducer, _BaseComposition):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = False
+        tags.input_tags.sparse = any(get_tags(member).input_tags.sparse for _, member in self._pairs())
         kind = self._kind()
         if kind == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()

@@ -16,7 +16,7 @@ from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer, Guarantee
 from transduce.blending import mix
 from transduce.methods import _shell
-from transduce.methods._asking import Problem, Reply, predict
+from transduce.methods._asking import Problem, Reply, predict, read_table
 from transduce.methods._folding import read_folds
 from transduce.shares import stack
 
@@ -218,6 +218,7 @@ class TransductiveBlend(BlendShell):
         if self._checked:
             X = _shell.read_rows(self, X, reset=False)
         else:
+            X = read_table(X)
             validate_data(self, X, reset=False, skip_check_array=True)
         classes = self.answer_.classes
         replies = [predict(member, X, classes) for member in self.estimators_.values()]

@@ -166,7 +166,7 @@ def choose_method(
     for name, found in zip(methods, replies, strict=True):
         try:
             details[name] = judge(problem, folds, found, scorers, quiet=True)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             failures[name] = in_a_sentence(error)
     if not details:
         name, why = next(iter(failures.items()))

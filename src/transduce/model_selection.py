@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from transduce._typing import AnyArray, Array
 from transduce.answer import Answer, Guarantee
 from transduce.methods import _shell
-from transduce.methods._asking import Problem, Reply, check_member
+from transduce.methods._asking import Problem, Reply, check_member, failure
 from transduce.methods._folding import (
     Failure,
     Fold,
@@ -179,7 +179,7 @@ def judge(
     for k, reply in enumerate(replies):
         if isinstance(reply, Failure):
             where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
-            raise ValueError(f"{where}: {reply.message}") from reply.error
+            raise failure(f"{where}: {reply.message}", reply.error) from reply.error
         good.append(filled(reply, problem.prior(folds[k][0])))
     if not quiet:
         _warn(good)

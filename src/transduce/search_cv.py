@@ -309,6 +309,8 @@ class TransductiveSearchCV(Transducer):
     def score(self, X: Any, y: Any) -> float:
         """Return the score that chose the settings, of `predict` at the rows that have a label.
 
+        With ``scoring=None`` it is the estimator's own: the coefficient of determination, or the accuracy.
+
         Parameters
         ----------
         X : array-like of shape (m, d)
@@ -322,6 +324,8 @@ class TransductiveSearchCV(Transducer):
         """
         best = self._best()
         rows, labels = self._with_label(X, y)
+        if self.scoring is None:
+            return float(best.score(rows, np.array(labels.tolist())))
         scorer: Any = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         return float(scorer(best, rows, np.array(labels.tolist())))
 
@@ -365,11 +369,11 @@ def _judge_all(
 ) -> list[CrossTransduction | None]:
     """Return what cross-validation found for each choice of settings, None for those that fail; raise if all do."""
     found: list[CrossTransduction | None] = []
-    failures: list[tuple[Any, ValueError]] = []
+    failures: list[tuple[Any, Exception]] = []
     for params, reply in zip(grid, replies, strict=True):
         try:
             found.append(judge(problem, folds, reply, scorers, quiet=True))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             found.append(None)
             failures.append((params, error))
     if len(failures) == len(grid):

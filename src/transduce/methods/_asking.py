@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 
 from transduce._typing import AnyArray, Array, Mask
@@ -48,6 +49,8 @@ class Problem:
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str) -> Problem:
         """Read labels as numbers or as classes."""
+        if sample.y.dtype.kind == "c":
+            raise ValueError("Complex data not supported: labels must be real numbers or classes.")
         if task == "regression":
             return cls(X, sample, _shell.numeric_labels(sample), None, np.empty(0, dtype=int))
         classes, codes = _shell.class_labels(sample)
@@ -160,6 +163,23 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
     )
 
 
+def read_table(X: Any) -> Any:
+    """Return features as given if their rows can be picked, else as an array; estimators check the rest."""
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise ValueError("X is a lazy frame: call its collect() first.")
+    table = indexable(X)[0]
+    if len(getattr(table, "shape", (0, 0))) == 1:
+        raise ValueError(
+            "Expected 2D array, got 1D array instead. Reshape your data: one line a row, one column a feature."
+        )
+    return table
+
+
+def failure(message: str, error: Exception) -> Exception:
+    """Return an error to raise in place of another one, a TypeError for a TypeError."""
+    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
+
+
 def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> Reply:
     """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
 
@@ -190,7 +210,9 @@ def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> 
         else:
             at = problem.rows[visible]
             model.fit(_safe_split(model, problem.X, None, at)[0], problem.labels[visible])
-            reply = Reply(np.empty(0), np.empty(0, dtype=bool))
+            reply = Reply(
+                problem.codes[:0] if problem.classes is not None else np.empty(0), np.empty(0, dtype=bool)
+            )
             if len(rows):
                 reply = predict(model, _safe_split(model, problem.X, None, rows, at)[0], problem.classes)
     notes = list({(note.category, str(note.message)) for note in caught})
@@ -236,10 +258,9 @@ def _reply(values: Any, probabilities: Any, scores: Any, own: Any, classes: AnyA
     """Return answers in terms of the problem's classes; `own` are the estimator's."""
     values = np.asarray(values)
     if classes is None:
-        values = values.reshape(len(values), -1)
-        if values.shape[1] > 1:
+        if values.ndim > 1 and values.shape[1] > 1:
             raise ValueError(f"It answers with {values.shape[1]} columns of numbers where one is wanted.")
-        numbers = values[:, 0].astype(float)
+        numbers = values.ravel().astype(float)
         return Reply(numbers, np.isfinite(numbers))
     codes = class_codes(values, classes)
     columns = class_codes(classes if own is None else np.asarray(own), classes)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from transduce._typing import AnyArray, Array
 from transduce.folds import random_folds
 from transduce.methods import _shell
-from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task, last_step
+from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task, last_step, read_table
 
 Fold = tuple[AnyArray, AnyArray]
 
@@ -52,8 +52,7 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
         raise ValueError(
             "y is None: give one label for each row, missing (NaN or None) where the answer is wanted."
         )
-    if hasattr(X, "collect") and not hasattr(X, "shape"):
-        raise ValueError("X is a lazy frame: call its collect() first.")
+    X = read_table(X)
     if missing_label is None:
         own = [getattr(last_step(estimator), "missing_label", None) for estimator in estimators]
         missing_label = next((label for label in own if label is not None), None)
@@ -83,7 +82,7 @@ def read_folds(cv: Any, problem: Problem, *, random_state: Any = None, groups: A
     n = len(problem.labels)
     if n < 2:
         raise ValueError(
-            "One row only has a label: hiding it leaves none. Cross-validation needs two labels at least."
+            "Only one sample has a label: hiding it leaves none. Cross-validation needs two labels at least."
         )
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         _shell.check_whole("cv", cv, least=2)
