@@ -69,8 +69,8 @@ def shrunk_weights(errors: Array, n_labels: int) -> Array:
     Before any label is seen, weights may be anything with sum 1, all equally likely: each then has mean 1/k and
     variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with these moments, and errors of the blend of variance s,
     make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to factors. Its first part grows with
-    the labels, its second does not: the prior weighs as much as ``1 / v`` labels, 27 for four members. The variance s is
-    that of the equal blend, per label.
+    the labels, its second does not: the prior weighs as much as ``1 / v`` labels, 27 for four members. The variance s
+    is that of the equal blend, per label.
 
     Examples
     --------

@@ -377,9 +377,8 @@ def _judge_all(
             found.append(None)
             failures.append((params, error))
     if len(failures) == len(grid):
-        raise ValueError(f"Every choice of settings failed. {in_a_sentence(failures[0][1])}") from failures[
-            0
-        ][1]
+        first = failures[0][1]
+        raise failure(f"Every choice of settings failed. {in_a_sentence(first)}", first) from first
     for params, why in failures:
         warnings.warn(f"{params} has no score: {in_a_sentence(why)}", FitFailedWarning, stacklevel=3)
     return found
