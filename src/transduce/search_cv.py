@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from transduce._typing import AnyArray, Array
 from transduce.answer import Answer, Guarantee
 from transduce.methods import _shell
-from transduce.methods._asking import Problem, ask, check_member, last_step
+from transduce.methods._asking import Problem, ask, check_member, failure, last_step
 from transduce.methods._folding import Fold, ask_folds, in_a_sentence, read_folds, read_problem
 from transduce.methods._scoring import read_scorers
 from transduce.methods._transducer import Transducer

@@ -169,9 +169,7 @@ def read_table(X: Any) -> Any:
         raise ValueError("X is a lazy frame: call its collect() first.")
     table = indexable(X)[0]
     if len(getattr(table, "shape", (0, 0))) == 1:
-        raise ValueError(
-            "Expected 2D array, got 1D array instead. Reshape your data: one line a row, one column a feature."
-        )
+        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: one line for each row.")
     return table
 
 
