@@ -270,11 +270,16 @@ def _column(problem: Problem, answers: Answer) -> Any:
     asked[answers.rows] = False
     if problem.classes is None:
         y = np.full(len(asked), np.nan)
-        return PartlyLabelled(sample.X, y, asked, sample.source).complete(answers.values)
+        return _with_nulls(PartlyLabelled(sample.X, y, asked, sample.source).complete(answers.values))
     y, source = sample.y.copy(), sample.source
     never = sample.labelled & asked
     if never.any():
         y = y.astype(object)
         y[never] = None
         source = source.astype(object) if isinstance(source, pd.Series) else source
-    return PartlyLabelled(sample.X, y, asked, source).complete(answers.values.astype(object))
+    return _with_nulls(PartlyLabelled(sample.X, y, asked, source).complete(answers.values.astype(object)))
+
+
+def _with_nulls(column: Any) -> Any:
+    """Return a column with what its container has for missing: in polars null, not NaN."""
+    return column.fill_nan(None) if hasattr(column, "fill_nan") and column.dtype.is_float() else column

@@ -148,6 +148,8 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
             return "classification"
         if is_regressor(estimator):
             return "regression"
+    if sample.y.dtype.kind == "c":
+        return "regression"  # refused there
     try:
         numbers = sample.y[sample.labelled].astype(float)
     except (TypeError, ValueError):

@@ -89,7 +89,7 @@ def read_folds(cv: Any, problem: Problem, *, random_state: Any = None, groups: A
         codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
         fold = random_folds(codes, min(int(cv), n), check_random_state(random_state))
         pairs: Any = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
-    elif hasattr(cv, "split"):
+    elif hasattr(cv, "split") and not isinstance(cv, str):
         groups_l = None if groups is None else _safe_indexing(groups, problem.rows)
         pairs = cv.split(_safe_indexing(problem.X, problem.rows), problem.labels, groups_l)
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
