@@ -13,12 +13,12 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, validate_data
 
-from transduce._typing import Array
+from transduce._typing import Array, Mask
 from transduce.blending import mix, shrunk_weights
 from transduce.members import default_members, name_members
 from transduce.methods import _shell
 from transduce.methods._asking import TASKS, Problem, Reply, ask, failure, guess_task, read_table
-from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence
+from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.methods._transducer import Transducer
 from transduce.shares import Calibration, OutOfFold, class_scores
 
@@ -49,7 +49,7 @@ class BlendShell(Transducer, _BaseComposition):
 
     def _forget(self) -> None:
         super()._forget()
-        for name in ("classes_", "out_of_fold_", "weights_", "estimators_"):
+        for name in ("classes_", "out_of_fold_", "weights_", "estimators_", "task_", "transduction_"):
             self.__dict__.pop(name, None)
 
     def _read(self, X: Any, y: Any) -> Problem:
@@ -72,7 +72,10 @@ class BlendShell(Transducer, _BaseComposition):
         task = guess_task(sample, given.values()) if self.task == "auto" else self.task
         problem = Problem.of(X, sample, task)
         self.task_ = task
-        if problem.classes is not None:
+        self._centre, self._unit = 0.0, 1.0
+        if problem.classes is None:
+            self._centre, self._unit = _shell.label_moments(problem.labels)
+        else:
             self.classes_ = problem.classes
         return problem
 
@@ -107,15 +110,7 @@ class BlendShell(Transducer, _BaseComposition):
         self, members: dict[str, Any], replies: dict[str, Reply], problem: Problem, folds: list[Any]
     ) -> dict[str, list[Reply]]:
         """Return the out-of-fold replies of members that need them; drop from `replies` those that fail."""
-        names = [
-            name
-            for name in replies
-            if folds
-            and (
-                self._shrinks(list(replies))
-                or (problem.classes is not None and not _has_probabilities(replies[name]))
-            )
-        ]
+        names = [name for name in replies if folds and self._needs_folds(problem, replies[name])]
         hidden = ask_folds([members[name] for name in names], problem, folds, n_jobs=self.n_jobs)
         results: dict[str, Any] = {
             name: next((reply for reply in found if isinstance(reply, Failure)), found)
@@ -130,34 +125,54 @@ class BlendShell(Transducer, _BaseComposition):
 
     # ------------------------------------------------------------------------------------------------ weights
 
-    def _shrinks(self, names: list[str]) -> bool:
-        """Return whether weights are to be estimated."""
-        return isinstance(self.weights, str) and self.weights == "shrunk" and len(names) > 0
+    def _folds(
+        self, problem: Problem, replies: dict[str, Reply], random: np.random.RandomState
+    ) -> list[Fold]:
+        """Return the folds that weights or shares need; none if they are of no use."""
+        if len(problem.labels) < MIN_LABELS:
+            return []
+        if not any(self._needs_folds(problem, reply) for reply in replies.values()):
+            return []
+        return read_folds(self.cv, problem, random_state=random, quiet=True)
+
+    def _needs_folds(self, problem: Problem, reply: Reply) -> bool:
+        """Return whether weights are to be estimated, or a member's scores to be made shares."""
+        shrunk = isinstance(self.weights, str) and self.weights == "shrunk"
+        return shrunk or (problem.classes is not None and not _has_probabilities(reply))
+
+    def _given_weights(self, members: dict[str, Any]) -> dict[str, float] | None:
+        """Return the weights that the user gave, by member."""
+        if isinstance(self.weights, str):
+            return None
+        return dict(zip(members, _read_weights(self.weights, len(members)), strict=True))
 
     def _weigh(
-        self, problem: Problem, folds: list[Any], names: list[str], asked: list[str], hidden: dict[str, Any]
+        self,
+        problem: Problem,
+        folds: list[Fold],
+        names: list[str],
+        given: dict[str, float] | None,
+        hidden: dict[str, Any],
     ) -> None:
         """Set the weights and, if they are estimated, the out-of-fold answers."""
         k = len(names)
         weights = np.full(k, 1.0 / k)
         self._error = self._disagreement = np.nan
-        if not isinstance(self.weights, str):
-            given = dict(zip(asked, _read_weights(self.weights, len(asked)), strict=True))
+        if given is not None:
             weights = np.array([given[name] for name in names])
             if weights.sum() == 0.0:
                 raise ValueError("The members left have weight 0: give weights to those that do not fail.")
             weights /= weights.sum()
-        elif self._shrinks(names) and folds:
+        elif self.weights == "shrunk" and folds:
             found = OutOfFold.of(problem, folds, [hidden[name] for name in names], self._calibrations)
-            unit = 1.0 if problem.classes is not None else _shell.label_moments(problem.labels)[1]
-            weights = shrunk_weights(found.errors(unit), len(np.unique(found.hidden)))
+            weights = shrunk_weights(found.errors(self._unit), len(np.unique(found.hidden)))
             self._set_out_of_fold(problem, found, names, weights)
         self.weights_ = pd.Series(weights, index=names, name="weight")
 
     def _set_out_of_fold(self, problem: Problem, found: OutOfFold, names: list[str], weights: Array) -> None:
         """Set the frame of out-of-fold answers and, for numbers, the blend's error and the members' disagreement."""
         everyone = np.ones(found.answers.shape[:2], dtype=bool)
-        blend, spread = mix(found.answers, weights, everyone)
+        blend, spread = self._mean(found.answers, weights, everyone)
         rows, by_row = found.by_row(np.moveaxis(np.concatenate([found.answers, blend[None]]), 0, -1))
         index = (
             pd.Index(problem.rows[rows])
@@ -166,19 +181,23 @@ class BlendShell(Transducer, _BaseComposition):
         )
         if problem.classes is None:
             self.out_of_fold_ = pd.DataFrame(by_row, index=index, columns=[*names, "blend"])
-            unit = _shell.label_moments(problem.labels)[1]
-            self._error = unit * float(np.sqrt(np.mean(((blend - found.truth) / unit) ** 2)))
-            self._disagreement = unit * float(np.sqrt(np.mean((spread / unit) ** 2)))
+            self._error = _size((blend - found.truth) / self._unit) * self._unit
+            self._disagreement = _size(spread / self._unit) * self._unit
             return
         columns = pd.MultiIndex.from_product([[*names, "blend"], problem.classes], names=["member", "class"])
         wide = np.moveaxis(by_row, -1, 1).reshape(len(rows), -1)
         self.out_of_fold_ = pd.DataFrame(wide, index=index, columns=columns)
 
+    def _mean(self, answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
+        """Return mean and spread of answers, computed in units of the labels so that none is too large to square."""
+        mean, spread = mix((answers - self._centre) / self._unit, weights, given)
+        return mean * self._unit + self._centre, spread * self._unit
+
     # --------------------------------------------------------------------------------- scikit-learn's contract
 
     def _kind(self) -> str | None:
-        """Return the task as far as it is known."""
-        if self.task != "auto":
+        """Return the task as far as it is known: of the last fit, or of the fit to come."""
+        if self.task != "auto" and not hasattr(self, "task_"):
             return self.task if self.task in TASKS else None
         if hasattr(self, "task_"):
             return self.task_
@@ -227,6 +246,11 @@ def _attempt(member: Any, problem: Problem) -> Reply | Failure:
         return ask(member, problem, np.arange(len(problem.labels)), problem.sample.asked)
     except Exception as error:  # an estimator of any make may raise anything
         return Failure(in_a_sentence(error), error)
+
+
+def _size(numbers: Array) -> float:
+    """Return the root mean square."""
+    return float(np.sqrt(np.mean(numbers**2)))
 
 
 def _has_probabilities(reply: Reply) -> bool:

@@ -9,15 +9,13 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
-from transduce._blend_shell import MIN_LABELS, BlendShell, calibrate
+from transduce._blend_shell import BlendShell, calibrate
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer, Guarantee
-from transduce.blending import mix
 from transduce.methods import _shell
 from transduce.methods._asking import Problem, Reply, predict, read_table
-from transduce.methods._folding import read_folds
 from transduce.shares import stack
 
 _GUARANTEE = Guarantee(
@@ -91,8 +89,8 @@ class TransductiveBlend(BlendShell):
     weights are scaled up. A member that fails is left out, with a warning. Warnings of members are in
     ``answer_.diagnostics``.
 
-    `predict` is the same mean of the members' `predict` at new rows; at an asked row it may differ from
-    ``transduction_``, as theirs may.
+    `predict` is the same mean of the members' `predict` at new rows, of those that have it; at an asked row it may
+    differ from ``transduction_``, as theirs may.
 
     Examples
     --------
@@ -127,15 +125,14 @@ class TransductiveBlend(BlendShell):
         problem = self._read(X, y)
         random = check_random_state(self.random_state)
         members, left_out = self._members(problem, random)
+        given = self._given_weights(members)
         replies = self._ask(members, problem)
-        folds = []
-        if len(problem.labels) >= MIN_LABELS:
-            folds = read_folds(self.cv, problem, random_state=random)
+        folds = self._folds(problem, replies, random)
         hidden = self._ask_hidden(members, replies, problem, folds)
         names = [name for name in members if name in replies]
         self._calibrations = [calibrate(problem, folds, replies[name], hidden.get(name)) for name in names]
         self.estimators_ = {name: replies[name].fitted for name in names}
-        self._weigh(problem, folds, names, list(members), hidden)
+        self._weigh(problem, folds, names, given, hidden)
         self._answer(problem, [replies[name] for name in names], left_out)
         return self
 
@@ -199,7 +196,7 @@ class TransductiveBlend(BlendShell):
 
     def _mix(self, answers: Array, given: Mask) -> tuple[Array, Array, Mask]:
         """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
-        mean, spread = mix(answers, self.weights_.to_numpy(), given)
+        mean, spread = self._mean(answers, self.weights_.to_numpy(), given)
         reached = np.asarray(given[self.weights_.to_numpy() > 0.0].any(axis=0))
         if not reached.all():
             mean[~reached] = self._prior if mean.ndim == 2 else self._prior[0]
@@ -221,7 +218,13 @@ class TransductiveBlend(BlendShell):
             X = read_table(X)
             validate_data(self, X, reset=False, skip_check_array=True)
         classes = self.answer_.classes
-        replies = [predict(member, X, classes) for member in self.estimators_.values()]
+        nothing = np.zeros(_num_samples(X), dtype=bool)
+        replies = [
+            predict(member, X, classes)
+            if hasattr(member, "predict")
+            else Reply(np.zeros(len(nothing), dtype=int), nothing)  # it can transduce only
+            for member in self.estimators_.values()
+        ]
         return self._mix(*stack(replies, self._calibrations, classes))[0]
 
     def predict(self, X: Any) -> AnyArray:

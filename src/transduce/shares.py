@@ -118,7 +118,7 @@ class OutOfFold:
         """Return errors over `unit`, shape (r, k) or (r n_classes, k); a label hidden t times counts 1/t each time."""
         times = np.sqrt(np.bincount(self.hidden)[self.hidden])
         errors = (self.answers - self.truth) / (unit * times.reshape(-1, *[1] * (self.truth.ndim - 1)))
-        return errors.reshape(len(errors), -1).T
+        return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
 
     def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
         """Return the labelled rows that were hidden, and the mean of entries (r,) or (r, c) at each."""

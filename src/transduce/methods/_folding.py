@@ -61,7 +61,9 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
     return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task)
 
 
-def read_folds(cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None) -> list[Fold]:
+def read_folds(
+    cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None, quiet: bool = False
+) -> list[Fold]:
     """Return for each fold which of the labelled rows are visible and which are hidden, by position among them.
 
     Parameters
@@ -74,6 +76,8 @@ def read_folds(cv: Any, problem: Problem, *, random_state: Any = None, groups: A
         Seed of the folds if `cv` is a number.
     groups : array-like of shape (n,), optional
         For the splitter.
+    quiet : bool, default=False
+        Whether to say nothing of classes that lose all their labels in a fold.
 
     Returns
     -------
@@ -101,7 +105,8 @@ def read_folds(cv: Any, problem: Problem, *, random_state: Any = None, groups: A
     folds = [_read_pair(pair, n) for pair in pairs]
     if not folds:
         raise ValueError("cv holds no fold: give at least one pair of visible and hidden positions.")
-    _warn_lost(problem, folds)
+    if not quiet:
+        _warn_lost(problem, folds)
     return folds
 
 
