@@ -3,9 +3,9 @@
     TRANSDUCE_DATA=folder python benchmarks/cross_validation.py [--splits 40]
 
 64 labelled and 256 asked rows. Root mean squared error of transductive ridge in five folds of the labelled rows: with
-`cross_val_transduce`, which keeps every row's features, and with scikit-learn's `cross_val_score`, in which the asked rows
-play no part and a fold's rows come too late. Beside them what the estimate is for: the error at the asked rows. With the
-paper's settings and with those chosen by leave-one-out.
+`cross_val_transduce`, which keeps every row's features, and with scikit-learn's `cross_val_score`, in which the asked
+rows play no part and a fold's rows come too late. Beside them what the estimate is for: the error at the asked rows.
+With the paper's settings and with those chosen by leave-one-out.
 """
 
 from __future__ import annotations

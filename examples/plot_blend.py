@@ -2,13 +2,13 @@
 Several methods, one answer
 ===========================
 
-Forty labels hardly tell which of four methods is best. They need not: the mean of their answers, weighted by how well each
-did at labels that were hidden from it, is near the best of them on every table. No single method is.
+Forty labels hardly tell which of four methods is best. They need not: the mean of their answers, weighted by how
+well each did at labels that were hidden from it, is near the best of them on every table. No single method is.
 """
 
 # %%
-# Three tables, 40 labels each. Left: the weights, pulled towards equal ones (dotted), since forty labels say little. Right:
-# the root mean squared error at the asked rows, over that of the labels' mean.
+# Three tables, 40 labels each. Left: the weights, pulled towards equal ones (dotted), since forty labels say little.
+# Right: the root mean squared error at the asked rows, over that of the labels' mean.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,22 +22,25 @@ tables = {
     "friedman": make_friedman1(300, noise=1.0, random_state=0),
     "linear": make_regression(300, n_features=10, noise=40.0, random_state=0),
 }
+
+
+def error(values, truth, asked):
+    """Return the root mean squared error at the asked rows, over that of the labels' mean."""
+    base = np.mean((truth[asked] - truth[~asked].mean()) ** 2)
+    return np.sqrt(np.mean((values - truth[asked]) ** 2) / base)
+
+
 weights, errors = {}, {}
 for name, (X, truth) in tables.items():
     asked = np.random.default_rng(1).permutation(len(truth)) >= 40
-    y = np.where(asked, np.nan, truth)
-    model = TransductiveBlend(random_state=0).fit(X, y)
+    model = TransductiveBlend(random_state=0).fit(X, np.where(asked, np.nan, truth))
     weights[name] = model.weights_
-
-    def error(values, truth=truth, asked=asked):
-        base = np.mean((truth[asked] - truth[~asked].mean()) ** 2)
-        return np.sqrt(np.mean((values - truth[asked]) ** 2) / base)
-
-    errors[name] = {
-        member: error(fitted.answer_.values if hasattr(fitted, "answer_") else fitted.predict(X[asked]))
+    answers = {
+        member: fitted.answer_.values if hasattr(fitted, "answer_") else fitted.predict(X[asked])
         for member, fitted in model.estimators_.items()
     }
-    errors[name]["blend"] = error(model.answer_.values)
+    answers["blend"] = model.answer_.values
+    errors[name] = {member: error(values, truth, asked) for member, values in answers.items()}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 colours = {"diabetes": "#0b5394", "friedman": "#b45f06", "linear": "#6a994e"}

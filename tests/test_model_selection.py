@@ -633,6 +633,8 @@ def test_labels_that_will_not_do():
         cross_val_transduce(Anything(), X, y + 1j)
     with pytest.raises(ValueError, match="labels of ordinary size"):
         cross_val_transduce(DummyRegressor(), X, np.where(np.arange(40) % 2, 1e299, -1e299))
+    with pytest.raises(ValueError, match="too small for their squares"):
+        cross_val_transduce(Ridge(), X, y * 1e-200)
     with pytest.raises(ValueError, match="lazy frame"):
         cross_val_transduce(Ridge(), pl.LazyFrame(X), y)
     with pytest.raises(ValueError, match=r"Fold 1 of 5 failed: X must be numbers.*column '\S+' holds text"):

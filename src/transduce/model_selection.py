@@ -175,6 +175,8 @@ def judge(
 
     `more` adds the log-loss if there are probabilities; `quiet` keeps the estimator's warnings from the user.
     """
+    if problem.classes is None and 0.0 < np.ptp(problem.labels) < 1e-150:
+        raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
     good: list[Reply] = []
     for k, reply in enumerate(replies):
         if isinstance(reply, Failure):
