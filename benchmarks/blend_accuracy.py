@@ -5,9 +5,9 @@
 15 or 40 rows are labelled at random and up to 300 others asked, on all tables at hand with 75 rows or more and those
 bundled with scikit-learn. Error: of numbers the root mean squared error over that of the labelled mean; of classes the
 share of wrong answers. A draw of class labels holds each class at least once. Prints mean errors over the tables, and
-mean ranks over the tables (of errors averaged over the draws) and over all draws; for numbers also the blend's errors in
-units of its standard errors. Everything is automatic; the support
-vector machine's C is chosen among 0.1, 1, 10 and 100 by cross-validation. ``--quick`` takes 2 draws.
+mean ranks over the tables (of errors averaged over the draws) and over all draws; for numbers also the blend's errors
+in units of its standard errors. Everything is automatic; the support vector machine's C is chosen among 0.1, 1, 10 and
+100 by cross-validation. ``--quick`` takes 2 draws.
 
 The seeds of the draws begin with 100; the members and the rule for the weights were chosen on draws 0 and 1.
 """
@@ -156,9 +156,8 @@ def report(task, draws):
     print(f"\n{task}: {draws['table'].nunique()} tables, {len(draws) // len(by_table)} draws\n")
     print(table.round(3).to_string())
     if UNITS in draws:
-        print(
-            f"\n{UNITS}, root mean square of a draw: quartiles {draws[UNITS].quantile([0.25, 0.5, 0.75]).round(2).tolist()}"
-        )
+        quartiles = draws[UNITS].quantile([0.25, 0.5, 0.75]).round(2).tolist()
+        print(f"\n{UNITS}, root mean square in a draw: quartiles {quartiles}")
     rest = table["rank, both"].drop(["blend", "equal blend"])
     print(f"\nblend {table.loc['blend', 'rank, both']:.2f}, the best other {rest.idxmin()} {rest.min():.2f}")
 

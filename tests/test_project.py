@@ -80,8 +80,8 @@ LAYERS = [
         "methods._folding",
     },
     {"members", "model_selection", "shares"},
-    {"_blend_shell", "method_choice", "search_cv"},
-    {"blend"},
+    {"_blend_shell", "_search_results", "method_choice"},
+    {"blend", "search_cv"},
 ]
 
 

@@ -140,27 +140,14 @@ class TransductiveBlend(BlendShell):
 
     def _answer(self, problem: Problem, replies: list[Reply], left_out: dict[str, str]) -> None:
         sample = problem.sample
-        everything = np.arange(len(problem.labels))
-        self._prior = problem.prior(everything)
+        self._prior = problem.prior(np.arange(len(problem.labels)))
         answers, given = stack(replies, self._calibrations, problem.classes)
         mean, spread, reached = self._mix(answers, given)
-        diagnostics = {
-            "left out": left_out,
-            "calibration": {
-                name: calibration.factor
-                for name, calibration in zip(self.weights_.index, self._calibrations, strict=True)
-            },
-            "warnings": {
-                name: [message for _, message in reply.notes]
-                for name, reply in zip(self.weights_.index, replies, strict=True)
-                if reply.notes
-            },
-        }
         common: dict[str, Any] = {
             "rows": sample.asked,
             "guarantee": _GUARANTEE,
             "index": None if sample.index is None else sample.index[sample.asked],
-            "diagnostics": diagnostics,
+            "diagnostics": self._diagnostics(replies, left_out),
         }
         if problem.classes is None:
             self.answer_ = Answer(
@@ -185,6 +172,19 @@ class TransductiveBlend(BlendShell):
             **common,
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
+
+    def _diagnostics(self, replies: list[Reply], left_out: dict[str, str]) -> dict[str, Any]:
+        """Return who was left out and why, how scores became shares, and what members warned of, by name."""
+        names = self.weights_.index
+        factors = [calibration.factor for calibration in self._calibrations]
+        notes = {
+            name: [message for _, message in reply.notes] for name, reply in zip(names, replies, strict=True)
+        }
+        return {
+            "left out": left_out,
+            "calibration": dict(zip(names, factors, strict=True)),
+            "warnings": {name: messages for name, messages in notes.items() if messages},
+        }
 
     def _standard_errors(self, spread: Array) -> Array | None:
         """Return the out-of-fold error, half of its square as it is and half in proportion to the members' spread."""

@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 
 from transduce.members import default_members, name_members
 from transduce.methods import _shell
-from transduce.methods._folding import ask_folds, in_a_sentence, read_folds, read_problem
+from transduce.methods._asking import Problem
+from transduce.methods._folding import Fold, ask_folds, in_a_sentence, read_folds, read_problem
 from transduce.methods._scoring import read_scorers
 from transduce.model_selection import CrossTransduction, judge
 
@@ -161,17 +162,7 @@ def choose_method(
     if len(scorers) > 1:
         raise ValueError("choose_method needs one score to choose by; cross_val_transduce takes several.")
     folds = read_folds(cv, problem, random_state=random)
-    details: dict[str, CrossTransduction] = {}
-    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
-    for name, found in zip(methods, replies, strict=True):
-        try:
-            details[name] = judge(problem, folds, found, scorers, quiet=True)
-        except (TypeError, ValueError) as error:
-            failures[name] = in_a_sentence(error)
-    if not details:
-        name, why = next(iter(failures.items()))
-        raise ValueError(f"Every method failed. {name}: {why}")
-    details = dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
+    details = _judge_all(problem, folds, methods, scorers, failures, n_jobs)
     best = next(iter(details))
     return MethodChoice(
         table=_table(details, failures),
@@ -183,6 +174,28 @@ def choose_method(
         details=details,
         n_labels=len(problem.labels),
     )
+
+
+def _judge_all(
+    problem: Problem,
+    folds: list[Fold],
+    methods: dict[str, Any],
+    scorers: dict[str, Any],
+    failures: dict[str, str],
+    n_jobs: int | None,
+) -> dict[str, CrossTransduction]:
+    """Return what cross-validation found for each method, the best first; add to `failures` those that fail."""
+    details: dict[str, CrossTransduction] = {}
+    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
+    for name, found in zip(methods, replies, strict=True):
+        try:
+            details[name] = judge(problem, folds, found, scorers, quiet=True)
+        except (TypeError, ValueError) as error:
+            failures[name] = in_a_sentence(error)
+    if not details:
+        name, why = next(iter(failures.items()))
+        raise ValueError(f"Every method failed. {name}: {why}")
+    return dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
 
 
 def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
