@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.exceptions import FitFailedWarning, NotFittedError, UndefinedMetricWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import log_loss, make_scorer, mean_absolute_error
@@ -713,8 +715,6 @@ def test_a_choice_that_cannot_be_made():
         choose_method(X, y, scoring=["r2", "neg_mean_absolute_error"])
     with pytest.raises(ValueError, match="task must be one of"):
         choose_method(X, y, task="both")
-    only = choose_method(X.astype(str), y, {"mean": DummyRegressor()}, cv=2, random_state=0)
-    assert only.best in only.table.index
 
 
 def test_names_of_members():
@@ -753,3 +753,42 @@ def test_every_system_can_be_crossed():
         found = cross_val_transduce(model, X, y, cv=3, random_state=0)
         assert found.scores.mean() > 0.8
         np.testing.assert_array_equal(np.isnan(found.out_of_fold), np.isnan(y))
+
+
+def test_what_a_score_warns_of_is_passed_on():
+    X, y, _ = classes(n=12, asked=0)
+    with pytest.warns(UndefinedMetricWarning, match="Precision"):
+        cross_val_transduce(
+            DummyClassifier(strategy="constant", constant="no"),
+            X,
+            y,
+            scoring="precision_macro",
+            cv=3,
+            random_state=0,
+        )
+    with pytest.raises(ValueError, match="The score 'odd' cannot be computed: no number"):
+        cross_val_transduce(
+            DummyClassifier(), X, y, scoring={"odd": lambda *_: _raise(TypeError("no number"))}
+        )
+
+
+def _raise(error):
+    raise error
+
+
+def test_one_method_left_is_the_choice():
+    _, y, _ = numbers()
+    only = choose_method(np.full((40, 1), "a"), y, {"mean": DummyRegressor()}, cv=2, random_state=0)
+    assert only.best == "mean"
+    assert len(only.failures) == 5
+    assert "mean is the only method that has a score" in str(only)
+
+
+def test_the_page_runs(monkeypatch):
+    """The Python blocks of the docs' page run as they stand, with smaller forests."""
+    monkeypatch.setattr("transduce.members.TREES", 10)
+    page = (Path(__file__).parents[1] / "docs" / "model_selection.md").read_text()
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.S):
+        exec(compile(block, "model_selection.md", "exec"), names)
+    assert len(names["model"].weights_) == 4
