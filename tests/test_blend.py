@@ -518,7 +518,9 @@ def test_mix_over_those_who_answer():
     mean, spread = mix(answers, np.array([0.5, 0.5]), np.array([[True], [False]]))
     np.testing.assert_array_equal(mean, [[0.2, 0.8]])
     np.testing.assert_array_equal(spread, 0.0)
-    mean, _ = mix(answers, np.array([0.0, 1.0]), np.array([[True], [False]]))
+    mean, _ = mix(answers, np.array([0.0, 1.0]), np.array([[True], [False]]))  # better than nothing
+    np.testing.assert_array_equal(mean, [[0.2, 0.8]])
+    mean, _ = mix(answers, np.array([0.5, 0.5]), np.array([[False], [False]]))
     assert np.isnan(mean).all()
     np.testing.assert_array_equal(simplex_weights(np.zeros((4, 3))), 1 / 3)
 

@@ -263,7 +263,7 @@ def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Re
         return Calibration()
     n_classes = len(problem.classes)
     if hidden is None:
-        return Calibration.of_size(class_scores(reply, n_classes))
+        return Calibration.of_size(class_scores(reply, n_classes)[reply.given])
     return Calibration.fit(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
 
 

@@ -197,7 +197,7 @@ class TransductiveBlend(BlendShell):
     def _mix(self, answers: Array, given: Mask) -> tuple[Array, Array, Mask]:
         """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
         mean, spread = self._mean(answers, self.weights_.to_numpy(), given)
-        reached = np.asarray(given[self.weights_.to_numpy() > 0.0].any(axis=0))
+        reached = np.asarray(given.any(axis=0))
         if not reached.all():
             mean[~reached] = self._prior if mean.ndim == 2 else self._prior[0]
             warnings.warn(

@@ -101,7 +101,8 @@ def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
     Returns
     -------
     mean, spread : arrays of shape (m,) or (m, c)
-        NaN where no member of positive weight answered. The spread is the weighted standard deviation.
+        Where those who answered have no weight, they count equally; NaN where nobody did. The spread is the weighted
+        standard deviation.
 
     Examples
     --------
@@ -111,6 +112,7 @@ def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
     """
     shape = given.shape + (1,) * (answers.ndim - 2)
     share = np.where(given, weights[:, None], 0.0)
+    share = np.where(share.sum(axis=0) > 0.0, share, given)
     total = share.sum(axis=0)
     share = np.divide(share, total, out=np.full_like(share, np.nan), where=total > 0.0).reshape(shape)
     answers = np.where(given.reshape(shape), answers, 0.0)
