@@ -3,7 +3,8 @@ Several methods, one answer
 ===========================
 
 Forty labels hardly tell which of four methods is best. They need not: the mean of their answers, weighted by how
-well each did at labels that were hidden from it, is near the best of them on every table. No single method is.
+well each did at labels that were hidden from it, is among the best on every table. Each single method falls behind on
+one.
 """
 
 # %%
