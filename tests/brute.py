@@ -335,3 +335,38 @@ def break_even(truth, score):
             assert precision == recall
             return precision
     raise AssertionError
+
+
+def convex_weights(errors, pull):
+    """Weights on the simplex that minimise ``|errors w|^2 + pull |w - 1/k|^2``, by a general constrained optimiser."""
+    k = errors.shape[1]
+    scale = np.sum(errors**2) + pull + 1e-300
+
+    def objective(w):
+        return (np.sum((errors @ w) ** 2) + pull * np.sum((w - 1 / k) ** 2)) / scale
+
+    found = [
+        minimize(
+            objective,
+            start,
+            bounds=[(0, 1)] * k,
+            constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        for start in (np.full(k, 1 / k), *np.eye(k))
+    ]
+    return min(found, key=lambda result: result.fun).x
+
+
+def hidden_answers(estimator, X, y, fold, asked):
+    """Out-of-fold answers of a transducer by hand: a fold's labels become missing, all rows stay."""
+    labelled = np.flatnonzero(~asked)
+    answers = np.empty(len(labelled), dtype=y.dtype)
+    for k in np.unique(fold):
+        hidden = labelled[fold == k]
+        labels = y.astype(object)
+        labels[asked] = None
+        labels[hidden] = None
+        answers[fold == k] = estimator.fit(X, labels).transduction_[hidden]
+    return answers

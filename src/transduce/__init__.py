@@ -1,6 +1,7 @@
 """Transductive inference: answers at the rows you have, with honest uncertainty."""
 
 from transduce.answer import Answer, Guarantee, Regions
+from transduce.blend import TransductiveBlend
 from transduce.break_even import precision_recall_break_even
 from transduce.display import (
     BandDisplay,
@@ -16,6 +17,7 @@ from transduce.display import (
 )
 from transduce.graph import NeighborGraph
 from transduce.loo import leave_one_out
+from transduce.method_choice import MethodChoice, choose_method
 from transduce.methods._graph_shell import neighbor_graph
 from transduce.methods.bayesian_transducer import BayesianTransducer
 from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
@@ -25,9 +27,11 @@ from transduce.methods.neighbor_choice import NeighborChoice, choose_n_neighbors
 from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
 from transduce.methods.spectral_graph import SpectralGraphTransducer
+from transduce.model_selection import CrossTransduction, cross_val_transduce
 from transduce.progress import show_progress
 from transduce.rejection import area_under_rejection_curve, rejection_curve
 from transduce.sample import PartlyLabelled
+from transduce.search_cv import TransductiveSearchCV
 from transduce.spectrum import Spectrum, graph_spectrum
 
 __version__ = "0.1.0"
@@ -37,9 +41,11 @@ __all__ = [
     "BandDisplay",
     "BayesianTransducer",
     "CoverageDisplay",
+    "CrossTransduction",
     "GraphMapDisplay",
     "Guarantee",
     "LeaveOneOutDisplay",
+    "MethodChoice",
     "MomentDisplay",
     "NeighborChoice",
     "NeighborChoiceDisplay",
@@ -54,11 +60,15 @@ __all__ = [
     "SpectralGraphTransducer",
     "Spectrum",
     "TransductionDisplay",
+    "TransductiveBlend",
     "TransductiveGPRegressor",
     "TransductiveRidge",
     "TransductiveRidgeClassifier",
+    "TransductiveSearchCV",
     "area_under_rejection_curve",
+    "choose_method",
     "choose_n_neighbors",
+    "cross_val_transduce",
     "graph_spectrum",
     "leave_one_out",
     "neighbor_graph",

@@ -34,3 +34,32 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     fold = np.empty(len(y_l), dtype=int)
     fold[rank] = np.arange(len(y_l)) % n_folds
     return fold
+
+
+def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
+    """Return a fold for each labelled row at random, every class spread over the folds as evenly as it can be.
+
+    Parameters
+    ----------
+    codes : integer array of shape (l,)
+        Class of each row; all equal if there are no classes.
+    n_folds : int
+    random : numpy.random.RandomState
+
+    Returns
+    -------
+    integer array of shape (l,)
+        Rows take turns, class by class: fold sizes differ by one at most, and two rows of a class are in different
+        folds before a third is. So a fold holds all rows of a class only if the class has one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> folds = random_folds(np.array([0, 0, 0, 1, 1, 2]), 3, np.random.RandomState(0))
+    >>> sorted(folds[:3].tolist()), folds[3] != folds[4]
+    ([0, 1, 2], np.True_)
+    """
+    order = np.lexsort([random.permutation(len(codes)), codes])
+    fold = np.empty(len(codes), dtype=int)
+    fold[order] = np.arange(len(codes)) % n_folds
+    return fold

@@ -107,7 +107,7 @@ class GraphMapDisplay:
 
             count = len(self.classes)
             colours = (
-                colormaps["tab10"].colors
+                colormaps["tab10"](range(10))
                 if count <= 10
                 else colormaps["turbo"](np.linspace(0.05, 0.95, count))
             )

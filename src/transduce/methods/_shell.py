@@ -416,6 +416,7 @@ __all__ = [
     "read_array",
     "read_candidates",
     "read_kernel_rows",
+    "read_labels",
     "read_rows",
     "read_sample",
 ]

@@ -1,0 +1,292 @@
+"""Putting one question to any estimator: answers at rows whose labels it may not see."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
+from sklearn.utils.metaestimators import _safe_split
+
+from transduce._typing import AnyArray, Array, Mask
+from transduce.methods import _shell
+from transduce.methods._transducer import Transducer
+from transduce.sample import PartlyLabelled
+
+TASKS = ("auto", "regression", "classification")
+MOST_CLASSES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A table in the user's own container, and its labels, ready to be hidden in part.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features as given; estimators check them.
+    sample : PartlyLabelled
+        Which rows are labelled; it has no features.
+    labels : array of shape (l,)
+        Labels of the labelled rows: numbers, or classes.
+    classes : array of shape (n_classes,) or None
+        The classes, sorted; None if labels are numbers.
+    codes : integer array of shape (l,)
+        Class of each labelled row; empty if labels are numbers.
+    """
+
+    X: Any
+    sample: PartlyLabelled
+    labels: AnyArray
+    classes: AnyArray | None
+    codes: AnyArray
+
+    @classmethod
+    def of(cls, X: Any, sample: PartlyLabelled, task: str) -> Problem:
+        """Read labels as numbers or as classes."""
+        if sample.y.dtype.kind == "c":
+            raise ValueError("Complex data not supported: labels must be real numbers or classes.")
+        if task == "regression":
+            return cls(X, sample, _shell.numeric_labels(sample), None, np.empty(0, dtype=int))
+        classes, codes = _shell.class_labels(sample)
+        return cls(X, sample, classes[codes], classes, codes)
+
+    @property
+    def task(self) -> str:
+        """Return "regression" or "classification"."""
+        return "regression" if self.classes is None else "classification"
+
+    @property
+    def rows(self) -> AnyArray:
+        """Positions of the labelled rows in the table."""
+        return np.flatnonzero(self.sample.labelled)
+
+    def shown(self, visible: AnyArray) -> AnyArray:
+        """Return a label for every row of the table: missing, but for the visible ones of the labelled rows."""
+        if self.classes is None:
+            y = np.full(len(self.sample.labelled), np.nan)
+            y[self.rows[visible]] = self.labels[visible]
+            return y
+        y = np.full(len(self.sample.labelled), None, dtype=object)
+        y[self.rows[visible]] = self.labels[visible].tolist()
+        return y
+
+    def prior(self, visible: AnyArray) -> Array:
+        """Return what is known without features: the mean label, shape (1,), or the share of each class."""
+        if self.classes is None:
+            return np.array([_shell.label_moments(self.labels[visible])[0]])
+        return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What an estimator answered at m rows.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+        Numbers, or class numbers; meaningless where none was `given`.
+    given : boolean array of shape (m,)
+        Whether the estimator has an answer there.
+    probabilities, scores : array of shape (m, n_classes), optional
+        Of classes; a class that the estimator did not see has probability 0 and the
+        row's lowest score.
+    fitted : estimator or None
+        The estimator, fitted; None if it was not needed, since one class only was visible.
+    seconds : float
+        Time of the fit.
+    notes : list of (category, message)
+        Warnings of the fit.
+    """
+
+    values: AnyArray
+    given: Mask
+    probabilities: Array | None = None
+    scores: Array | None = None
+    fitted: Any = None
+    seconds: float = 0.0
+    notes: list[tuple[type[Warning], str]] = field(default_factory=list)
+
+
+def check_member(name: str, estimator: Any) -> None:
+    """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
+    if isinstance(estimator, type):
+        raise ValueError(
+            f"{name} is the class {estimator.__name__}: give an instance of it, {estimator.__name__}()."
+        )
+    if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
+        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
+    if not is_transducer(estimator) and not hasattr(estimator, "predict"):
+        raise ValueError(f"{name} cannot predict: end it with a regressor or a classifier.")
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the estimator itself, or the end of a pipeline."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def is_transducer(estimator: Any) -> bool:
+    """Return whether an estimator, or the end of a pipeline, takes all rows at once, some without a label."""
+    last = last_step(estimator)
+    return isinstance(last, Transducer) or "missing_label" in getattr(last, "get_params", dict)()
+
+
+def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
+    """Return "regression" or "classification": what the estimators are for, or else what the labels look like.
+
+    Text and booleans are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
+    """
+    for estimator in estimators:
+        if is_classifier(estimator):
+            return "classification"
+        if is_regressor(estimator):
+            return "regression"
+    if sample.y.dtype.kind == "c":
+        return "regression"  # refused there
+    try:
+        numbers = sample.y[sample.labelled].astype(float)
+    except (TypeError, ValueError):
+        return "classification"
+    if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
+        return "classification"
+    values = np.unique(numbers)
+    whole = bool(np.all(np.isfinite(values)) and np.all(values == np.round(values)))
+    return (
+        "classification"
+        if whole and 2 <= len(values) <= min(MOST_CLASSES, len(numbers) - 1)
+        else "regression"
+    )
+
+
+def read_table(X: Any) -> Any:
+    """Return features as given if their rows can be picked, else as an array; estimators check the rest."""
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise ValueError("X is a lazy frame: call its collect() first.")
+    table = indexable(X)[0]
+    if len(getattr(table, "shape", (0, 0))) == 1:
+        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: one line for each row.")
+    return table
+
+
+def failure(message: str, error: Exception) -> Exception:
+    """Return an error to raise in place of another one, a TypeError for a TypeError."""
+    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
+
+
+def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> Reply:
+    """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A transducer sees all rows' features; any other is fitted to the visible rows and predicts.
+    problem : Problem
+    visible : integer array
+        Which of the labelled rows show their label, by position among them.
+    rows : integer array of shape (m,)
+        Positions in the table; none of them visible.
+
+    Returns
+    -------
+    Reply
+    """
+    if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
+        shares = np.tile(problem.prior(visible), (len(rows), 1))
+        return Reply(shares.argmax(axis=1), np.ones(len(rows), dtype=bool), shares)
+    model = clone(estimator)
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if is_transducer(model):
+            model.fit(problem.X, problem.shown(visible))
+            reply = _read_answer(last_step(model), problem, rows)
+        else:
+            at = problem.rows[visible]
+            model.fit(_safe_split(model, problem.X, None, at)[0], problem.labels[visible])
+            reply = Reply(
+                problem.codes[:0] if problem.classes is not None else np.empty(0), np.empty(0, dtype=bool)
+            )
+            if len(rows):
+                reply = predict(model, _safe_split(model, problem.X, None, rows, at)[0], problem.classes)
+    notes = list({(note.category, str(note.message)) for note in caught})
+    return Reply(
+        reply.values,
+        reply.given,
+        reply.probabilities,
+        reply.scores,
+        model,
+        time.perf_counter() - start,
+        sorted(notes, key=str),
+    )
+
+
+def _read_answer(model: Any, problem: Problem, rows: AnyArray) -> Reply:
+    """Return what a fitted transducer has to say at some of its asked rows."""
+    answer = getattr(model, "answer_", None)
+    if answer is None:  # not one of ours: its completed labels are all there is
+        values = np.asarray(model.transduction_)[rows]
+        return _reply(values, None, None, problem.classes, problem.classes)
+    at = np.searchsorted(answer.rows, rows)
+    probabilities, scores = (
+        None if part is None else part[at] for part in (answer.probabilities, answer.scores)
+    )
+    reply = _reply(answer.values[at], probabilities, scores, answer.classes, problem.classes)
+    return Reply(
+        reply.values, reply.given & (answer.status[at] != "unreached"), reply.probabilities, reply.scores
+    )
+
+
+def predict(model: Any, X: Any, classes: AnyArray | None) -> Reply:
+    """Return the predictions of a fitted estimator at rows, with probabilities or scores where it has any."""
+    if classes is None:
+        return _reply(model.predict(X), None, None, None, None)
+    probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
+    scores = None
+    if probabilities is None and hasattr(model, "decision_function"):
+        scores = model.decision_function(X)
+    return _reply(model.predict(X), probabilities, scores, model.classes_, classes)
+
+
+def _reply(values: Any, probabilities: Any, scores: Any, own: Any, classes: AnyArray | None) -> Reply:
+    """Return answers in terms of the problem's classes; `own` are the estimator's."""
+    values = np.asarray(values)
+    if classes is None:
+        if values.ndim > 1 and values.shape[1] > 1:
+            raise ValueError(f"It answers with {values.shape[1]} columns of numbers where one is wanted.")
+        numbers = values.ravel().astype(float)
+        return Reply(numbers, np.isfinite(numbers))
+    codes = class_codes(values, classes)
+    columns = class_codes(classes if own is None else np.asarray(own), classes)
+    if probabilities is not None:
+        probabilities = _spread(np.asarray(probabilities, dtype=float), columns, len(classes), 0.0)
+    if scores is not None:
+        scores = np.asarray(scores, dtype=float)
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        lowest = scores.min(axis=1, keepdims=True, initial=np.inf)
+        scores = None if scores.shape[1] != len(columns) else _spread(scores, columns, len(classes), lowest)
+    given = codes >= 0
+    for numbers in (probabilities, scores):
+        if numbers is not None:
+            given = given & ~np.isnan(numbers).any(axis=1)
+    return Reply(codes, given, probabilities, scores)
+
+
+def class_codes(values: AnyArray, classes: AnyArray) -> AnyArray:
+    """Return the number of each value among the classes; -1 where it is none of them."""
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([number.get(value, -1) for value in values.tolist()], dtype=int)
+
+
+def _spread(numbers: Array, columns: AnyArray, n_classes: int, absent: Any) -> Array:
+    """Return columns at their places among all classes; `absent` stands where there is none."""
+    wide = np.broadcast_to(absent, (len(numbers), n_classes)).astype(float)
+    wide[:, columns] = numbers
+    return wide
