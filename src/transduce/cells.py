@@ -7,6 +7,7 @@ many cells to visit, and when to stop, is read off a sample of rows whose true n
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from transduce._typing import AnyArray, Array
 from transduce.neighbors import (
@@ -63,9 +65,12 @@ class Cells:
         n = len(X)
         c = max(int(np.sqrt(n)), 2)
         part = random.choice(n, min(n, 40 * c), replace=False)
-        means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1)).fit(
-            X[part]
-        )
+        means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # fewer different rows than cells: some stay empty
+            means.fit(X[part])
         cell = means.predict(X)
         order = np.argsort(cell, kind="stable")
         centres = means.cluster_centers_

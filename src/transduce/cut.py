@@ -17,17 +17,18 @@ import numpy as np
 
 from transduce._typing import AnyArray, Array, Mask
 from transduce.linalg import few_threads
-from transduce.spectrum import Spectrum
+from transduce.spectrum import TIE, Spectrum
 
-TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
+MOST_PARTS = 3000  # parts of the graph with labels: their null vectors make one dense matrix
 
 
 class Sphere(NamedTuple):
-    """The minimum of a quadratic on a sphere."""
+    """The minimum of a quadratic on a sphere: see `minimise_on_sphere`."""
 
     w: Array
     multiplier: float
-    other: Array | None
+    fixed: Array
+    free: Array
 
 
 def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
@@ -45,8 +46,9 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     -------
     Sphere
         ``w``; the multiplier ``lambda``, at most the smallest eigenvalue of G, with ``(G - lambda I) w = b``; and
-        ``other``, None but in the hard case, in which b has no part along the eigenvectors of the smallest eigenvalue:
-        then there are two minima, and this is the second.
+        ``fixed`` and ``free``: every minimum is ``fixed + free u`` with a vector u of length 1. Mostly there is one,
+        ``free`` has no column and ``fixed`` is w. In the hard case b has no part along the eigenvectors of the smallest
+        eigenvalue, which then are the directions of ``free``: two minima if there is one of them, else a sphere.
 
     Notes
     -----
@@ -61,26 +63,24 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     >>> minimise_on_sphere(np.diag([1.0, 2.0]), np.array([3.0, 0.0]), 4.0).w
     array([2., 0.])
     >>> hard = minimise_on_sphere(np.diag([1.0, 2.0]), np.array([0.0, 1.0]), 4.0)
-    >>> hard.w.round(3), hard.other.round(3)
-    (array([1.732, 1.   ]), array([-1.732,  1.   ]))
+    >>> hard.fixed, np.abs(hard.free[:, 0]).round(3)
+    (array([0., 1.]), array([1.732, 0.   ]))
     """
     eigenvalues, Q = np.linalg.eigh(G)
     a = Q.T @ b
     gaps = eigenvalues - eigenvalues[0]
     size = float(np.linalg.norm(b))
-    scale = max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])), np.finfo(float).tiny)
-    lead = gaps <= 1e-13 * scale
-    if np.linalg.norm(a[lead]) <= 1e-13 * size or size == 0.0:
-        a = np.where(lead, 0.0, a)
-        rest = np.zeros_like(a)
-        rest[~lead] = a[~lead] / gaps[~lead]
-        missing = n - float(rest @ rest)
-        if missing >= 0.0:
-            one, more = Q @ rest, np.sqrt(missing) * Q[:, 0] * (1.0 if Q[0, 0] >= 0.0 else -1.0)
-            return Sphere(one + more, float(eigenvalues[0]), one - more if missing > 0.0 else None)
+    lead = gaps <= 1e-13 * max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])))
+    if np.linalg.norm(a[lead]) <= 1e-13 * size:
+        fixed = Q[:, ~lead] @ (a[~lead] / gaps[~lead])
+        missing = n - float(fixed @ fixed)
+        if missing > 0.0:
+            free = np.sqrt(missing) * Q[:, lead]
+            return Sphere(fixed + free[:, 0], float(eigenvalues[0]), fixed, free)
     t = _secular_root(a, gaps, n)
     w = a / (gaps + t)
-    return Sphere(Q @ (w * np.sqrt(n / float(w @ w))), float(eigenvalues[0] - t), None)
+    w = Q @ (w * np.sqrt(n / float(w @ w)))
+    return Sphere(w, float(eigenvalues[0] - t), w, np.empty((len(w), 0)))
 
 
 def _secular_root(a: Array, gaps: Array, n: float) -> float:
@@ -120,16 +120,15 @@ class Cut:
         The minimum reached, constants included.
     reached : boolean array of shape (n,)
         Rows with a path to a label.
-    hard : array of shape (c,)
-        Where two labellings are equally good; the one whose scores have the larger sum of cubes is taken, which depends
-        neither on the eigenvectors' signs nor on the order of the rows.
+    open : boolean array of shape (n, c)
+        Rows that another labelling, just as good, has on the other side of the threshold.
     """
 
     scores: Array
     thresholds: Array
     objectives: Array
     reached: Mask
-    hard: Mask
+    open: Mask
 
 
 class Basis:
@@ -157,27 +156,37 @@ class Basis:
         self._spectrum = spectrum
         with_label = np.zeros(spectrum.count, dtype=bool)
         with_label[spectrum.components[rows]] = True
-        self._all = bool(with_label.all())
-        self.reached = (
-            np.ones(len(spectrum.components), dtype=bool) if self._all else with_label[spectrum.components]
-        )
-        self.n = int(self.reached.sum())
         self._known = np.flatnonzero(with_label)
+        if len(self._known) > MOST_PARTS:
+            raise ValueError(
+                f"The labels lie in {len(self._known):,} parts of the graph that are not tied to each other, more than "
+                f"{MOST_PARTS:,}: give more neighbours."
+            )
+        everywhere = len(self._known) == spectrum.count
+        self.reached = np.ones(len(spectrum.components), dtype=bool)
+        if not everywhere:
+            self.reached = with_label[spectrum.components]
+        self.n = int(self.reached.sum())
         self._turn = self._null_basis()
-        columns = np.flatnonzero(with_label[spectrum.owners])
-        self._columns = columns[: max(d - self._turn.shape[1], 0)]
-        values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._columns]])
+        self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
+        values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
-        null = self._null_entries(rows)
-        self.V_l = np.hstack([null, spectrum.vectors[np.ix_(rows, self._columns)].astype(float)])
+        own = spectrum.components[rows][:, None] == spectrum.owners[self._chosen]
+        entries = spectrum.vectors[rows][:, spectrum.columns[self._chosen]].astype(float)
+        self.V_l = np.hstack([self._null_entries(rows), np.where(own, entries, 0.0)])
 
     def _null_basis(self) -> Array:
-        """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one."""
+        """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
+
+        The columns but the first of the reflection that takes the constant one to the first axis.
+        """
         if len(self._known) == 1:
             return np.empty((1, 0))
         sizes = np.bincount(self._spectrum.components, weights=self._spectrum.degrees)[self._known]
-        constant = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
-        return np.linalg.qr(np.column_stack([constant, np.eye(len(constant))[:, 1:]]))[0][:, 1:]
+        constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
+        constant /= np.linalg.norm(constant)
+        constant[0] += 1.0
+        return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
 
     def _null_entries(self, rows: AnyArray) -> Array:
         """Return the rows of the null vectors' basis, shape (len(rows), q - 1)."""
@@ -192,27 +201,25 @@ class Basis:
         size = np.bincount(part, weights=degrees)[part[rows]]
         return np.sqrt(np.where(size > 0.0, degrees[rows] / np.where(size > 0.0, size, 1.0), 1.0))
 
-    def larger_cubes(self, one: Array, two: Array) -> Array:
-        """Return that of two weight vectors whose scores have the larger sum of cubes."""
-        sums = (self.expand(np.column_stack([one, two]))[self.reached] ** 3).sum(axis=0)
-        return one if sums[0] >= sums[1] else two
-
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
-        n_null = self._turn.shape[1]
-        V = self._spectrum.vectors
-        if len(self._columns) < V.shape[1]:
-            full = np.zeros((V.shape[1], W.shape[1]))
-            full[self._columns] = W[n_null:]
-        else:
-            full = W[n_null:]
-        Z = (V @ full.astype(V.dtype)).astype(float, copy=False)
+        n_null, V = self._turn.shape[1], self._spectrum.vectors
+        full = np.zeros((len(self._known), V.shape[1], W.shape[1]), dtype=V.dtype)
+        place = np.searchsorted(self._known, self._spectrum.owners[self._chosen])
+        full[place, self._spectrum.columns[self._chosen]] = W[n_null:]
+        if self._spectrum.count == 1:
+            return (V @ full[0]).astype(float, copy=False)
+        Z = np.full((len(V), W.shape[1]), np.nan)
+        constant = self._turn @ W[:n_null]
+        order = np.argsort(self._spectrum.components, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(self._spectrum.components))])
+        for j, part in enumerate(self._known):
+            rows = order[bounds[part] : bounds[part + 1]]
+            Z[rows] = V[rows] @ full[j]
         if n_null:
             rows = np.flatnonzero(self.reached)
             place = np.searchsorted(self._known, self._spectrum.components[rows])
-            Z[rows] += self._own_entries(rows)[:, None] * (self._turn @ W[:n_null])[place]
-        if not self._all:
-            Z[~self.reached] = np.nan
+            Z[rows] += self._own_entries(rows)[:, None] * constant[place]
         return Z
 
 
@@ -274,24 +281,32 @@ def cut_graph(
     Cut
     """
     basis = Basis(spectrum, rows, d)
-    if len(basis.penalties) == 0:
-        raise ValueError(
-            "The labels lie in a component of the graph that has none of the eigenvectors asked for: give more "
-            "n_components, or more neighbours."
-        )
     high, low = targets(prior)
-    G_l = np.where(members, high, low)
+    thresholds = 0.5 * (high + low)
     W = np.empty((len(basis.penalties), members.shape[1]))
-    objectives, hard = np.empty(members.shape[1]), np.zeros(members.shape[1], dtype=bool)
+    objectives, hard = np.empty(members.shape[1]), {}
     with few_threads(len(W)):
-        for j, (goal, cost) in enumerate(zip(G_l.T, label_weight * costs.T, strict=True)):
+        for j, (goal, cost) in enumerate(
+            zip(np.where(members, high, low).T, label_weight * costs.T, strict=True)
+        ):
             weighted = basis.V_l * cost[:, None]
             G = basis.V_l.T @ weighted
             G[np.diag_indices_from(G)] += basis.penalties
             b = weighted.T @ goal
             best = minimise_on_sphere(G, b, float(basis.n))
-            hard[j] = best.other is not None
-            W[:, j] = best.w if best.other is None else basis.larger_cubes(best.w, best.other)
-            objectives[j] = W[:, j] @ G @ W[:, j] - 2.0 * b @ W[:, j] + goal @ (cost * goal)
+            W[:, j] = best.w
+            objectives[j] = best.w @ G @ best.w - 2.0 * b @ best.w + goal @ (cost * goal)
+            if best.free.shape[1]:
+                hard[j] = best
     Z = basis.expand(W)
-    return Cut(Z, 0.5 * (high + low), objectives, basis.reached, hard)
+    either = np.zeros(Z.shape, dtype=bool)
+    for j, best in hard.items():
+        reach = np.linalg.norm(basis.expand(best.free), axis=1)
+        either[:, j] = np.abs(basis.expand(best.fixed[:, None])[:, 0] - thresholds[j]) < reach
+        if (
+            best.free.shape[1] == 1
+        ):  # one of two, which depends on neither the vectors' signs nor the rows' order
+            other = basis.expand(best.fixed[:, None] - best.free)[:, 0]
+            if np.nansum(other**3) > np.nansum(Z[:, j] ** 3):
+                Z[:, j] = other
+    return Cut(Z, thresholds, objectives, basis.reached, either)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.random import sample_without_replacement
 
 from transduce._typing import AnyArray, Array
 from transduce.cells import N_SAMPLE, recall, search_cells
@@ -94,8 +95,9 @@ def unit_rows(X: Any) -> Any:
 def row_order(X: Any) -> AnyArray:
     """Return an order of the rows that does not depend on the order in which they came, but for equal rows."""
     if sp.issparse(X):
-        X = sp.csr_array(X)
-        X.sort_indices()
+        X = sp.csr_array(
+            X
+        ).sorted_indices()  # the entries of a row are added in the same order wherever it stands
         return np.argsort(X @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
@@ -150,7 +152,7 @@ def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) ->
     weights = np.where((ids >= 0) & (weights > 0.0), weights, 0.0).astype(np.float64)
     alone = np.flatnonzero(weights.sum(axis=1) == 0.0)
     for row in alone if n > 1 else []:
-        others = random.choice(n - 1, k, replace=False)
+        others = sample_without_replacement(n - 1, k, random_state=random)
         ids[row], weights[row] = others + (others >= row), 1.0
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     kept = weights > 0.0
@@ -257,7 +259,7 @@ def search_faiss(
     import faiss  # an extra
 
     n, d = X.shape
-    n_lists = int(4 * np.sqrt(n))
+    n_lists = max(min(int(4 * np.sqrt(n)), n // 39), 1)  # faiss wants 39 rows for each
     by_product = not offsets.any()
     quantizer = faiss.IndexFlatIP(d) if by_product else faiss.IndexFlatL2(d)
     kind = faiss.METRIC_INNER_PRODUCT if by_product else faiss.METRIC_L2
@@ -271,7 +273,7 @@ def search_faiss(
     while (
         recall(_others(index.search(X[rows], k + 1), rows, k).ids, true) < target and index.nprobe < n_lists
     ):
-        index.nprobe *= 2
+        index.nprobe = min(2 * index.nprobe, n_lists)
     found = _others(index.search(X, k + 1), np.arange(n), k)
     return found, recall(found.ids[rows], true)
 

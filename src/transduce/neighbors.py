@@ -20,6 +20,7 @@ from transduce.linalg import few_threads, n_threads
 
 QUERIES = 256  # rows whose neighbours are searched together
 CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
+HOMOGENEOUS = ("euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski")
 STRIP = 32  # scores looked at together; most strips hold nothing that is good enough
 
 
@@ -219,8 +220,19 @@ def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: in
     Neighbors
     """
     more = min(k + int((own >= 0).any()), X.shape[0])
-    finder = NearestNeighbors(n_neighbors=more, metric=metric, n_jobs=n_jobs).fit(X)
-    distances, ids = finder.kneighbors(Q)
+    size = 1.0
+    if metric in HOMOGENEOUS:  # squares of very large or small numbers leave the range of floating point
+        size = max((float(abs(part).max()) for part in (Q, X) if part.shape[0]), default=1.0)
+        size = 1.0 if 1e-100 < size < 1e100 or size == 0.0 else size
+    finder = NearestNeighbors(n_neighbors=more, metric=metric, n_jobs=n_jobs).fit(X / size)
+    distances, ids = finder.kneighbors(Q / size)
+    if not np.isfinite(distances).all():
+        count = int((~np.isfinite(distances).all(axis=1)).sum())
+        raise ValueError(
+            f"The metric {metric!r} gives {count} of {len(ids)} rows no finite distance to their neighbours: drop "
+            "rows it is not defined for, or use another metric."
+        )
+    distances = distances * size
     scores = np.where(ids == own[:, None], -np.inf, -distances)
     ids = np.where(ids == own[:, None], -1, ids)
     found = sort_heaps(scores, ids)

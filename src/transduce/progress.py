@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 _log = logging.getLogger("transduce")
 
 Listener = Callable[[str, float], None]
@@ -26,7 +28,11 @@ def stage(name: str) -> Iterator[Callable[[float], None]]:
     began = time.perf_counter()
     _log.info("%s ...", name)
     listener(name, 0.0)
-    yield lambda share: listener(name, min(max(share, 0.0), 1.0))
+    try:
+        yield lambda share: listener(name, min(max(share, 0.0), 1.0))
+    except BaseException:
+        listener(name, np.nan)
+        raise
     listener(name, 1.0)
     _log.info("%s: done in %.1f s", name, time.perf_counter() - began)
 
@@ -38,8 +44,8 @@ def show_progress(listener: Listener | None = None) -> Iterator[None]:
     Parameters
     ----------
     listener : callable, optional
-        Called with the name of a stage and the share done, from 0 to 1, in the thread that computes; by default a line
-        on standard error is kept up to date.
+        Called with the name of a stage and the share done, from 0 to 1, in the thread that computes, and with NaN if
+        the stage was broken off; by default a line on standard error is kept up to date.
 
     Examples
     --------
@@ -67,12 +73,16 @@ class _Line:
 
     def __call__(self, name: str, share: float) -> None:
         now = time.perf_counter()
+        stream = self._stream or sys.stderr
+        if np.isnan(share):
+            print(f"\r{name}: broken off", file=stream, flush=True)
+            return
         if 0.0 < share < 1.0 and now - self._shown < 0.1:
             return
         self._shown = now
         print(
             f"\r{name}: {share:4.0%}",
             end="\n" if share >= 1.0 else "",
-            file=self._stream or sys.stderr,
+            file=stream,
             flush=True,
         )

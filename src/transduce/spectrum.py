@@ -7,17 +7,19 @@ component, so that none can be missed or mixed with those of another.
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.utils import check_random_state
 
 from transduce._typing import AnyArray, Array
 from transduce.chebyshev import NotConvergedError, leading_pairs
@@ -30,6 +32,11 @@ EXTRA = 31  # more columns than wanted vectors in the filtered block
 TOLERANCE = 1e-4  # residual norms of the filtered block
 LARGE, LARGE_TOLERANCE = 500_000, 1e-3
 GOOD = 1e-8  # residual norms asked of ARPACK
+MOST_RESTARTS = 200
+SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
+TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
+
+_log = logging.getLogger("transduce")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +46,19 @@ class Spectrum:
     Parameters
     ----------
     vectors : array of shape (n, d)
-        Eigenvectors of the smallest eigenvalues above 0, over all components, of norm 1; each is 0 outside one
-        component. For a connected graph they are the eigenvectors 2 to d + 1. The eigenvectors of eigenvalue 0 are
-        known from `components` and `degrees`, see `null_vectors`.
-    values : array of shape (d,)
-        Their eigenvalues, ascending.
+        For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each row holds the
+        entries of its own component's: an eigenvector of one is 0 on the others, which is not stored. Eigenvectors of
+        eigenvalue 0 are known from `components` and `degrees`, see `null_vectors`.
+    values : array of shape (t,)
+        The eigenvalues above 0 of all components, ascending; d of them for a connected graph.
     components : integer array of shape (n,)
         Connected component of each row, numbered from 0.
     degrees : array of shape (n,)
         Sum of the weights at each row.
-    residuals : array of shape (d,)
-        Norm of ``L v - value v`` for every vector.
-    owners : integer array of shape (d,)
-        The component each vector belongs to.
+    residuals : array of shape (t,)
+        Norm of ``L v - value v`` for every vector v.
+    owners, columns : integer arrays of shape (t,)
+        The component each eigenvalue belongs to, and the column of `vectors` its eigenvector is in.
 
     Examples
     --------
@@ -71,6 +78,7 @@ class Spectrum:
     degrees: Array
     residuals: Array
     owners: AnyArray
+    columns: AnyArray
 
     @property
     def count(self) -> int:
@@ -150,8 +158,9 @@ def graph_spectrum(
     -----
     Components of up to 800 rows are solved as dense matrices, of up to 20,000 by ARPACK in double precision (residuals
     below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision on the matrix in reverse
-    Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3). The residual of every pair is checked:
-    one that has not converged is tried again with a larger block, and then is an error.
+    Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if
+    that is less). The residual of every pair is checked: what has not converged is tried again with a larger block,
+    then by inverting the matrix in double precision, which is how graphs like a curve are solved; and then is an error.
 
     Examples
     --------
@@ -163,29 +172,33 @@ def graph_spectrum(
     A = check_graph(A)
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
         raise ValueError(f"n_components must be a whole number from 1; got {n_components!r}.")
-    n = A.shape[0]
-    degrees = np.asarray(A.sum(axis=1)).ravel()
-    count, components = connected_components(A, directed=False)
-    rows_of = np.split(np.argsort(components, kind="stable"), np.cumsum(np.bincount(components))[:-1])
+    random = check_random_state(random_state)
+    n, d = A.shape[0], int(n_components)
+    unit = float(A.data.max()) if A.nnz else 1.0
+    scaled = A / unit
+    scaled.eliminate_zeros()  # weights so small beside the largest that they are none
+    degrees = np.asarray(scaled.sum(axis=1)).ravel()
+    count, components = connected_components(scaled, directed=False)
+    order = np.argsort(components, kind="stable")
+    if count > 1:
+        scaled = scaled[order][:, order]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(components))])
     parts = []
     with stage("spectrum") as report:
-        for component, rows in enumerate(rows_of):
-            d = min(int(n_components), len(rows) - 1)
-            if d > 0:
-                part = normalised(A if count == 1 else A[rows][:, rows], degrees[rows])
-                within = _within(report, rows_of, component)
-                solved = smallest_pairs(part, degrees[rows], d, random_state, n_jobs, within)
+        for component, (start, stop) in enumerate(pairwise(bounds)):
+            if stop - start > 1:
+                rows = order[start:stop]
+                part = normalised(scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows])
+                within = _within(report, start / n, stop / n)
+                solved = smallest_pairs(part, degrees[rows], min(d, len(rows) - 1), random, n_jobs, within)
                 parts.append((component, rows, *solved))
-    return merge_parts(parts, n, components, degrees, n_components)
+            report(stop / n)
+    return merge_parts(parts, components, degrees * unit)
 
 
-def _within(
-    report: Callable[[float], None], rows_of: list[AnyArray], component: int
-) -> Callable[[float], None]:
+def _within(report: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
     """Return what turns the share done of one component into that of the whole."""
-    sizes = np.array([len(rows) for rows in rows_of])
-    before, own, total = sizes[:component].sum(), sizes[component], sizes.sum()
-    return lambda share: report((before + share * own) / total)
+    return lambda share: report(begin + share * (end - begin))
 
 
 def check_graph(A: Any) -> sp.csr_array:
@@ -209,10 +222,8 @@ def check_graph(A: Any) -> sp.csr_array:
     A.sum_duplicates()
     A.setdiag(0.0)
     A.eliminate_zeros()
-    largest = float(A.data.max()) if A.nnz else 1.0
-    if abs(A - A.T).max() > 1e-8 * largest:
+    if A.nnz and abs(A - A.T).max() > 1e-8 * float(A.data.max()):
         raise ValueError("The graph must be symmetric: give A + A.T if its edges have a direction.")
-    A.data /= largest
     return A
 
 
@@ -227,43 +238,76 @@ def smallest_pairs(
     S: sp.csr_array,
     degrees: Array,
     d: int,
-    random_state: Any,
+    random: np.random.RandomState,
     n_jobs: int | None,
     report: Callable[[float], None],
-) -> tuple[Array, Array, Array]:
-    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
-    n = S.shape[0]
-    trivial = np.sqrt(degrees / degrees.sum())
-    seed = random_state if isinstance(random_state, int | np.integer) else None
-    random = random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(seed)
+) -> tuple[Array, AnyArray, Array]:
+    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals.
+
+    The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0 cannot be taken for it.
+    If the d-th eigenvalue equals the next, none of these equal ones is returned, as any choice among them would be
+    arbitrary, unless nothing else is left.
+    """
+    n, trivial = S.shape[0], np.sqrt(degrees / degrees.sum())
     if n > ARPACK_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, n_jobs, report)
+    more = min(d + 1, n - 1)
     with few_threads(n if n <= DENSE_ROWS else 0):  # ARPACK's own vectors are too thin for several threads
         if n <= DENSE_ROWS or d >= n // 3:
-            values, vectors = eigh(np.eye(n) - S.toarray(), subset_by_index=[1, d])
+            laplacian = np.eye(n) - S.toarray() + 3.0 * np.outer(trivial, trivial)
+            values, vectors = eigh(laplacian, subset_by_index=[0, more - 1])
         else:
-            values, vectors = _arpack(S, trivial, d, random)
-        return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+            values, vectors = _arpack(S, trivial, more, random)
+        residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+    keep = _whole_ties(values, d)
+    return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
+
+
+def _whole_ties(values: Array, d: int) -> int:
+    """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
+    if len(values) <= d or values[d] - values[d - 1] > TIE:
+        return min(d, len(values))
+    before = int(np.searchsorted(values, values[d - 1] - TIE))
+    return before or d
 
 
 def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:
-    """Return the pairs by ARPACK, with ever larger Krylov spaces until all are there."""
+    """Return the pairs by ARPACK, with ever larger Krylov spaces until all are there; by inversion if that is never."""
     start = random.standard_normal(len(trivial))
-    for factor in (2, 4, 8):
+    moved = LinearOperator(S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64)
+    for factor in (2, 4):
         try:
+            width = min(factor * d + 20, len(trivial) - 1)
             found, vectors = eigsh(
-                S, d + 1, which="LA", v0=start, ncv=min(factor * (d + 1) + 20, len(trivial)), tol=GOOD / 10
+                moved, d, which="LA", v0=start, ncv=width, tol=GOOD / 10, maxiter=MOST_RESTARTS
             )
         except ArpackNoConvergence:
             continue
         order = np.argsort(-found)
         found, vectors = found[order], vectors[:, order]
         if np.linalg.norm(S @ vectors - vectors * found, axis=0).max() <= GOOD:
-            return 1.0 - found[1:], vectors[:, 1:]
-    raise ArithmeticError(
-        f"The {d} smallest eigenvectors of a graph of {len(trivial)} rows were not found: ask for fewer n_components, "
-        "or give more neighbours."
-    )
+            return 1.0 - found, vectors
+    return _inverted(S, trivial, d, start)
+
+
+def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Array, Array]:
+    """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet.
+
+    Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
+    """
+    n = len(trivial)
+    laplacian = sp.csc_array(sp.eye_array(n) - S)
+    try:
+        found, vectors = eigsh(laplacian, d + 1, sigma=-SHIFT, which="LM", v0=start, tol=1e-12)
+    except (ArpackNoConvergence, RuntimeError, MemoryError) as error:
+        raise ArithmeticError(
+            f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({error}): ask for fewer "
+            "n_components, or give more neighbours."
+        ) from error
+    vectors = vectors - np.outer(trivial, trivial @ vectors)
+    vectors = svd(vectors, full_matrices=False)[0][:, :d]  # the direction that was the trivial one is last
+    found, turn = eigh(vectors.T @ (vectors - S @ vectors))
+    return found, vectors @ turn
 
 
 def _filtered(
@@ -273,44 +317,45 @@ def _filtered(
     random: np.random.RandomState,
     n_jobs: int | None,
     report: Callable[[float], None],
-) -> tuple[Array, Array, Array]:
-    """Return the pairs by Chebyshev filtering; a block too small to converge is tried again, twice as large."""
+) -> tuple[Array, AnyArray, Array]:
+    """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then by inversion."""
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
-    S = S[order][:, order]
+    ordered, known = S[order][:, order], trivial[order].astype(np.float32)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
-        block = draw.standard_normal((len(order), d + 1 + extra), dtype=np.float32)
-        block[:, 0] = trivial[order]
+        block = draw.standard_normal((len(order), d + extra), dtype=np.float32)
         try:
-            values, vectors, residuals = leading_pairs(S, block, d + 1, tol=tol, n_jobs=n_jobs, report=report)
+            values, vectors, residuals = leading_pairs(
+                ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
+            )
         except NotConvergedError as error:
-            warnings.warn(f"{error} Trying again with more columns.", RuntimeWarning, stacklevel=4)
+            _log.info("%s: trying again.", error)
+            if "single precision" in str(error):
+                break
             continue
-        return 1.0 - values[1:], np.ascontiguousarray(vectors[back, 1:]), residuals[1:]
-    raise ArithmeticError(
-        f"The {d} smallest eigenvectors of a graph of {len(order)} rows did not converge: ask for fewer n_components, "
-        "or give more neighbours."
-    )
+        return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
+    values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
+    return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
 
 
-def merge_parts(parts: list[Any], n: int, components: AnyArray, degrees: Array, d: int) -> Spectrum:
-    """Return the `d` smallest pairs of all components as one spectrum."""
-    values = np.concatenate([part[2] for part in parts] or [np.empty(0)])
+def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
+    """Return the pairs of all components as one spectrum."""
+    values, residuals = (np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in (2, 4))
     owners = np.concatenate([np.full(len(part[2]), part[0]) for part in parts] or [np.empty(0, dtype=int)])
-    residuals = np.concatenate([part[4] for part in parts] or [np.empty(0)])
-    keep = np.argsort(values, kind="stable")[:d]
-    place = np.full(len(values), -1)
-    place[keep] = np.arange(len(keep))
-    if len(parts) == 1 and len(parts[0][1]) == n:
-        return Spectrum(parts[0][3], values, components, degrees, residuals, owners)
-    dtype = parts[0][3].dtype if parts else np.float64
-    vectors = np.zeros((n, len(keep)), dtype=max([part[3].dtype for part in parts], default=dtype))
-    offset = 0
-    for _, rows, found, block, _ in parts:
-        column = place[offset : offset + len(found)]
-        vectors[np.ix_(rows, column[column >= 0])] = block[:, column >= 0]
-        offset += len(found)
-    return Spectrum(vectors, values[keep], components, degrees, residuals[keep], owners[keep])
+    columns = np.concatenate([np.arange(len(part[2])) for part in parts] or [np.empty(0, dtype=int)])
+    order = np.argsort(values, kind="stable")
+    if len(parts) == 1 and len(parts[0][1]) == len(components):
+        vectors = parts[0][3]
+    else:
+        width = int(columns.max()) + 1 if len(columns) else 0
+        vectors = np.zeros(
+            (len(components), width), dtype=np.result_type(*[part[3] for part in parts], np.float32)
+        )
+        for _, rows, _, block, _ in parts:
+            vectors[rows, : block.shape[1]] = block
+    return Spectrum(
+        vectors, values[order], components, degrees, residuals[order], owners[order], columns[order]
+    )

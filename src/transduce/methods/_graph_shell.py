@@ -31,9 +31,11 @@ from transduce.methods._transducer import ClassTransducer
 from transduce.neighbors import Neighbors
 from transduce.progress import stage
 
+SPARSE_METRICS = ("euclidean", "l2", "manhattan", "l1", "cityblock")
 METHODS = ("auto", "exact", "approximate", "faiss")
 METRICS = sorted(
-    {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - {"precomputed", "nan_euclidean", "haversine"}
+    {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]}
+    - {"precomputed", "nan_euclidean", "haversine", "seuclidean", "mahalanobis"}
 )
 
 
@@ -132,6 +134,11 @@ def build_graph(
     """Return the graph of rows that have been checked."""
     n, k = rows.shape[0], min(n_neighbors, rows.shape[0] - 1)
     possible = not sp.issparse(rows) and metric in PRODUCTS
+    if sp.issparse(rows) and not callable(metric) and metric != "cosine" and metric not in SPARSE_METRICS:
+        raise ValueError(
+            f"metric={metric!r} does not take a sparse matrix: use one of 'cosine', "
+            f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
+        )
     if method in ("approximate", "faiss") and not possible:
         raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
     if method == "auto":

@@ -19,7 +19,15 @@ class Transducer(BaseEstimator):
 
     def _forget(self) -> None:
         """Drop the last answer: should the fit that begins fail, nothing half-fitted is left."""
-        for name in ("answer_", "tether_path_", "matching_path_", "cv_path_"):
+        for name in (
+            "answer_",
+            "transduction_",
+            "tether_path_",
+            "matching_path_",
+            "cv_path_",
+            "scores_",
+            "objective_",
+        ):
             self.__dict__.pop(name, None)
 
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:

@@ -7,13 +7,14 @@ numbers come from `transduce.graph`, `transduce.spectrum` and `transduce.cut`.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from transduce._typing import AnyArray, Array
+from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer, Guarantee
 from transduce.cut import Cut, cut_graph
 from transduce.graph import NeighborGraph, nearest_rows, similarities, unit_rows
@@ -22,6 +23,18 @@ from transduce.methods._graph_shell import GraphShell, build_graph, read_weights
 from transduce.progress import stage
 from transduce.sample import PartlyLabelled
 from transduce.spectrum import Spectrum, check_graph, graph_spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A labelling to be found: labels, and what wrong ones cost; each class in a column of its own."""
+
+    sample: PartlyLabelled
+    classes: AnyArray
+    labelled: AnyArray
+    members: Mask
+    costs: Array
+    prior: Array
 
 
 class SpectralGraphTransducer(GraphShell):
@@ -59,7 +72,7 @@ class SpectralGraphTransducer(GraphShell):
         The labels, completed; still missing where no label reaches.
     answer_ : Answer
         Values, scores (those of ``scores_`` less the threshold), status: ``"unreached"`` where the graph has no path
-        to a label. Its diagnostics count them.
+        to a label, ``"tied"`` where another labelling is as good. Its diagnostics count the former.
     scores_ : array of shape (n,) or (n, n_classes)
         z of the paper, at all rows: with two classes for the second of them, else for each against the rest. Their
         squares sum to the number of reached rows; NaN at the others.
@@ -141,29 +154,36 @@ class SpectralGraphTransducer(GraphShell):
         if rows.shape[0] == 1:
             raise ValueError("Found array with 1 sample(s): at least two rows are needed.")
         self._n, self._index = rows.shape[0], getattr(X, "index", None)
-        sample = self._read_labels(y)
-        _shell.class_labels(sample)  # bad labels are found before the long work begins
+        task = self._read_task(
+            y, costs
+        )  # whatever is wrong with labels or settings is found before the long work
         self._metric, self._k = self.metric, min(int(self.n_neighbors), self._n - 1)
-        self._rows = None if precomputed else rows
+        self._d, self._scale = int(self.n_components), None
         random = check_random_state(self.random_state)
         if isinstance(X, Spectrum):
             self.graph_, self.spectrum_ = None, X
-            return self._label(sample, costs)
-        if precomputed:
-            self.graph_ = NeighborGraph(check_graph(rows))
-            self.graph_.diagnostics = dict(getattr(X, "diagnostics", {}))
         else:
-            self.graph_ = build_graph(rows, self._k, self.metric, self.method, self.n_jobs, random)
-            self._scale = self.graph_.diagnostics["scale"]
-        self.spectrum_ = graph_spectrum(
-            self.graph_, n_components=self.n_components, random_state=random, n_jobs=self.n_jobs
-        )
-        return self._label(sample, costs)
+            self.graph_ = self._make_graph(X, rows, random)
+            self.spectrum_ = graph_spectrum(
+                self.graph_, n_components=self._d, random_state=random, n_jobs=self.n_jobs
+            )
+        self._rows = None if precomputed else unit_rows(rows) if self._metric == "cosine" else rows
+        return self._label(task)
+
+    def _make_graph(self, X: Any, rows: Any, random: Any) -> NeighborGraph:
+        if self._is_precomputed(self.metric):
+            graph = NeighborGraph(check_graph(rows))
+            graph.diagnostics = dict(getattr(X, "diagnostics", {}))
+            return graph
+        graph = build_graph(rows, self._k, self.metric, self.method, self.n_jobs, random)
+        self._scale = graph.diagnostics["scale"]
+        return graph
 
     def _read_spectrum(self, spectrum: Spectrum, precomputed: bool) -> AnyArray:
         """Return a stand-in for the rows of a spectrum that was computed before."""
         if not precomputed:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
+        self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = len(spectrum.components)
         return np.empty((self.n_features_in_, 0))
 
@@ -173,7 +193,8 @@ class SpectralGraphTransducer(GraphShell):
         Parameters
         ----------
         y : array-like of shape (n,)
-            Labels, missing where the answer is wanted; other rows, other classes as you like.
+            Labels, missing where the answer is wanted; other rows, other classes as you like. Of the settings those of
+            the labelling may have changed since `fit`: label weight, class prior and class costs.
         costs : array-like of shape (n,), optional
             As in `fit`.
 
@@ -185,36 +206,38 @@ class SpectralGraphTransducer(GraphShell):
         if not hasattr(self, "spectrum_"):
             _shell.check_is_fitted(self)
         _shell.check_given(self, y)
-        return self._label(self._read_labels(y), costs)
+        return self._label(self._read_task(y, costs))
 
     # ------------------------------------------------------------------------------------------- a labelling
 
-    def _read_labels(self, y: Any) -> PartlyLabelled:
-        return _shell.read_labels(self, np.empty((self._n, 0)), self._index, y)
-
-    def _label(self, sample: PartlyLabelled, costs: Any) -> Self:
-        _shell.check_positive("label_weight", self.label_weight)
+    def _read_task(self, y: Any, costs: Any) -> Task:
+        """Return labels and settings of a labelling, checked."""
+        _shell.check_positive("label_weight", self.label_weight, most=1e12)
+        sample = _shell.read_labels(self, np.empty((self._n, 0)), self._index, y)
         classes, codes = _shell.class_labels(sample)
         labelled = np.flatnonzero(sample.labelled)
-        prior = self._prior(classes, codes)
         held = np.arange(len(classes)) if len(classes) > 2 else np.array([1])
         members = codes[:, None] == held
+        each = self._costs(classes, codes, members, costs, labelled)
+        return Task(sample, classes, labelled, members, each, self._prior(classes, codes)[held])
+
+    def _label(self, task: Task) -> Self:
         cut = cut_graph(
             self.spectrum_,
-            labelled,
-            members,
-            self._costs(classes, codes, members, costs, labelled),
-            prior[held],
+            task.labelled,
+            task.members,
+            task.costs,
+            task.prior,
             label_weight=float(self.label_weight),
-            d=int(self.n_components),
+            d=self._d,
         )
-        self.classes_ = classes
+        self.classes_ = task.classes
         self._cut = cut
         results: tuple[Any, ...] = (cut.scores, cut.thresholds, cut.objectives)
-        if len(held) == 1:
+        if len(cut.thresholds) == 1:
             results = (cut.scores[:, 0], float(cut.thresholds[0]), float(cut.objectives[0]))
         self.scores_, self.thresholds_, self.objective_ = results
-        self._answer(sample, cut)
+        self._answer(task.sample, cut)
         return self
 
     def _answer(self, sample: PartlyLabelled, cut: Cut) -> None:
@@ -222,7 +245,7 @@ class SpectralGraphTransducer(GraphShell):
         margins = cut.scores[asked] - cut.thresholds
         best, tied = _winners(margins)
         status = np.full(len(asked), "answered", dtype="<U9")
-        status[tied] = "tied"
+        status[tied | cut.open[asked].any(axis=1)] = "tied"
         values, known = self.classes_[best], cut.reached[asked]
         n_unreached = int((~known).sum())
         if n_unreached:
@@ -253,9 +276,10 @@ class SpectralGraphTransducer(GraphShell):
 
     def _warn(self, n_unreached: int, cut: Cut) -> None:
         self._warn_unreached(n_unreached)
-        if cut.hard.any():
+        if cut.open.any():
             warnings.warn(
-                "Two labellings are equally good, mirror images of each other: a label more would decide between them.",
+                f"There is more than one best labelling: {int(cut.open.any(axis=1).sum())} rows could as well be on "
+                "the other side, and asked ones among them have the status 'tied'. One more label may decide.",
                 stacklevel=4,
             )
 
@@ -301,7 +325,7 @@ class SpectralGraphTransducer(GraphShell):
             return weights
         known = self._rows[reached]
         if self._metric == "cosine":
-            rows, known = unit_rows(rows), unit_rows(known)
+            rows = unit_rows(rows)
             if sp.issparse(rows) != sp.issparse(known):
                 rows, known = (sp.csr_array(part) for part in (rows, known))
         k = min(self._k, known.shape[0])
