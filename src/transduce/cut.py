@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from transduce._typing import AnyArray, Array, Mask
-from transduce.linalg import few_threads
+from transduce.linalg import EPSILON, few_threads
 from transduce.spectrum import TIE, Spectrum
 
 MOST_PARTS = 3000  # parts of the graph with labels: their null vectors make one dense matrix
@@ -70,8 +70,11 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     a = Q.T @ b
     gaps = eigenvalues - eigenvalues[0]
     size = float(np.linalg.norm(b))
-    lead = gaps <= 1e-13 * max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])))
-    if np.linalg.norm(a[lead]) <= 1e-13 * size:
+    scale = max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])))
+    lead = gaps <= 1e-13 * scale
+    # Rounding turns the leading eigenvectors towards the next ones by about this much.
+    turned = 10 * len(b) * EPSILON * max(1.0, scale / float(gaps[~lead].min(initial=np.inf)))
+    if np.linalg.norm(a[lead]) <= turned * size:
         fixed = Q[:, ~lead] @ (a[~lead] / gaps[~lead])
         missing = n - float(fixed @ fixed)
         if missing > 0.0:
