@@ -245,7 +245,7 @@ class SpectralGraphTransducer(GraphShell):
         margins = cut.scores[asked] - cut.thresholds
         best, tied = _winners(margins)
         status = np.full(len(asked), "answered", dtype="<U9")
-        status[tied | cut.open[asked].any(axis=1)] = "tied"
+        status[tied | cut.open[asked].any(axis=1) if cut.open.any() else tied] = "tied"
         values, known = self.classes_[best], cut.reached[asked]
         n_unreached = int((~known).sum())
         if n_unreached:
