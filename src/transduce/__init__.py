@@ -1,8 +1,11 @@
 """Transductive inference: answers at the rows you have, with honest uncertainty."""
 
 from transduce.answer import Answer, Guarantee, Regions
+from transduce.column import ColumnLaw
+from transduce.conformal import ConformalTransducer
 from transduce.display import (
     BandDisplay,
+    ColumnLawDisplay,
     CoverageDisplay,
     LeaveOneOutDisplay,
     MomentDisplay,
@@ -11,6 +14,7 @@ from transduce.display import (
     RelevanceDisplay,
     TransductionDisplay,
 )
+from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.loo import leave_one_out
 from transduce.methods.bayesian_transducer import BayesianTransducer
 from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
@@ -20,6 +24,7 @@ from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
 from transduce.rejection import area_under_rejection_curve, rejection_curve
 from transduce.sample import PartlyLabelled
+from transduce.selection import Selection
 
 __version__ = "0.1.0"
 
@@ -27,7 +32,11 @@ __all__ = [
     "Answer",
     "BandDisplay",
     "BayesianTransducer",
+    "ColumnLaw",
+    "ColumnLawDisplay",
+    "ConformalTransducer",
     "CoverageDisplay",
+    "Exchangeability",
     "Guarantee",
     "LeaveOneOutDisplay",
     "MomentDisplay",
@@ -38,11 +47,13 @@ __all__ = [
     "RelevanceDisplay",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
+    "Selection",
     "TransductionDisplay",
     "TransductiveGPRegressor",
     "TransductiveRidge",
     "TransductiveRidgeClassifier",
     "area_under_rejection_curve",
+    "exchangeability_test",
     "leave_one_out",
     "rejection_curve",
 ]

@@ -1,5 +1,6 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
+from transduce.display.column import ColumnLawDisplay
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
 from transduce.display.regions import CoverageDisplay, RegionDisplay
 from transduce.display.rejection import RejectionCurveDisplay
@@ -7,6 +8,7 @@ from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 
 __all__ = [
     "BandDisplay",
+    "ColumnLawDisplay",
     "CoverageDisplay",
     "LeaveOneOutDisplay",
     "MomentDisplay",

@@ -127,17 +127,26 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     PartlyLabelled
     """
     estimator._forget()
+    check_given(estimator, y)
+    return pair_labels(estimator, read_rows(estimator, X, reset=True), X, y, columns=columns)
+
+
+def check_given(estimator: Any, y: Any) -> None:
+    """Raise a ValueError unless there are labels."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
             "label for each row, missing (NaN or None) where the answer is wanted."
         )
-    rows = read_rows(estimator, X, reset=True)
+
+
+def pair_labels(estimator: Any, rows: Array, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return rows that were read and their labels, checked; X is what they were read from."""
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
             DataConversionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     sample = PartlyLabelled.from_arrays(
         rows, y, missing_label=estimator.missing_label, index=getattr(X, "index", None), columns=columns
@@ -149,7 +158,7 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     if estimator.missing_label is not None and sample.labelled.all():
         warnings.warn(
             f"missing_label={estimator.missing_label!r} does not occur in y, so no row is asked.",
-            stacklevel=3,
+            stacklevel=4,
         )
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")
@@ -373,6 +382,7 @@ __all__ = [
     "check_choice",
     "check_confidence",
     "check_flag",
+    "check_given",
     "check_is_fitted",
     "check_jobs",
     "check_not_negative",
@@ -383,6 +393,7 @@ __all__ = [
     "class_labels",
     "label_moments",
     "numeric_labels",
+    "pair_labels",
     "read_array",
     "read_candidates",
     "read_kernel_rows",

@@ -1,0 +1,139 @@
+"""The promises of the wrapper, as sentences that can be quoted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transduce.answer import Guarantee
+from transduce.calibration import labels_needed
+from transduce.column import ClassColumnLaw, ColumnLaw, fewest_hidden
+from transduce.exchangeability import Exchangeability
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the sentences speak of.
+
+    Parameters
+    ----------
+    classes : bool
+        Whether labels are classes.
+    by_class : bool
+        Whether every class has a threshold of its own.
+    n_labelled, n_hidden : int
+        Labels, and how many of them were hidden.
+    n_unreached : int
+        Asked rows at which the estimator has no answer.
+    tied : bool
+        Whether some hidden scores are equal and count as inside.
+    automatic : bool
+        Whether the number of hidden labels was chosen by rule.
+    """
+
+    classes: bool
+    by_class: bool
+    n_labelled: int
+    n_hidden: int
+    n_unreached: int = 0
+    tied: bool = False
+    automatic: bool = True
+
+    @property
+    def region(self) -> str:
+        """What encloses the truth."""
+        return "set of classes" if self.classes else "region"
+
+    @property
+    def everything(self) -> str:
+        """The region that promises nothing."""
+        return "all classes" if self.classes else "the whole line"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, to as many digits as it has.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.975)
+    ('90 %', '97.5 %')
+    """
+    return f"{100 * share:.6g} %"
+
+
+def too_few(facts: Facts, confidence: float, n_hidden: int, which: str = "") -> str:
+    """Return why the hidden labels do not support a level, and how many would."""
+    least = fewest_hidden(confidence)
+    if facts.automatic and n_hidden == 0 and not which:
+        return (
+            f"{_labels(facts.n_labelled)} {'is' if facts.n_labelled == 1 else 'are'} too few to hide some and promise "
+            f"{percent(confidence)}: it takes {labels_needed(confidence)}"
+        )
+    limit = f"at most {n_hidden}/{n_hidden + 1} = {n_hidden / (n_hidden + 1):.4g}" if n_hidden else "no level"
+    return (
+        f"{_labels(n_hidden, 'hidden ')}{which} {'supports' if n_hidden == 1 else 'support'} {limit}: "
+        f"{percent(confidence)} takes {least}"
+    )
+
+
+def _labels(number: int, kind: str = "") -> str:
+    return f"{number} {kind}label{'s' * (number != 1)}"
+
+
+def promise(
+    facts: Facts, confidence: float, law: ColumnLaw | ClassColumnLaw, found: Exchangeability | None
+) -> Guarantee:
+    """Return what is promised at a level.
+
+    Parameters
+    ----------
+    facts : Facts
+    confidence : float
+    law : ColumnLaw or ClassColumnLaw
+    found : Exchangeability or None
+        How asked and labelled rows compare, if that was tested.
+
+    Returns
+    -------
+    Guarantee
+    """
+    verdict = [] if found is None else [found.verdict]
+    if isinstance(law, ColumnLaw) and law.rank > law.n_hidden:
+        nothing = f"Every {facts.region} is {facts.everything}: nothing is promised at {percent(confidence)}."
+        return Guarantee(
+            "none", nothing, " ".join([too_few(facts, confidence, law.n_hidden) + ".", *verdict])
+        )
+    sentences = [_each(facts, confidence), *_column(facts, law)]
+    if facts.n_unreached:
+        sentences.append(
+            f"At {facts.n_unreached} more rows the estimator has no answer: their {facts.region} is {facts.everything}."
+        )
+    reasons = [
+        f"{facts.n_hidden} of {_labels(facts.n_labelled)} were hidden at random among the asked rows, so that the fit "
+        "could not tell them apart; it holds whatever the estimator and the distribution, if chance alone decided "
+        "which rows have a label.",
+        *verdict,
+    ]
+    if found is None:
+        reasons.append("Whether the asked rows look like the labelled ones was not tested.")
+    kind = "approximate" if found is not None and found.shifted else "exact"
+    return Guarantee(kind, " ".join(sentences), " ".join(reasons))
+
+
+def _each(facts: Facts, confidence: float) -> str:
+    within = ", within every class" if facts.by_class else ""
+    holds = "holds its row's true class" if facts.classes else "holds its row's true label"
+    return f"Each {facts.region} {holds} with probability at least {percent(confidence)}{within}."
+
+
+def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
+    if law.n_asked == 0:
+        return []
+    what = "true classes are outside their sets" if facts.classes else "values are outside their regions"
+    most, mean = law.quantile(0.95), f"{law.mean:.3g}"
+    if isinstance(law, ClassColumnLaw):
+        return [
+            f"With 95 % certainty at most {most} of the {law.n_asked} {what}, and at most {mean} are expected, "
+            "whatever the classes of the asked rows."
+        ]
+    tied = " Some scores are equal, so that there are, if anything, fewer." if facts.tied else ""
+    return [f"With 95 % certainty at most {most} of the {law.n_asked} {what}; {mean} are expected.{tied}"]
