@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transduce._typing import AnyArray
 from transduce.answer import Guarantee
 from transduce.calibration import labels_needed
 from transduce.column import ClassColumnLaw, ColumnLaw, fewest_hidden
@@ -75,6 +76,35 @@ def too_few(facts: Facts, confidence: float, n_hidden: int, which: str = "") -> 
     )
 
 
+def shortfall(
+    facts: Facts, law: ColumnLaw | ClassColumnLaw, confidence: float, classes: AnyArray | None
+) -> str | None:
+    """Return a warning where the hidden labels are too few for a level; None where they are not.
+
+    Parameters
+    ----------
+    facts : Facts
+    law : ColumnLaw or ClassColumnLaw
+    confidence : float
+    classes : array or None
+
+    Returns
+    -------
+    str or None
+    """
+    if isinstance(law, ColumnLaw):
+        if law.rank <= law.n_hidden:
+            return None
+        return f"{too_few(facts, confidence, law.n_hidden)}. Every {facts.region} is {facts.everything}."
+    short = [y for y, (c, k) in enumerate(zip(law.n_hidden, law.ranks, strict=True)) if k > c]
+    if not short or classes is None:
+        return None
+    rarest = min(short, key=lambda y: law.n_hidden[y])
+    which = f" of class {classes[rarest].item()!r}"
+    more = f" (and {len(short) - 1} more that have too few)" if len(short) > 1 else ""
+    return f"{too_few(facts, confidence, law.n_hidden[rarest], which)}; that class{more} is in every set."
+
+
 def _labels(number: int, kind: str = "") -> str:
     return f"{number} {kind}label{'s' * (number != 1)}"
 
@@ -96,6 +126,8 @@ def promise(
     -------
     Guarantee
     """
+    if law.n_asked + facts.n_unreached == 0:
+        return Guarantee("none", "No row is asked, and nothing is promised.", "No label was hidden.")
     verdict = [] if found is None else [found.verdict]
     if isinstance(law, ColumnLaw) and law.rank > law.n_hidden:
         nothing = f"Every {facts.region} is {facts.everything}: nothing is promised at {percent(confidence)}."

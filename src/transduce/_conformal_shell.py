@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -144,12 +145,16 @@ class Masked:
         rows = take(X, self.order, self.order if self.pairwise else None)
         if transductive:
             shown = self._with_holes(shown)
-        self.estimator.fit(rows, shown)
+        with warnings.catch_warnings():
+            # A confidence machine may lack labels for regions of its own, which nobody asked for.
+            warnings.filterwarnings("ignore", message=".* supports? a confidence of at most")
+            self.estimator.fit(rows, shown)
         if len(unlabelled):
             found = self._answers() if transductive else self._predictions(X)
             self.predictions = found.marked()
         else:
-            self.predictions = Predictions(np.empty(0), np.empty(0, dtype="<U9"))
+            kind = float if classes is None else int
+            self.predictions = Predictions(np.empty(0, dtype=kind), np.empty(0, dtype="<U9"))
 
     def _with_holes(self, shown: AnyArray) -> AnyArray:
         n = len(self.order)

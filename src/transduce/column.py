@@ -368,6 +368,8 @@ def confidence_for(share: float, certainty: float, *, n_asked: int, n_hidden: in
     certainty = check_share("certainty", certainty)
     if share != 1:
         check_share("share (or 1)", share)
+    if n_asked == 0:
+        raise ValueError("No row is asked, so that there is no share of them.")
     most = int(np.floor(n_asked * (1.0 - share) + 1e-9))
     if n_hidden and ColumnLaw(n_asked, n_hidden, n_hidden).cdf(most) >= certainty - 1e-12:
         low, high = 0, n_hidden  # the law's cdf increases with the rank

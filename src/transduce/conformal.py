@@ -16,7 +16,7 @@ from transduce._conformal_table import Table
 from transduce._conformal_wrapper import Wrapper
 from transduce._typing import AnyArray
 from transduce.answer import Answer, Guarantee
-from transduce.column import ClassColumnLaw, ColumnLaw, confidence_for
+from transduce.column import ColumnLaw, confidence_for
 from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.methods import _shell
 from transduce.sample import PartlyLabelled
@@ -253,7 +253,9 @@ class ConformalTransducer(Wrapper):
 
     def _answer_at(self, confidence: float) -> Answer:
         table, sample, law = self._table, self._sample, self._table.law(confidence)
-        self._warn(law, confidence)
+        shortfall = words.shortfall(self._facts, law, confidence, self._classes)
+        if shortfall and len(sample.asked):
+            warnings.warn(shortfall, stacklevel=4)
         found = table.asked
         answer = Answer(
             rows=sample.asked,
@@ -281,24 +283,6 @@ class ConformalTransducer(Wrapper):
             probabilities=found.probabilities,
             classes=self._classes,
         )
-
-    def _warn(self, law: ColumnLaw | ClassColumnLaw, confidence: float) -> None:
-        """Say where the hidden labels are too few for a level, and how many would do."""
-        if not len(self._sample.asked):
-            return
-        facts = self._facts
-        if isinstance(law, ColumnLaw):
-            if law.rank > law.n_hidden:
-                why = words.too_few(facts, confidence, law.n_hidden)
-                warnings.warn(f"{why}. Every {facts.region} is {facts.everything}.", stacklevel=5)
-            return
-        short = [y for y, (c, k) in enumerate(zip(law.n_hidden, law.ranks, strict=True)) if k > c]
-        if short:
-            rarest = min(short, key=lambda y: law.n_hidden[y])
-            which = f" of class {self.classes_[rarest].item()!r}"
-            why = words.too_few(facts, confidence, law.n_hidden[rarest], which)
-            more = f" (so are {len(short) - 1} more classes)" if len(short) > 1 else ""
-            warnings.warn(f"{why}; that class is in every set{more}.", stacklevel=5)
 
     # ------------------------------------------------------------------------------------------- guarantees
 

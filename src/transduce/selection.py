@@ -88,7 +88,7 @@ def pick(p_values: Array, false_discovery: float) -> Mask:
     return np.asarray(false_discovery_control(p_values) <= false_discovery + 1e-12)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """Rows that were picked, and what is promised of them.
 

@@ -43,8 +43,7 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
     if sparse.issparse(X):
         return _sparse_columns(X.tocsr()[rows])
     if hasattr(X, "columns") and hasattr(X, "shape"):
-        table = X if isinstance(X, pd.DataFrame) else X.to_pandas()
-        columns = [(repr(name), table.iloc[rows, j]) for j, name in enumerate(table.columns)]
+        columns = [(repr(name), _column(X, j, name, rows)) for j, name in enumerate(X.columns)]
     else:
         array = np.asarray(X)
         if array.ndim == 1:
@@ -55,11 +54,22 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
     return _varying([values for _, values in parts], [name for name, _ in parts], len(rows))
 
 
+def _column(X: Any, j: int, name: Any, rows: Any) -> pd.Series:
+    """Return some rows of one column of a frame."""
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[rows, j].reset_index(drop=True)
+    return pd.Series(X[name].gather(rows).to_list())
+
+
 def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
     """Return one column as one or several columns of numbers."""
     missing = column.isna().to_numpy()
     if pd.api.types.is_datetime64_any_dtype(column):
-        column = column.astype("int64").where(~column.isna())
+        column = (column - column.min()).dt.total_seconds()
+    elif pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
+    elif isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     if np.isnan(values[~missing]).any():
         levels = column[~missing].astype(str)
