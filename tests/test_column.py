@@ -48,7 +48,7 @@ def test_the_urn_draws_all_orders_alike():
 @pytest.mark.parametrize("certainty", [0.5, 0.8, 0.9, 0.95])
 @pytest.mark.parametrize(("n_hidden", "n_asked"), [(1, 5), (5, 5), (8, 4), (4, 9)])
 def test_simultaneous_bounds_hold_at_all_levels_at_once(n_hidden, n_asked, certainty):
-    """By counting all orders: as often as promised, up to the draws' own chance; and no smaller bound of the kind does."""
+    """By counting all orders: as often as promised, up to the draws' own chance, and no larger than they must be."""
     orders = brute.urn_orders(n_hidden, n_asked)
     tails = np.array([[np.mean(orders[:, k] >= t) for t in range(n_asked + 1)] for k in range(n_hidden)])
     unusual = tails[np.arange(n_hidden), orders].min(axis=1)
@@ -219,7 +219,7 @@ def test_laws_refuse_what_makes_no_sense():
         ColumnLaw(3, 3, 3).quantile(95)
     with pytest.raises(ValueError, match="confidence must lie strictly"):
         ColumnLaw.at(1.0, n_asked=1, n_hidden=1)
-    with pytest.raises(ValueError, match="share .* must lie"):
+    with pytest.raises(ValueError, match=r"share .* must lie"):
         confidence_for(0.0, 0.9, n_asked=3, n_hidden=3)
     with pytest.raises(ValueError, match="No row is asked"):
         confidence_for(0.9, 0.9, n_asked=0, n_hidden=3)

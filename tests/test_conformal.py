@@ -358,14 +358,14 @@ class Witness(RegressorMixin, BaseEstimator):
 
 
 def test_an_estimator_sees_nothing_that_tells_hidden_from_asked():
-    X, y, truth = numbers()
+    X, y, _truth = numbers()
     frame = pd.DataFrame(X, columns=list("abc"), index=[f"r{i}" for i in range(90)])
     model = quiet(Witness()).fit(frame, pd.Series(y, index=frame.index))
     (shown, labels) = Witness.seen.pop()
     assert shown.index.tolist() == list(range(90))
     n_visible = 50 - len(model.hidden_)
     assert np.isnan(labels).tolist() == [False] * n_visible + [True] * (90 - n_visible)
-    order = [int(np.flatnonzero((X == row).all(axis=1))[0]) for row in shown.to_numpy()]
+    order = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in shown.to_numpy()]
     is_hidden = np.isin(order[n_visible:], model.hidden_)
     places = np.flatnonzero(is_hidden) / len(is_hidden)
     assert places.min() < 0.2
@@ -494,7 +494,6 @@ def test_other_kinds_of_estimators():
 def test_precomputed_kernels(inner):
     X, y, _ = numbers()
     K = X @ X.T
-    by_features = TransductiveRidge(kernel="linear", standardize=False)
     model = ConformalTransducer(inner, random_state=0).fit(K, y)
     assert model.n_features_in_ == 90
     assert model.predict(K).shape == (90,)
@@ -510,7 +509,6 @@ def test_precomputed_kernels(inner):
             model.answer_.values, np.asarray(hand.transduction_)[np.isnan(y)], atol=1e-6
         )
         np.testing.assert_allclose(model.predict(K), hand.predict(K), atol=1e-6)
-    assert by_features is not None
     with pytest.raises(ValueError, match="with the 90 rows of fit; got an array of shape"):
         model.predict(K[:, :80])
 
@@ -632,7 +630,7 @@ class PatchyClassifier(ClassifierMixin, BaseEstimator):
 
 
 def test_rows_without_an_answer_are_left_out_of_the_law():
-    X, y, truth = numbers(n=200, labelled=100)
+    X, y, _truth = numbers(n=200, labelled=100)
     model = quiet(Patchy()).fit(X, y)
     asked = np.isnan(y)
     lost = X[asked, 0] > 1.0
@@ -674,7 +672,7 @@ def test_patchy_answers_keep_the_law():
 
 
 def test_extremes():
-    X, y, truth = numbers()
+    X, y, _truth = numbers()
     big = quiet(Ridge()).fit(X, y * 1e280)
     small = quiet(Ridge()).fit(X, y)
     np.testing.assert_allclose(big.answer_.regions.hull() / 1e280, small.answer_.regions.hull(), rtol=1e-9)

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from scipy.stats import kstest, ks_2samp
+from scipy.stats import ks_2samp, kstest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import roc_auc_score
 

@@ -169,3 +169,28 @@ def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
         ]
     tied = " Some scores are equal, so that there are, if anything, fewer." if facts.tied else ""
     return [f"With 95 % certainty at most {most} of the {law.n_asked} {what}; {mean} are expected.{tied}"]
+
+
+def selection_promise(bound: float, mistake: str, n_hidden: int, found: Exchangeability | None) -> Guarantee:
+    """Return what is promised of rows that were picked.
+
+    Parameters
+    ----------
+    bound : float
+        On the share of mistakes.
+    mistake : str
+        What a mistake is.
+    n_hidden : int
+        Labels behind it.
+    found : Exchangeability or None
+
+    Returns
+    -------
+    Guarantee
+    """
+    share = f"the share whose {mistake} is on average at most {percent(bound)} (0 if none is picked)"
+    why = f"It rests on {_labels(n_hidden, 'hidden ')}, if chance alone decided which rows have a label."
+    kind = "approximate" if found is not None and found.shifted else "exact"
+    return Guarantee(
+        kind, f"Of the rows picked, {share}.", why if found is None else f"{why} {found.verdict}"
+    )

@@ -226,15 +226,19 @@ class Table:
 
     # --------------------------------------------------------------------------------------- mean and selection
 
-    def mean(self, confidence: float, classes: AnyArray | None, fallback: Any) -> pd.DataFrame:
-        """Return the mean of the asked labels, or the share of every class, with an interval."""
+    def mean(self, confidence: float, classes: AnyArray | None, shown: AnyArray) -> pd.DataFrame:
+        """Return the mean of the asked labels, or the share of every class, with an interval.
+
+        Rows without an answer take the mean of the visible labels, `shown`.
+        """
         if classes is None:
+            fallback: Any = np.mean(shown)
             asked, hidden = (
                 np.where(part.reached, part.values, fallback).astype(float)
                 for part in (self.asked, self.hidden)
             )
             return powered_mean(asked, hidden, np.asarray(self.labels, dtype=float), confidence, ["mean"])
-        shares = []
+        shares, fallback = [], np.bincount(shown, minlength=len(classes)) / len(shown)
         for part in (self.asked, self.hidden):
             said = part.probabilities
             if said is None:

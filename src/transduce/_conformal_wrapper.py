@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from transduce._conformal_shell import Masked, check_estimator_setting, is_transductive
-from transduce._typing import AnyArray, Array
+from transduce._typing import AnyArray, Array, Mask
 from transduce.calibration import SCORES, hidden_number
 from transduce.methods import _shell
 from transduce.methods._transducer import Transducer
@@ -84,6 +84,12 @@ class Wrapper(Transducer):
                 "least one stay visible."
             )
         return number if n_asked else 0
+
+    def _hide(self, n_labelled: int, n_asked: int, random: np.random.RandomState) -> Mask:
+        """Return which labels stay visible, shape (n_labelled,)."""
+        seen = np.ones(n_labelled, dtype=bool)
+        seen[random.choice(n_labelled, self._hidden_number(n_labelled, n_asked), replace=False)] = False
+        return seen
 
     def _check_visible(self, classes: AnyArray | None, shown: AnyArray) -> None:
         if classes is not None and len(np.unique(shown)) < 2:

@@ -174,9 +174,7 @@ class ConformalTransducer(Wrapper):
         sample, classes, labels = self._read(X, y)
         random = check_random_state(self.random_state)
         labelled, asked = np.flatnonzero(sample.labelled), sample.asked
-        chosen = random.choice(len(labelled), self._hidden_number(len(labelled), len(asked)), replace=False)
-        seen = np.ones(len(labelled), dtype=bool)
-        seen[chosen] = False
+        seen = self._hide(len(labelled), len(asked), random)
         self._check_visible(classes, labels[seen])
         hidden = labelled[~seen]
         unlabelled = random.permutation(np.concatenate([hidden, asked]))
@@ -228,10 +226,7 @@ class ConformalTransducer(Wrapper):
             tied=self.ties == "inside" and len(np.unique(self._table.hidden_scores[known])) < known.sum(),
             automatic=self.calibration == "auto",
         )
-        fallback: Any = np.mean(self._shown)
-        if self._classes is not None:
-            fallback = np.bincount(self._shown, minlength=len(self._classes)) / len(self._shown)
-        self.mean_ = self._table.mean(self._level, self._classes, fallback)
+        self.mean_ = self._table.mean(self._level, self._classes, self._shown)
 
     def _compare(self, X: Any, sample: PartlyLabelled, random: np.random.RandomState) -> None:
         """Test whether asked rows look like labelled ones, and say so if they do not."""
@@ -406,19 +401,11 @@ class ConformalTransducer(Wrapper):
         p[reached] = selection_p_values(asked[reached], hidden[known], good[known])
         picked = np.zeros(len(p), dtype=bool)
         picked[reached] = pick(p[reached], bound)
-        answer, found = self.answer_, self.exchangeability_
-        promise = (
-            f"Of the rows picked, the share whose {what} is on average at most {words.percent(bound)} (0 if none is "
-            "picked)."
-        )
-        why = f"It rests on {known.sum()} hidden labels, if chance alone decided which rows have a label."
-        why = why if found is None else f"{why} {found.verdict}"
+        answer = self.answer_
         return Selection(
             rows=answer.rows[picked],
             values=answer.values[picked],
             p_values=p,
-            guarantee=Guarantee(
-                "approximate" if found is not None and found.shifted else "exact", promise, why
-            ),
+            guarantee=words.selection_promise(bound, what, int(known.sum()), self.exchangeability_),
             index=None if answer.index is None else answer.index[picked],
         )
