@@ -509,6 +509,8 @@ def test_precomputed_kernels(inner):
             model.answer_.values, np.asarray(hand.transduction_)[np.isnan(y)], atol=1e-6
         )
         np.testing.assert_allclose(model.predict(K), hand.predict(K), atol=1e-6)
+    with pytest.raises(ValueError, match="needs a square matrix of all rows"):
+        clone(model).fit(X, y)
     with pytest.raises(ValueError, match="with the 90 rows of fit; got an array of shape"):
         model.predict(K[:, :80])
 
@@ -603,6 +605,13 @@ def test_a_rare_class_is_in_every_set():
         model = quiet(GaussianNB(), label_conditional=True).fit(X, y)
     assert model.answer_.label_sets[:, 1].all()
     assert not model.answer_.label_sets[:, 0].all()
+    assert "One class has too few hidden labels and is in every set." in model.guarantee_.promise
+    X, y, _ = classes(labelled=30)
+    with pytest.warns(UserWarning, match=r"that class \(and 2 more that have too few\) is in every set"):
+        model = quiet(GaussianNB(), label_conditional=True).fit(X, y)
+    assert model.guarantee_.kind == "none"
+    assert "hidden labels of one class support" in model.guarantee_.why
+    assert model.answer_.label_sets.all()
 
 
 class Patchy(RegressorMixin, BaseEstimator):

@@ -106,7 +106,7 @@ def test_imports_go_down_only():
 def test_readme_code_runs(tmp_path, monkeypatch):
     """The README's and the quickstart's Python blocks run as they stand."""
     monkeypatch.chdir(tmp_path)
-    for page in ("README.md", "docs/quickstart.md", "docs/guarantees.md"):
+    for page in ("README.md", "docs/quickstart.md", "docs/guarantees.md", "docs/conformal.md"):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
         assert blocks
         names: dict = {}

@@ -129,12 +129,19 @@ def promise(
     if law.n_asked + facts.n_unreached == 0:
         return Guarantee("none", "No row is asked, and nothing is promised.", "No label was hidden.")
     verdict = [] if found is None else [found.verdict]
-    if isinstance(law, ColumnLaw) and law.rank > law.n_hidden:
+    short = _n_short(law)
+    if short and (isinstance(law, ColumnLaw) or short == len(law.ranks)):
         nothing = f"Every {facts.region} is {facts.everything}: nothing is promised at {percent(confidence)}."
-        return Guarantee(
-            "none", nothing, " ".join([too_few(facts, confidence, law.n_hidden) + ".", *verdict])
-        )
+        if isinstance(law, ColumnLaw):
+            why = too_few(facts, confidence, law.n_hidden)
+        else:
+            why = too_few(facts, confidence, max(law.n_hidden), " of one class")
+        return Guarantee("none", nothing, " ".join([f"{why}.", *verdict]))
     sentences = [_each(facts, confidence), *_column(facts, law)]
+    if short:
+        few = "One class has too few hidden labels and is"
+        few = few if short == 1 else f"{short} classes have too few hidden labels and are"
+        sentences.append(f"{few} in every set.")
     if facts.n_unreached:
         sentences.append(
             f"At {facts.n_unreached} more rows the estimator has no answer: their {facts.region} is {facts.everything}."
@@ -149,6 +156,13 @@ def promise(
         reasons.append("Whether the asked rows look like the labelled ones was not tested.")
     kind = "approximate" if found is not None and found.shifted else "exact"
     return Guarantee(kind, " ".join(sentences), " ".join(reasons))
+
+
+def _n_short(law: ColumnLaw | ClassColumnLaw) -> int:
+    """Return for how many thresholds the hidden labels are too few."""
+    if isinstance(law, ColumnLaw):
+        return int(law.rank > law.n_hidden)
+    return sum(k > c for c, k in zip(law.n_hidden, law.ranks, strict=True))
 
 
 def _each(facts: Facts, confidence: float) -> str:

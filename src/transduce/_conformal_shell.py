@@ -142,6 +142,11 @@ class Masked:
         self.by_number = transductive and isinstance(last_step(estimator), BY_NUMBER)
         shown = labels if classes is None or self.by_number else classes[labels]
         self.order = np.concatenate([visible, unlabelled]) if transductive else visible
+        n = len(visible) + len(unlabelled)
+        if self.pairwise and np.shape(X) != (n, n):
+            raise ValueError(
+                f"A precomputed kernel needs a square matrix of all rows against all rows; got shape {np.shape(X)}."
+            )
         rows = take(X, self.order, self.order if self.pairwise else None)
         if transductive:
             shown = self._with_holes(shown)

@@ -106,6 +106,8 @@ class Scored:
         order = np.lexsort([ties, hidden])
         hidden, ties = hidden[order], ties[order]
         first, last = (np.searchsorted(hidden, scores, side=side) for side in ("left", "right"))
+        if not self.asked_ties.any():  # equal scores count as at least as large
+            return len(hidden) - first
         # Among equal scores, those whose tie-breaker is at least the asked row's.
         at_least = [
             int(np.searchsorted(ties[a:b], tie, side="left"))

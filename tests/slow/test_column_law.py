@@ -159,15 +159,15 @@ def test_selection_of_classes(name, wanted):
     mistakes, power, splits = [], [], SPLITS if name != "billiard" else 100
     for split in range(splits):
         X, y, truth = draw(load_breast_cancer, split)
-        X = X + 2.0 * X.std(axis=0) * np.random.default_rng(split).normal(size=X.shape)  # make it hard
+        X = X + 1.5 * X.std(axis=0) * np.random.default_rng(split).normal(size=X.shape)  # make it hard
         model = wrap(CLASSIFIERS[name], split).fit(X, y)
-        picked = model.select(**wanted, false_discovery=0.05)
+        picked = model.select(**wanted, false_discovery=0.1)
         good = model.answer_.values == truth if "correct" in wanted else truth == 0
         chosen = np.isin(np.arange(LABELS, LABELS + ASKED), picked.rows)
         mistakes.append(np.mean(~good[chosen]) if chosen.any() else 0.0)
         power.append(np.sum(good & chosen) / good.sum())
-    print(f"{name} {wanted}: mistakes {np.mean(mistakes):.3f} at 0.05, power {np.mean(power):.2f}")
-    assert np.mean(mistakes) <= 0.05 + 4 * np.std(mistakes) / np.sqrt(splits)
+    print(f"{name} {wanted}: mistakes {np.mean(mistakes):.3f} at 0.1, power {np.mean(power):.2f}")
+    assert np.mean(mistakes) <= 0.1 + 4 * np.std(mistakes) / np.sqrt(splits)
     assert np.mean(power) > 0.05
 
 
