@@ -388,6 +388,22 @@ def test_same_seed_same_answer():
     assert set(other.hidden_) != set(one.hidden_)
 
 
+def test_the_order_of_asked_rows_does_not_matter():
+    """Nor do labels scaled and shifted, beyond what they must."""
+    X, y, _ = numbers()
+    asked = np.flatnonzero(np.isnan(y))
+    order = np.arange(90)
+    order[asked] = np.random.default_rng(0).permutation(asked)
+    one, two = quiet(TransductiveRidge()).fit(X, y), quiet(TransductiveRidge()).fit(X[order], y[order])
+    np.testing.assert_array_equal(one.hidden_, two.hidden_)
+    ends = dict(zip(order[asked], two.answer_.regions.hull(), strict=True))
+    np.testing.assert_allclose([ends[row] for row in asked], one.answer_.regions.hull(), atol=1e-6)
+    scaled = quiet(TransductiveRidge()).fit(X, 7.0 - 3.0 * y)
+    np.testing.assert_allclose(
+        scaled.answer_.regions.hull(), 7.0 - 3.0 * one.answer_.regions.hull()[:, ::-1], atol=1e-5
+    )
+
+
 def test_other_levels_from_the_same_fit():
     X, y, _ = numbers(labelled=60)
     model = quiet(Ridge(), calibration=29).fit(X, y)
