@@ -499,6 +499,8 @@ def test_other_kinds_of_estimators():
     X, y, _ = numbers()
     for inner in (make_pipeline(StandardScaler(), BayesianRidge()), GaussianProcessRegressor(alpha=0.1)):
         assert quiet(inner).fit(X, y).strangeness_ == "scaled"
+        assert quiet(inner, strangeness="scaled").fit(X, y).strangeness_ == "scaled"
+        assert quiet(inner, strangeness="absolute").fit(X, y).strangeness_ == "absolute"
     assert quiet(RidgeConfidenceMachine()).fit(X, y).strangeness_ == "absolute"
     assert not hasattr(quiet(Ridge()).fit(X, y), "predict_proba")
     assert hasattr(quiet(GaussianNB()), "predict_proba")
@@ -628,6 +630,25 @@ def test_a_rare_class_is_in_every_set():
     assert model.guarantee_.kind == "none"
     assert "hidden labels of one class support" in model.guarantee_.why
     assert model.answer_.label_sets.all()
+
+
+@pytest.mark.parametrize("inner", [GaussianNB(), RidgeClassifier(), SVC(), TransductiveRidgeClassifier()])
+def test_a_class_all_of_whose_labels_are_hidden(inner):
+    """No estimator can answer it; its score is the worst there is, and columns stay in place."""
+    X, y, _ = classes(labelled=60, names=("a", "b"))
+    labelled = np.flatnonzero([label is not None for label in y])
+    y[labelled[0]] = "aa"
+    seed = next(s for s in range(99) if 0 in np.random.RandomState(s).choice(60, 29, replace=False))
+    model = quiet(inner, random_state=seed, calibration=29).fit(X, y)
+    assert model.classes_.tolist() == ["a", "aa", "b"]
+    assert set(model.answer_.values) == {"a", "b"}
+    assert model.calibration_scores_.max() == model.calibration_scores_[model.hidden_ == labelled[0]][0]
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(model.predict_proba(X)[:, 1], 0.0)
+        assert model.predict_proba(X).shape == (120, 3)
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(X)
+        np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
 
 
 class Patchy(RegressorMixin, BaseEstimator):
@@ -777,6 +798,16 @@ def test_what_is_no_estimator_is_refused(estimator, words):
     assert "ConformalTransducer" in repr(ConformalTransducer(estimator))
 
 
+class Forgetful(PositionCheat):
+    """Leaves one row without an answer."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        first = self.answer_
+        self.answer_ = Answer(first.rows[1:], first.values[1:], first.status[1:], first.guarantee)
+        return self
+
+
 class Silent(RegressorMixin, BaseEstimator):
     """Takes rows without label, but leaves no answer."""
 
@@ -813,6 +844,8 @@ def test_bad_labels_are_refused():
         quiet(GaussianNB(), random_state=seed, calibration=24).fit(X, rare)
     with pytest.raises(TypeError, match="has no transduction_ after fit: pass transductive=False"):
         quiet(Silent()).fit(X, y)
+    with pytest.raises(ValueError, match="Forgetful has not answered at every row without a label"):
+        quiet(Forgetful()).fit(X, y)
 
 
 def test_bad_selections_are_refused():
