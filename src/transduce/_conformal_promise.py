@@ -64,7 +64,7 @@ def percent(share: float) -> str:
 def too_few(facts: Facts, confidence: float, n_hidden: int, which: str = "") -> str:
     """Return why the hidden labels do not support a level, and how many would."""
     least = fewest_hidden(confidence)
-    if facts.automatic and n_hidden == 0 and not which:
+    if facts.automatic and facts.n_hidden == 0:
         return (
             f"{_labels(facts.n_labelled)} {'is' if facts.n_labelled == 1 else 'are'} too few to hide some and promise "
             f"{percent(confidence)}: it takes {labels_needed(confidence)}"
@@ -95,7 +95,8 @@ def shortfall(
     if isinstance(law, ColumnLaw):
         if law.rank <= law.n_hidden:
             return None
-        return f"{too_few(facts, confidence, law.n_hidden)}. Every {facts.region} is {facts.everything}."
+        why = too_few(facts, confidence, law.n_hidden, _which(facts, law))
+        return f"{why}. Every {facts.region} is {facts.everything}."
     short = [y for y, (c, k) in enumerate(zip(law.n_hidden, law.ranks, strict=True)) if k > c]
     if not short or classes is None:
         return None
@@ -129,11 +130,14 @@ def promise(
     if law.n_asked + facts.n_unreached == 0:
         return Guarantee("none", "No row is asked, and nothing is promised.", "No label was hidden.")
     verdict = [] if found is None else [found.verdict]
+    if law.n_asked == 0:
+        nothing = f"The estimator has no answer at any asked row: every {facts.region} is {facts.everything}."
+        return Guarantee("none", nothing, " ".join(verdict))
     short = _n_short(law)
     if short and (isinstance(law, ColumnLaw) or short == len(law.ranks)):
         nothing = f"Every {facts.region} is {facts.everything}: nothing is promised at {percent(confidence)}."
         if isinstance(law, ColumnLaw):
-            why = too_few(facts, confidence, law.n_hidden)
+            why = too_few(facts, confidence, law.n_hidden, _which(facts, law))
         else:
             why = too_few(facts, confidence, max(law.n_hidden), " of one class")
         return Guarantee("none", nothing, " ".join([f"{why}.", *verdict]))
@@ -156,6 +160,11 @@ def promise(
         reasons.append("Whether the asked rows look like the labelled ones was not tested.")
     kind = "approximate" if found is not None and found.shifted else "exact"
     return Guarantee(kind, " ".join(sentences), " ".join(reasons))
+
+
+def _which(facts: Facts, law: ColumnLaw) -> str:
+    """Return which hidden labels count, if not all do."""
+    return "" if law.n_hidden == facts.n_hidden else " at rows with an answer"
 
 
 def _n_short(law: ColumnLaw | ClassColumnLaw) -> int:

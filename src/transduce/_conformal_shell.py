@@ -54,14 +54,14 @@ class Predictions:
         return Predictions(**kept)
 
     def marked(self) -> Predictions:
-        """Return the predictions with the status "unreached" wherever a number is missing or infinite."""
-        if self.values.dtype.kind == "f":
-            good = np.isfinite(self.values)
-        else:
-            good = self.values >= 0
+        """Return the predictions, "unreached" and with no value wherever a number is missing or infinite."""
+        numbers = self.values.dtype.kind == "f"
+        good = np.isfinite(self.values) if numbers else self.values >= 0
         for part in (self.probabilities, self.scores):
             good = good if part is None else good & ~np.isnan(part).any(axis=1)
-        return replace(self, status=np.where(good, self.status, "unreached"))
+        good &= self.status != "unreached"
+        values = np.where(good, self.values, np.nan if numbers else -1)
+        return replace(self, values=values, status=np.where(good, self.status, "unreached"))
 
 
 def check_estimator_setting(estimator: Any) -> bool:

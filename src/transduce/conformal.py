@@ -244,7 +244,11 @@ class ConformalTransducer(Wrapper):
         self.answer_ = self._answer_at(self._level)
         self.guarantee_: Guarantee = self.answer_.guarantee
         values = self.answer_.values
-        self.transduction_ = self._sample.complete(values if self._classes is None else values.astype(object))
+        if self._classes is not None:  # where there is no answer, what stood for "no label" stays
+            lost = ~self._table.asked.reached
+            values = values.astype(object)
+            values[lost] = self._sample.y[self._sample.asked[lost]]
+        self.transduction_ = self._sample.complete(values)
 
     def _answer_at(self, confidence: float) -> Answer:
         table, sample, law = self._table, self._sample, self._table.law(confidence)

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from tests.test_conformal import fit_of_law
+from tests.test_conformal_promise import fit_of_law
 from transduce import (
     BayesianTransducer,
     ColumnLaw,
