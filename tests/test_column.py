@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -116,6 +118,15 @@ def test_sizes_of_classes_are_bounded_by_chance():
         misses += 20 - chosen.sum() > law.most_of_class(0, 0.9)
     assert misses <= binom.ppf(1 - 1e-6, 2000, 0.1)
     assert ClassColumnLaw(70, (30, 0), (5, 5), (5, 5)).most_of_class(0, 0.9) == 70
+    for own in (0, 2, 5):
+        # By counting: of 5 labels among 12 rows, `own` or fewer are of a class of own + size rows.
+        possible = [
+            sum(comb(own + size, i) * comb(12 - own - size, 5 - i) for i in range(own + 1)) / comb(12, 5)
+            > 0.2
+            for size in range(8)
+        ]
+        law = ClassColumnLaw(7, (own, 5 - own), (1, 1), (1, 1))
+        assert law.most_of_class(0, 0.8) == max(size for size in range(8) if possible[size])
 
 
 # ---------------------------------------------------------------------------------------------------- laws

@@ -202,6 +202,42 @@ def test_selection_by_definition():
     assert "not above -1 or not below 1" in repr(picked)
 
 
+def test_a_label_at_the_edge_is_neither_above_nor_below():
+    X = np.arange(60.0)[:, None]
+    truth = np.repeat([0.0, 1.0, 2.0], 20)
+    y = np.where(np.arange(60) % 2, truth, np.nan)
+    model = quiet(Ridge(), confidence=0.5).fit(X, y)
+    f = model.estimator_.predict(X)
+    for wanted, look, good in (({"above": 1.0}, f, truth == 2), ({"below": 1.0}, -f, truth == 0)):
+        bad = look[model.hidden_][~good[model.hidden_]]
+        p = [(1 + np.sum(bad >= look[j])) / (1 + len(model.hidden_)) for j in np.flatnonzero(np.isnan(y))]
+        np.testing.assert_allclose(model.select(**wanted).p_values, p)
+
+
+class Sure(RegressorMixin, BaseEstimator):
+    """Claims to know rows with a negative first feature exactly."""
+
+    def fit(self, X, y):
+        self.inner_ = Ridge().fit(X, y)
+        return self
+
+    def predict(self, X, return_std=False):
+        values = self.inner_.predict(X)
+        return (values, np.where(X[:, 0] < 0.0, 0.0, 2.0)) if return_std else values
+
+
+def test_spreads_of_zero_are_replaced_by_small_ones():
+    X, y, _ = numbers()
+    assert quiet(Sure()).fit(X, y).strangeness_ == "absolute"
+    model = quiet(Sure(), strangeness="scaled").fit(X, y)
+    scale = np.where(X[:, 0] < 0.0, 2e-6, 2.0)
+    scores = np.abs(y - model.estimator_.predict(X)) / scale
+    np.testing.assert_allclose(model.calibration_scores_, scores[model.hidden_])
+    width = model.answer_.regions.measure()
+    sure = X[np.isnan(y), 0] < 0.0
+    np.testing.assert_allclose(width[sure] * 1e6, width[~sure][0])
+
+
 def test_selection_of_classes_by_definition():
     X, y, truth = classes(n=300, labelled=150, gap=1.5)
     model = quiet(GaussianNB()).fit(X, y)

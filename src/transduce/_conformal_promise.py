@@ -181,8 +181,6 @@ def _each(facts: Facts, confidence: float) -> str:
 
 
 def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
-    if law.n_asked == 0:
-        return []
     what = "true classes are outside their sets" if facts.classes else "values are outside their regions"
     most, mean = law.quantile(0.95), f"{law.mean:.3g}"
     if isinstance(law, ClassColumnLaw):

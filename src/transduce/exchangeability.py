@@ -238,8 +238,6 @@ def _out_of_fold(K: Array, fold: AnyArray, ridge: float = RIDGE) -> Array:
     smoother = np.zeros_like(K)
     for k in range(N_FOLDS):
         test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-        if len(test) == 0:
-            continue
         factor = linalg.cho_factor(K[np.ix_(train, train)] + ridge * np.eye(len(train)))
         weights = linalg.cho_solve(factor, K[np.ix_(train, test)]).T
         weights -= weights.mean(axis=1, keepdims=True)
