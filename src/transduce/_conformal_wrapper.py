@@ -38,12 +38,16 @@ class Wrapper(Transducer):
         """Return the sample, the classes and the labels as numbers, or the numbers of classes."""
         is_class = check_estimator_setting(self.estimator)
         self._check_settings(is_class)
-        _shell.check_given(self, y)
+        if y is None:
+            raise ValueError(
+                "ConformalTransducer requires y to be passed, but the target y is None: give one label for each row, "
+                "missing (NaN or None) where the answer is wanted."
+            )
         if hasattr(X, "collect") and not hasattr(X, "shape"):
             raise ValueError("X is a lazy frame: call its collect() first.")
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError("Complex data not supported: features must be real numbers.")
-        sample = _shell.pair_labels(self, np.empty((_num_samples(X), 0)), X, y)
+        sample = _shell.read_labels(self, np.empty((_num_samples(X), 0)), X, y)
         if is_class:
             return sample, *_shell.class_labels(sample)
         return sample, None, _shell.numeric_labels(sample)

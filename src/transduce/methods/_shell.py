@@ -127,21 +127,16 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     PartlyLabelled
     """
     estimator._forget()
-    check_given(estimator, y)
-    return pair_labels(estimator, read_rows(estimator, X, reset=True), X, y, columns=columns)
-
-
-def check_given(estimator: Any, y: Any) -> None:
-    """Raise a ValueError unless there are labels."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
             "label for each row, missing (NaN or None) where the answer is wanted."
         )
+    return read_labels(estimator, read_rows(estimator, X, reset=True), X, y, columns=columns)
 
 
-def pair_labels(estimator: Any, rows: Array, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
-    """Return rows that were read and their labels, checked; X is what they were read from."""
+def read_labels(estimator: Any, rows: Array, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return labels, checked, beside `rows`, what was read of X; at least one row has a label."""
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
@@ -382,7 +377,6 @@ __all__ = [
     "check_choice",
     "check_confidence",
     "check_flag",
-    "check_given",
     "check_is_fitted",
     "check_jobs",
     "check_not_negative",
@@ -393,10 +387,10 @@ __all__ = [
     "class_labels",
     "label_moments",
     "numeric_labels",
-    "pair_labels",
     "read_array",
     "read_candidates",
     "read_kernel_rows",
+    "read_labels",
     "read_rows",
     "read_sample",
 ]
