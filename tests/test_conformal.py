@@ -663,6 +663,16 @@ def test_a_failed_fit_leaves_nothing_fitted():
         model.outside_at_most()
 
 
+class Undecided(BaseEstimator):
+    """Takes numbers or classes, as the labels are."""
+
+    def __init__(self, task="auto"):
+        self.task = task
+
+    def fit(self, X, y):
+        return self
+
+
 @pytest.mark.parametrize(
     ("estimator", "words"),
     [
@@ -670,6 +680,7 @@ def test_a_failed_fit_leaves_nothing_fitted():
         ("ridge", "estimator must be a regressor or a classifier"),
         (None, "estimator must be a regressor or a classifier"),
         (StandardScaler(), "StandardScaler is neither a regressor nor a classifier"),
+        (Undecided(), "set its task to 'regression' or 'classification'"),
     ],
 )
 def test_what_is_no_estimator_is_refused(estimator, words):

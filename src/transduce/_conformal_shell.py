@@ -75,6 +75,11 @@ def check_estimator_setting(estimator: Any) -> bool:
             f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
         )
     if not is_classifier(estimator) and not is_regressor(estimator):
+        if "task" in estimator.get_params(deep=False):
+            raise TypeError(
+                f"{type(estimator).__name__} does not say whether it answers numbers or classes: set its task to "
+                "'regression' or 'classification'."
+            )
         raise TypeError(
             f"{type(estimator).__name__} is neither a regressor nor a classifier, as its tags say: it has no answer to "
             "calibrate."
