@@ -46,6 +46,7 @@ bench: $(VENV)/dev.stamp  ## speed and memory against the peers, as ratios in on
 	$(BIN)/python benchmarks/gaussian_process.py
 	$(BIN)/python benchmarks/bayesian.py
 	$(BIN)/python benchmarks/spectral_graph.py --quick
+	$(BIN)/python benchmarks/conformal.py
 
 lock:  ## renew requirements/*.txt (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy.optimize import least_squares, minimize
 from scipy.stats import multivariate_normal
@@ -370,3 +372,24 @@ def hidden_answers(estimator, X, y, fold, asked):
         labels[hidden] = None
         answers[fold == k] = estimator.fit(X, labels).transduction_[hidden]
     return answers
+
+
+def urn_orders(n_hidden, n_asked):
+    """Every order of hidden and asked scores, all equally likely: asked scores above each hidden one, ascending."""
+    orders = []
+    for places in itertools.combinations(range(n_hidden + n_asked), n_hidden):
+        orders.append([n_asked - (place - number) for number, place in enumerate(places)])
+    return np.array(orders).reshape(-1, n_hidden)
+
+
+def conformal_p_value(hidden, score):
+    """Share of the hidden scores and the row's own that are at least as large as the row's own."""
+    return np.mean([*(h >= score for h in hidden), True])
+
+
+def benjamini_hochberg(p, level):
+    """Rows picked: the r smallest p-values for the largest r such that the r-th is at most level r / m."""
+    order, m = np.argsort(p, kind="stable"), len(p)
+    largest = max((r for r in range(1, m + 1) if p[order[r - 1]] <= level * r / m + 1e-12), default=0)
+    cut = p[order[largest - 1]] if largest else -1.0
+    return np.asarray(p) <= cut

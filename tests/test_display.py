@@ -10,6 +10,8 @@ import pytest
 from transduce import (
     Answer,
     BandDisplay,
+    ColumnLaw,
+    ColumnLawDisplay,
     CoverageDisplay,
     Guarantee,
     LeaveOneOutDisplay,
@@ -198,3 +200,23 @@ def test_rejection_curves_step_down_from_the_error():
     assert perfect.ax_.get_ylim() == (0.0, 0.1)
     with pytest.raises(TypeError, match="that has confidences"):
         RejectionCurveDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), [1])
+
+
+def test_the_law_of_a_column_is_drawn_with_bound_and_truth():
+    law = ColumnLaw(n_asked=40, n_hidden=19, rank=18)
+    display = law.plot(certainty=0.9, truth=12)
+    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.ax_.patches}
+    for count, height in heights.items():
+        assert height == pytest.approx(law.probabilities[count])
+    assert max(heights) >= law.quantile(0.9) + 1
+    words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"90 %: at most {law.quantile(0.9)}" in words
+    assert "truth: 12" in words
+    assert display.ax_.get_xlabel() == "number of 40 values outside"
+    _, ax = plt.subplots()
+    nothing = ColumnLawDisplay.from_law(ColumnLaw(200, 5, 6), ax=ax)
+    assert nothing.ax_ is ax
+    assert nothing.bound == 0
+    assert ColumnLawDisplay.from_law(ColumnLaw(400, 9, 9)).ax_.patches
+    with pytest.raises(TypeError, match="Pass a ColumnLaw"):
+        ColumnLawDisplay.from_law("law")

@@ -73,7 +73,16 @@ LAYERS = [
     {"residual_window", "loo", "gaussian", "votes", "rejection", "neighbors", "chebyshev"},
     {"strangeness", "completion", "gaussian_search", "bayesian", "cells", "spectrum", "display._axes"},
     {"graph", "cut"},
-    {"display.gaussian", "display.graph", "display.regions", "display.rejection", "display.ridge"},
+    {
+        "display.column",
+        "display.gaussian",
+        "display.graph",
+        "display.regions",
+        "display.rejection",
+        "display.ridge",
+    },
+    {"column", "selection", "table_features"},
+    {"urn", "calibration", "exchangeability"},
     {"methods._shell", "methods._transducer"},
     {
         "methods._confidence_shell",
@@ -98,6 +107,9 @@ LAYERS = [
     {"members", "model_selection", "shares"},
     {"_blend_shell", "_search_results", "method_choice"},
     {"blend", "search_cv"},
+    {"_conformal_shell", "_conformal_promise"},
+    {"_conformal_table", "_conformal_wrapper"},
+    {"conformal"},
 ]
 
 
@@ -123,7 +135,7 @@ def test_imports_go_down_only():
 def test_readme_code_runs(tmp_path, monkeypatch):
     """The README's and the quickstart's Python blocks run as they stand."""
     monkeypatch.chdir(tmp_path)
-    for page in ("README.md", "docs/quickstart.md", "docs/guarantees.md"):
+    for page in ("README.md", "docs/quickstart.md", "docs/guarantees.md", "docs/conformal.md"):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
         assert blocks
         names: dict = {}

@@ -3,8 +3,11 @@
 from transduce.answer import Answer, Guarantee, Regions
 from transduce.blend import TransductiveBlend
 from transduce.break_even import precision_recall_break_even
+from transduce.column import ColumnLaw
+from transduce.conformal import ConformalTransducer
 from transduce.display import (
     BandDisplay,
+    ColumnLawDisplay,
     CoverageDisplay,
     GraphMapDisplay,
     LeaveOneOutDisplay,
@@ -15,6 +18,7 @@ from transduce.display import (
     RelevanceDisplay,
     TransductionDisplay,
 )
+from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.graph import NeighborGraph
 from transduce.loo import leave_one_out
 from transduce.method_choice import MethodChoice, choose_method
@@ -32,6 +36,7 @@ from transduce.progress import show_progress
 from transduce.rejection import area_under_rejection_curve, rejection_curve
 from transduce.sample import PartlyLabelled
 from transduce.search_cv import TransductiveSearchCV
+from transduce.selection import Selection
 from transduce.spectrum import Spectrum, graph_spectrum
 
 __version__ = "0.1.0"
@@ -40,8 +45,12 @@ __all__ = [
     "Answer",
     "BandDisplay",
     "BayesianTransducer",
+    "ColumnLaw",
+    "ColumnLawDisplay",
+    "ConformalTransducer",
     "CoverageDisplay",
     "CrossTransduction",
+    "Exchangeability",
     "GraphMapDisplay",
     "Guarantee",
     "LeaveOneOutDisplay",
@@ -57,6 +66,7 @@ __all__ = [
     "RelevanceDisplay",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
+    "Selection",
     "SpectralGraphTransducer",
     "Spectrum",
     "TransductionDisplay",
@@ -69,6 +79,7 @@ __all__ = [
     "choose_method",
     "choose_n_neighbors",
     "cross_val_transduce",
+    "exchangeability_test",
     "graph_spectrum",
     "leave_one_out",
     "neighbor_graph",

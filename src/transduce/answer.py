@@ -249,7 +249,8 @@ class Answer:
     values : array of shape (m,)
         The answer itself: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure.
+        ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure;
+        ``"unreached"`` where there is none.
     guarantee : Guarantee
         What is promised about these answers.
     regions : Regions, optional

@@ -1,5 +1,6 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
+from transduce.display.column import ColumnLawDisplay
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
 from transduce.display.graph import GraphMapDisplay, NeighborChoiceDisplay
 from transduce.display.regions import CoverageDisplay, RegionDisplay
@@ -8,6 +9,7 @@ from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 
 __all__ = [
     "BandDisplay",
+    "ColumnLawDisplay",
     "CoverageDisplay",
     "GraphMapDisplay",
     "LeaveOneOutDisplay",

@@ -58,7 +58,7 @@ def _explain(X: Any, message: str, precomputed: bool) -> str | None:
     """Return one sentence for the usual faults of features; None for others."""
     if "could not convert" in message or "Cannot convert" in message:
         return (
-            f"X must be numbers, but {_columns(X, _is_text)} holds text: encode it first, for example with "
+            f"X must be numbers, but {_columns(X, _is_text) or 'it'} holds text: encode it first, for example with "
             "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
         )
     for what, bad in (("NaN", pd.isna), ("infinity", np.isinf)):

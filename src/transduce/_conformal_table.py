@@ -1,0 +1,282 @@
+"""Hidden and asked rows side by side after the one fit, from which the answers at any level are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce._conformal_shell import Predictions
+from transduce._typing import AnyArray, Array, Mask
+from transduce.answer import Regions
+from transduce.calibration import Scored, class_p_values, intervals, label_sets, margins, powered_mean
+from transduce.column import ClassColumnLaw, ColumnLaw
+
+NUMBERS, CLASSES = ("absolute", "scaled"), ("probability", "margin", "zero_one")
+
+
+def choose_strangeness(wanted: str, found: Predictions, n_classes: int) -> str:
+    """Return the score to use, or raise a ValueError that says which the estimator has the means for.
+
+    Parameters
+    ----------
+    wanted : str
+        ``"auto"`` or a score.
+    found : Predictions
+        At all rows without label, hidden and asked, so that the choice cannot tell them apart.
+    n_classes : int
+        0 for numbers.
+
+    Returns
+    -------
+    str
+    """
+    if n_classes == 0:
+        some = found.spreads is not None and np.any(_usable(found.spreads))
+        every = found.spreads is not None and bool(np.all(_usable(found.spreads)[found.reached]))
+        if wanted == "auto":
+            return "scaled" if some and every else "absolute"
+        if wanted in CLASSES:
+            raise ValueError(
+                f"strangeness={wanted!r} is for classes: use 'absolute' or 'scaled' for numbers."
+            )
+        if wanted == "scaled" and not some:
+            raise ValueError(
+                "strangeness='scaled' needs standard errors, which the estimator does not have here."
+            )
+        return wanted
+    means = {
+        "probability": found.probabilities is not None,
+        "margin": found.scores is not None or found.probabilities is not None,
+        "zero_one": True,
+    }
+    if wanted == "auto":
+        return next(name for name, there in means.items() if there)
+    if wanted in NUMBERS:
+        names = ", ".join(map(repr, CLASSES))
+        raise ValueError(f"strangeness={wanted!r} is for numbers: use one of {names} for classes.")
+    if not means[wanted]:
+        there = ", ".join(repr(name) for name, has in means.items() if has)
+        raise ValueError(f"strangeness={wanted!r} needs what the estimator does not have: use {there}.")
+    return wanted
+
+
+def _usable(spreads: Array) -> Mask:
+    return np.isfinite(spreads) & (spreads > 0.0)
+
+
+def _floored(found: Predictions) -> Array:
+    """Return the spreads, those that are no positive number replaced by a small one."""
+    assert found.spreads is not None
+    usable = _usable(found.spreads)
+    return np.where(usable, found.spreads, 1e-6 * float(np.median(found.spreads[usable])))
+
+
+def _class_table(found: Predictions, strangeness: str, n_classes: int) -> Array:
+    """Return the score of every class at rows, shape (u, n_classes)."""
+    if strangeness == "probability":
+        assert found.probabilities is not None
+        return 1.0 - found.probabilities
+    if strangeness == "zero_one":
+        return (found.values[:, None] != np.arange(n_classes)).astype(float)
+    scores = found.scores if found.scores is not None else found.probabilities
+    assert scores is not None
+    return margins(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Predictions and labels of hidden rows, predictions at asked rows, and their scores.
+
+    Parameters
+    ----------
+    hidden, asked : Predictions
+    labels : array of shape (c,)
+        Hidden labels: numbers, or numbers of classes.
+    class_sizes : tuple of int
+        Number of labels of every class, hidden or not.
+    by_class : bool
+        Whether every class is held against its own hidden rows.
+    strangeness : str
+    scales : tuple of two arrays, shapes (c,) and (m,)
+        Numbers: what distances are divided by.
+    tables : tuple of two arrays, shapes (c, n_classes) and (m, n_classes)
+        Classes: the score of every class.
+    ties : tuple of two arrays, shapes (c,) and (m,)
+        What decides between equal scores.
+    """
+
+    hidden: Predictions
+    asked: Predictions
+    labels: AnyArray
+    class_sizes: tuple[int, ...]
+    by_class: bool
+    strangeness: str
+    scales: tuple[Array, Array]
+    tables: tuple[Array, Array]
+    ties: tuple[Array, Array]
+
+    @classmethod
+    def build(
+        cls,
+        found: Predictions,
+        n_hidden: int,
+        labels: AnyArray,
+        *,
+        class_sizes: tuple[int, ...],
+        by_class: bool,
+        wanted: str,
+        ties: Array,
+    ) -> Table:
+        """Score all rows alike, the hidden ones first, and part them.
+
+        Parameters
+        ----------
+        found : Predictions
+            At the hidden rows, then the asked ones.
+        n_hidden : int
+        labels : array of shape (c,)
+        class_sizes : tuple of int
+            Empty for numbers.
+        by_class : bool
+        wanted : str
+            Score, or "auto".
+        ties : array of shape (c + m,)
+
+        Returns
+        -------
+        Table
+        """
+        total, n_classes = len(found.values), len(class_sizes)
+        strangeness = choose_strangeness(wanted, found, n_classes) if total else wanted
+        scales, table = np.ones(total), np.zeros((total, n_classes))
+        if strangeness == "scaled" and total:
+            scales = _floored(found)
+        if n_classes and total:
+            table = _class_table(found, strangeness, n_classes)
+        first, rest = np.arange(n_hidden), np.arange(n_hidden, total)
+        return cls(
+            found.at(first),
+            found.at(rest),
+            labels,
+            class_sizes,
+            by_class,
+            strangeness,
+            (scales[first], scales[rest]),
+            (table[first], table[rest]),
+            (ties[first], ties[rest]),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for numbers."""
+        return len(self.class_sizes)
+
+    @property
+    def hidden_scores(self) -> Array:
+        """Score of every hidden row at its label; NaN where the estimator has no answer."""
+        if self.n_classes:
+            scores = self.tables[0][np.arange(len(self.labels)), self.labels]
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = np.abs(self.labels - self.hidden.values) / self.scales[0]
+        return np.where(self.hidden.reached, scores, np.nan)
+
+    @property
+    def scored(self) -> Scored:
+        """The rows at which the estimator has an answer."""
+        known = self.hidden.reached
+        return Scored(self.hidden_scores[known], self.ties[0][known], self.ties[1][self.asked.reached])
+
+    def law(self, confidence: float) -> ColumnLaw | ClassColumnLaw:
+        """Return the law of the number outside at a level."""
+        m = int(self.asked.reached.sum())
+        codes = self.labels[self.hidden.reached]
+        if self.by_class:
+            sizes = [int(np.sum(codes == y)) for y in range(self.n_classes)]
+            m = len(self.asked.values)  # those without an answer are never outside
+            return ClassColumnLaw.at(confidence, n_asked=m, n_labelled=self.class_sizes, n_hidden=sizes)
+        return ColumnLaw.at(confidence, n_asked=m, n_hidden=len(codes))
+
+    # --------------------------------------------------------------------------------------------- answers
+
+    def regions(self, confidence: float) -> Regions:
+        """Return the regions at a level; the whole line where the estimator has no answer."""
+        reached = self.asked.reached
+        ends = np.tile([-np.inf, np.inf], (len(reached), 1))
+        ends[reached] = intervals(
+            self.scored, self.asked.values[reached], self.scales[1][reached], confidence
+        ).hull()
+        return Regions.from_intervals(ends)
+
+    def p_values(self) -> tuple[Array, AnyArray]:
+        """Return p-values of all classes, 1 where the estimator has no answer, and sizes of what they rest on."""
+        reached, codes = self.asked.reached, self.labels[self.hidden.reached]
+        p = np.ones((len(reached), self.n_classes))
+        p[reached], sizes = class_p_values(
+            self.scored, self.tables[1][reached], codes if self.by_class else None
+        )
+        return p, sizes
+
+    def sets(self, p: Array, sizes: AnyArray, confidence: float) -> Mask:
+        """Return the label sets at a level."""
+        return label_sets(p, sizes, confidence) | ~self.asked.reached[:, None]
+
+    # --------------------------------------------------------------------------------------- mean and selection
+
+    def mean(self, confidence: float, classes: AnyArray | None, shown: AnyArray) -> pd.DataFrame:
+        """Return the mean of the asked labels, or the share of every class, with an interval.
+
+        Rows without an answer take the mean of the visible labels, `shown`.
+        """
+        if classes is None:
+            fallback: Any = np.mean(shown)
+            asked, hidden = (
+                np.where(part.reached, part.values, fallback).astype(float)
+                for part in (self.asked, self.hidden)
+            )
+            return powered_mean(asked, hidden, np.asarray(self.labels, dtype=float), confidence, ["mean"])
+        shares, fallback = [], np.bincount(shown, minlength=len(classes)) / len(shown)
+        for part in (self.asked, self.hidden):
+            said = part.probabilities
+            if said is None:
+                said = (part.values[:, None] == np.arange(len(classes))).astype(float)
+            shares.append(np.where(part.reached[:, None], said, fallback))
+        truth = (self.labels[:, None] == np.arange(len(classes))).astype(float)
+        table = powered_mean(shares[0], shares[1], truth, confidence, classes)
+        return table.clip(0.0, 1.0)  # a share is one
+
+    def looks(self, wanted: dict[str, Any]) -> tuple[Array, Array, Mask]:
+        """Return how much asked and hidden rows look as wanted, and which hidden labels are so.
+
+        Parameters
+        ----------
+        wanted : dict
+            ``above`` and ``below`` (numbers), ``label`` (number of a class) or ``correct``.
+
+        Returns
+        -------
+        asked, hidden : array of shape (m,) and (c,)
+        good : boolean array of shape (c,)
+        """
+        looks, good = [], np.ones(len(self.labels), dtype=bool)
+        for part, scale, table in zip(
+            (self.asked, self.hidden), self.scales[::-1], self.tables[::-1], strict=True
+        ):
+            if "label" in wanted:
+                looks.append(-table[:, wanted["label"]])
+            elif "correct" in wanted:
+                looks.append(-table[np.arange(len(table)), np.maximum(part.values, 0)])
+            else:
+                room = [part.values - wanted["above"]] if "above" in wanted else []
+                room += [wanted["below"] - part.values] if "below" in wanted else []
+                looks.append(np.min(room, axis=0) / scale)
+        if "label" in wanted:
+            good = self.labels == wanted["label"]
+        elif "correct" in wanted:
+            good = self.labels == self.hidden.values
+        good &= self.labels > wanted.get("above", -np.inf)
+        good &= self.labels < wanted.get("below", np.inf)
+        return looks[0], looks[1], good

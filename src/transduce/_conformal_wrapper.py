@@ -1,0 +1,229 @@
+"""What wraps around any estimator: reading of input, checks of settings, and predictions by the fitted estimator."""
+
+from __future__ import annotations
+
+import numbers
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples
+
+from transduce._conformal_shell import Masked, check_estimator_setting, is_transductive
+from transduce._typing import AnyArray, Array, Mask
+from transduce.calibration import SCORES, hidden_number
+from transduce.methods import _shell
+from transduce.methods._transducer import Transducer
+from transduce.sample import PartlyLabelled
+
+
+def _inner_has(name: str) -> Any:
+    def check(self: Wrapper) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), name)  # an AttributeError names what is missing
+        return True
+
+    return available_if(check)
+
+
+class Wrapper(Transducer):
+    """Everything but the calibration."""
+
+    _masked: Masked
+    _classes: AnyArray | None
+
+    def _read(self, X: Any, y: Any) -> tuple[PartlyLabelled, AnyArray | None, AnyArray]:
+        """Return the sample, the classes and the labels as numbers, or the numbers of classes."""
+        is_class = check_estimator_setting(self.estimator)
+        self._check_settings(is_class)
+        if y is None:
+            raise ValueError(
+                "ConformalTransducer requires y to be passed, but the target y is None: give one label for each row, "
+                "missing (NaN or None) where the answer is wanted."
+            )
+        if hasattr(X, "collect") and not hasattr(X, "shape"):
+            raise ValueError("X is a lazy frame: call its collect() first.")
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise ValueError("Complex data not supported: features must be real numbers.")
+        sample = _shell.read_labels(self, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
+        if is_class:
+            return sample, *_shell.class_labels(sample)
+        return sample, None, _shell.numeric_labels(sample)
+
+    def _check_settings(self, is_class: bool) -> None:
+        _shell.check_confidence(self.confidence)
+        _shell.check_choice("strangeness", self.strangeness, SCORES)
+        _shell.check_choice("ties", self.ties, ("inside", "random"))
+        _shell.check_flag("label_conditional", self.label_conditional)
+        _shell.check_flag("test_exchangeability", self.test_exchangeability)
+        if self.label_conditional and not is_class:
+            raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
+        if not isinstance(self.transductive, bool | np.bool_) and self.transductive != "auto":
+            raise ValueError(f"transductive must be 'auto', True or False; got {self.transductive!r}.")
+
+    def _transductive(self) -> bool:
+        return is_transductive(self.estimator) if self.transductive == "auto" else bool(self.transductive)
+
+    def _hidden_number(self, n_labelled: int, n_asked: int) -> int:
+        """Return how many labels to hide, which must not depend on what they are."""
+        wanted = self.calibration
+        if isinstance(wanted, str) and wanted == "auto":
+            number = hidden_number(n_labelled, self.confidence, by_class=bool(self.label_conditional))
+            return number if n_asked else 0
+        ok = isinstance(wanted, numbers.Real) and not isinstance(wanted, bool | np.bool_)
+        if ok and isinstance(wanted, numbers.Integral) and int(wanted) >= 1:
+            number = int(wanted)
+        elif ok and 0.0 < float(wanted) < 1.0:
+            number = round(float(wanted) * n_labelled)
+        else:
+            raise ValueError(
+                "calibration must be 'auto', a number of labels to hide from 1 on, or a share of them between 0 "
+                f"and 1; got {wanted!r}."
+            )
+        if n_asked and not 1 <= number < n_labelled:
+            raise ValueError(
+                f"calibration={wanted!r} hides {number} of {n_labelled} labels: at least one must be hidden and at "
+                "least one stay visible."
+            )
+        return number if n_asked else 0
+
+    def _hide(self, n_labelled: int, n_asked: int, random: np.random.RandomState) -> Mask:
+        """Return which labels stay visible, shape (n_labelled,)."""
+        seen = np.ones(n_labelled, dtype=bool)
+        seen[random.choice(n_labelled, self._hidden_number(n_labelled, n_asked), replace=False)] = False
+        return seen
+
+    def _check_visible(self, classes: AnyArray | None, shown: AnyArray) -> None:
+        if classes is not None and len(np.unique(shown)) < 2:
+            raise ValueError(
+                f"Once some labels are hidden, the other {len(shown)} are all of class {classes[shown[0]].item()!r}: "
+                "give more labels of the other classes, or hide fewer with a smaller calibration."
+            )
+
+    def _names(self, codes: AnyArray) -> AnyArray:
+        """Return classes by their numbers; None where there is none."""
+        assert self._classes is not None
+        if len(codes) and codes.min() < 0:
+            names = self._classes.astype(object)[codes]
+            names[codes < 0] = None
+            return names
+        return self._classes[codes.astype(int)]
+
+    def _forget(self) -> None:
+        super()._forget()
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "estimator_"):
+            self.__dict__.pop(name, None)
+
+    def _wanted(self, above: Any, below: Any, label: Any, correct: Any) -> tuple[dict[str, Any], str]:
+        """Return what is wanted, and what a mistake is, in words."""
+        _shell.check_flag("correct", correct)
+        bounds = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
+        if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
+            raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
+        for name, value in bounds.items():
+            _shell.check_number(name, value)
+        if bounds and self._classes is not None:
+            raise ValueError("above and below are for numbers: pick classes with label=..., or correct=True.")
+        if not bounds and self._classes is None:
+            raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
+        if bounds:
+            no = [f"not {name} {value:g}" for name, value in bounds.items()]
+            return {name: float(value) for name, value in bounds.items()}, f"label is {' or '.join(no)}"
+        if correct:
+            return {"correct": True}, "answer is wrong"
+        number = int(self._masked.numbers_of([label])[0])
+        if number < 0:
+            raise ValueError(f"label={label!r} is none of the classes {self.classes_.tolist()}.")
+        return {"label": number}, f"class is not {label!r}"
+
+    # ------------------------------------------------------------------------------------------- prediction
+
+    @_inner_has("predict")
+    def predict(self, X: Any) -> AnyArray:
+        """Return the fitted estimator's prediction at rows, without transducing again; no promise goes with it.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m,)
+            At an asked row this differs from ``transduction_`` if the estimator's own `predict` does.
+        """
+        _shell.check_is_fitted(self)
+        values = self.estimator_.predict(self._masked.new_rows(X))
+        return self._names(np.asarray(values)) if self._masked.by_number else values
+
+    @_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Array:
+        """Return the fitted estimator's class probabilities at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            0 for a class all of whose labels were hidden.
+        """
+        _shell.check_is_fitted(self)
+        return self._masked.spread_out(self.estimator_.predict_proba(self._masked.new_rows(X)))
+
+    @_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Array:
+        """Return the fitted estimator's decision values at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m,) for two classes, else (m, n_classes)
+        """
+        _shell.check_is_fitted(self)
+        scores = np.asarray(self.estimator_.decision_function(self._masked.new_rows(X)))
+        full = self._masked.by_class(scores)
+        return scores if len(self.classes_) == 2 or full is None else full
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R², or the share of right answers, of `predict` at the rows that have a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        rows, labels = self._with_label(X, y)
+        said = self.predict(rows)
+        if self._classes is not None:
+            return float(accuracy_score(np.array(labels.tolist()), said, sample_weight=sample_weight))
+        return float(r2_score(labels.astype(float), said, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if not isinstance(self.estimator, type) and hasattr(self.estimator, "get_params"):
+            inner = get_tags(self.estimator)
+            tags.estimator_type = inner.estimator_type
+            tags.classifier_tags = deepcopy(inner.classifier_tags)
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.multi_label = False
+            tags.regressor_tags = deepcopy(inner.regressor_tags)
+            tags.input_tags = deepcopy(inner.input_tags)
+        return tags
