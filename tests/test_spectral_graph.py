@@ -28,7 +28,7 @@ from transduce import (
     neighbor_graph,
     precision_recall_break_even,
 )
-from transduce.cut import first_ranks, minimise_on_sphere
+from transduce.cut import default_label_weight, first_ranks, minimise_on_sphere
 
 
 def random_graph(n, seed, share=0.3):
@@ -204,6 +204,14 @@ def test_basis_of_the_null_space_does_not_matter():
     order = np.r_[27:38, 0:8, 17:27, 8:17]
     two = on_graph(n_components=20).fit(sp.block_diag(parts).tocsr()[order][:, order], y[order])
     np.testing.assert_allclose(two.scores_, one.scores_[order], atol=1e-9)
+
+
+def test_label_weight_follows_the_number_of_rows():
+    A, y = random_graph(20, 0), labels_for(20, 6, 0)
+    model = on_graph().fit(A, y)
+    assert model.label_weight_ == 3200.0
+    np.testing.assert_array_equal(model.scores_, on_graph(label_weight=3200.0).fit(A, y).scores_)
+    assert default_label_weight(5000) == 5000.0
 
 
 def test_equal_eigenvalues_share_their_rank():
@@ -520,9 +528,9 @@ def test_displays():
     [
         ({"n_neighbors": 0}, "n_neighbors must be"),
         ({"n_components": 0}, "n_components must be"),
-        ({"label_weight": 0.0}, "label_weight must be a positive number"),
-        ({"label_weight": "much"}, "label_weight must be a positive number"),
-        ({"label_weight": 1e16}, "label_weight must lie between"),
+        ({"label_weight": 0.0}, "label_weight .* must be a positive number"),
+        ({"label_weight": "much"}, "label_weight .* must be a positive number"),
+        ({"label_weight": 1e16}, "label_weight .* must lie between"),
         ({"method": "magic"}, "method must be one of"),
         ({"metric": "magic"}, "metric must be"),
         ({"class_prior": {0: 0.5}}, "class_prior must be a dict with one number for each class"),

@@ -240,6 +240,19 @@ def first_ranks(values: Array) -> AnyArray:
     return np.maximum.accumulate(np.where(new, np.arange(1, len(values) + 1), 0))
 
 
+def default_label_weight(n: int) -> float:
+    """Return the paper's weight of the labels, 3200, or the number of rows if there are more.
+
+    The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
+
+    Examples
+    --------
+    >>> default_label_weight(500), default_label_weight(70_000)
+    (3200.0, 70000.0)
+    """
+    return float(max(3200, n))
+
+
 def targets(prior: Array) -> tuple[Array, Array]:
     """Return the targets of rows in a class and of the others, from the class's share of all rows.
 

@@ -14,6 +14,7 @@ from sklearn.neighbors import VALID_METRICS
 from sklearn.utils import check_random_state
 
 from transduce._typing import AnyArray, Array
+from transduce.cut import default_label_weight
 from transduce.graph import (
     EXACT_ROWS,
     PRODUCTS,
@@ -185,7 +186,7 @@ class GraphShell(ClassTransducer):
         n_neighbors: int = 10,
         metric: Any = "cosine",
         n_components: int = 80,
-        label_weight: float = 3200.0,
+        label_weight: Any = "auto",
         method: str = "auto",
         class_prior: Any = None,
         class_costs: Any = "balanced",
@@ -218,6 +219,12 @@ class GraphShell(ClassTransducer):
         metric = "cosine" if self._is_precomputed(self.metric) else self.metric
         check_graph_settings(self.n_neighbors, metric, self.method, self.n_jobs)
         _shell.check_whole("n_components", self.n_components, least=1)
+
+    def _label_weight(self, n: int) -> float:
+        """Return the weight of the labels in a graph of `n` rows."""
+        if isinstance(self.label_weight, str) and self.label_weight == "auto":
+            return default_label_weight(n)
+        return _shell.check_positive("label_weight (a number, or 'auto')", self.label_weight, most=1e12)
 
     def _prior(self, classes: AnyArray, codes: AnyArray) -> Array:
         """Return the share of each class in all rows: as the user says, else as among the labelled."""

@@ -58,7 +58,7 @@ def choose_n_neighbors(
     *,
     metric: Any = "cosine",
     n_components: int = 80,
-    label_weight: float = 3200.0,
+    label_weight: Any = "auto",
     truth: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -78,7 +78,7 @@ def choose_n_neighbors(
         As in `neighbor_graph`.
     n_components : int, default=80
         As in `SpectralGraphTransducer`.
-    label_weight : float, default=3200.0
+    label_weight : float or "auto", default="auto"
         As in `SpectralGraphTransducer`.
     truth : array-like of shape (n,), optional
         All labels, to compare the objective with the break-even point of precision and recall at the asked rows, a
@@ -116,12 +116,12 @@ def choose_n_neighbors(
     >>> list(choice.table.columns)
     ['n_neighbors', 'objective', 'n_unreached']
     """
-    reader = GraphShell(missing_label=missing_label)
+    reader = GraphShell(label_weight=label_weight, missing_label=missing_label)
     rows = _shell.read_rows(reader, X, reset=True, sparse=True)
     ks = _check_candidates(candidates, rows.shape[0])
     check_graph_settings(max(ks), metric, "exact", n_jobs)
     _shell.check_whole("n_components", n_components, least=1)
-    _shell.check_positive("label_weight", label_weight)
+    weight = reader._label_weight(rows.shape[0])
     samples = [
         _shell.read_labels(reader, np.empty((rows.shape[0], 0)), None, column) for column in _columns(y)
     ]
@@ -137,7 +137,7 @@ def choose_n_neighbors(
             part.ids, similarities(part, None if metric == "cosine" else median_scale(part)), random
         )
         spectrum = graph_spectrum(graph, n_components=n_components, random_state=random, n_jobs=n_jobs)
-        done = [task.solve(spectrum, order, float(label_weight), int(n_components)) for task in tasks]
+        done = [task.solve(spectrum, order, weight, int(n_components)) for task in tasks]
         objectives.append([objective for objective, _, _ in done])
         line = {"n_neighbors": k, "objective": np.nan, "n_unreached": max(count for _, count, _ in done)}
         if truth is not None:

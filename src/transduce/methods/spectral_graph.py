@@ -49,8 +49,9 @@ class SpectralGraphTransducer(GraphShell):
         weights, such as a sum of several views' graphs; or the `Spectrum` of one.
     n_components : int, default=80
         Eigenvectors used.
-    label_weight : float, default=3200.0
-        How much the labels weigh against the cut.
+    label_weight : float or "auto", default="auto"
+        How much the labels weigh against the cut. ``"auto"`` is the paper's 3200, or the number of rows if there are
+        more, since the cut grows with them.
     method : {"auto", "exact", "approximate", "faiss"}, default="auto"
         How neighbours are searched, see `neighbor_graph`.
     class_prior : dict or None, default=None
@@ -80,6 +81,8 @@ class SpectralGraphTransducer(GraphShell):
         The score above which a row is in the class.
     objective_ : float or array of shape (n_classes,)
         The minimum reached, by which `choose_n_neighbors` compares graphs.
+    label_weight_ : float
+        The weight of the labels, as used.
     graph_ : NeighborGraph or None
         The graph, with its ``diagnostics``; None if a spectrum was given.
     spectrum_ : Spectrum
@@ -212,7 +215,7 @@ class SpectralGraphTransducer(GraphShell):
 
     def _read_task(self, y: Any, costs: Any) -> Task:
         """Return labels and settings of a labelling, checked."""
-        _shell.check_positive("label_weight", self.label_weight, most=1e12)
+        self._label_weight(self._n)
         sample = _shell.read_labels(self, np.empty((self._n, 0)), self._index, y)
         classes, codes = _shell.class_labels(sample)
         labelled = np.flatnonzero(sample.labelled)
@@ -222,13 +225,14 @@ class SpectralGraphTransducer(GraphShell):
         return Task(sample, classes, labelled, members, each, self._prior(classes, codes)[held])
 
     def _label(self, task: Task) -> Self:
+        self.label_weight_ = self._label_weight(self._n)
         cut = cut_graph(
             self.spectrum_,
             task.labelled,
             task.members,
             task.costs,
             task.prior,
-            label_weight=float(self.label_weight),
+            label_weight=self.label_weight_,
             d=self._d,
         )
         self.classes_ = task.classes
