@@ -334,7 +334,7 @@ def test_thirty_components_are_all_found(route, monkeypatch):
     ):
         v = np.where(found.components == owner, found.vectors[:, column], 0.0)
         assert np.linalg.norm(v) == pytest.approx(1.0, abs=1e-4)
-        assert np.linalg.norm(v - S @ v - value * v) == pytest.approx(residual, abs=1e-5)
+        assert np.linalg.norm(v - S @ v - value * v) == pytest.approx(residual, abs=3e-5)
 
 
 # --------------------------------------------------------------------------------------------------- laws

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import warnings
 from typing import Any
 
@@ -17,7 +18,16 @@ from transduce._typing import Array, Mask
 from transduce.blending import mix, shrunk_weights
 from transduce.members import default_members, name_members
 from transduce.methods import _shell
-from transduce.methods._asking import TASKS, Problem, Reply, ask, failure, guess_task, read_table
+from transduce.methods._asking import (
+    TASKS,
+    Problem,
+    Reply,
+    ask,
+    failure,
+    guess_task,
+    own_missing_label,
+    read_table,
+)
 from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.methods._transducer import Transducer
 from transduce.shares import Calibration, OutOfFold, class_scores
@@ -47,11 +57,6 @@ class BlendShell(Transducer, _BaseComposition):
         self.random_state = random_state
         self.missing_label = missing_label
 
-    def _forget(self) -> None:
-        super()._forget()
-        for name in ("classes_", "out_of_fold_", "weights_", "estimators_", "task_", "transduction_"):
-            self.__dict__.pop(name, None)
-
     def _read(self, X: Any, y: Any) -> Problem:
         """Check the settings, and return table and labels."""
         _shell.check_choice("task", self.task, TASKS)
@@ -64,11 +69,18 @@ class BlendShell(Transducer, _BaseComposition):
             sample = _shell.read_sample(self, X, y)
             X = sample.X
         else:
-            if y is None:
-                raise ValueError("TransductiveBlend requires y to be passed, but the target y is None.")
+            _shell.check_given(self, y)
             X = read_table(X)
             validate_data(self, X, skip_check_array=True)
-            sample = _shell.read_labels(self, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
+            pairwise = {bool(get_tags(member).input_tags.pairwise) for member in given.values()}
+            if len(pairwise) > 1:
+                raise ValueError(
+                    "Some members take a precomputed kernel and others features: give members of one kind."
+                )
+            reader = types.SimpleNamespace(
+                missing_label=own_missing_label(self.missing_label, given.values())
+            )
+            sample = _shell.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
         task = guess_task(sample, given.values()) if self.task == "auto" else self.task
         problem = Problem.of(X, sample, task)
         self.task_ = task
@@ -201,10 +213,15 @@ class BlendShell(Transducer, _BaseComposition):
             return self.task if self.task in TASKS else None
         if hasattr(self, "task_"):
             return self.task_
-        for member in self._pairs():
+        for member in self._named():
             if is_classifier(member[1]) or is_regressor(member[1]):
                 return "classification" if is_classifier(member[1]) else "regression"
         return None
+
+    def _named(self) -> list[Any]:
+        """Return the members by name if they were given so, in a list or a dict."""
+        members = list(self.estimators.items()) if isinstance(self.estimators, dict) else self._pairs()
+        return [pair for pair in members if hasattr(pair[1], "get_params")]
 
     def _pairs(self) -> list[Any]:
         """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
@@ -228,8 +245,9 @@ class BlendShell(Transducer, _BaseComposition):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = False
-        tags.input_tags.sparse = any(get_tags(member).input_tags.sparse for _, member in self._pairs())
+        members = [get_tags(member).input_tags for _, member in self._named()]
+        tags.input_tags.pairwise = bool(members) and all(member.pairwise for member in members)
+        tags.input_tags.sparse = any(member.sparse for member in members)
         kind = self._kind()
         if kind == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()

@@ -29,6 +29,8 @@ class Facts:
         Whether some hidden scores are equal and count as inside.
     automatic : bool
         Whether the number of hidden labels was chosen by rule.
+    n_unseen : int
+        Hidden labels of classes that no visible row has.
     """
 
     classes: bool
@@ -38,6 +40,7 @@ class Facts:
     n_unreached: int = 0
     tied: bool = False
     automatic: bool = True
+    n_unseen: int = 0
 
     @property
     def region(self) -> str:
@@ -93,6 +96,8 @@ def shortfall(
     str or None
     """
     if isinstance(law, ColumnLaw):
+        if _new_classes(facts, law):
+            return f"{_unseen(facts)}: asked rows may be of classes that have no label at all, and no set holds those."
         if law.rank <= law.n_hidden:
             return None
         why = too_few(facts, confidence, law.n_hidden, _which(facts, law))
@@ -133,6 +138,9 @@ def promise(
     if law.n_asked == 0:
         nothing = f"The estimator has no answer at any asked row: every {facts.region} is {facts.everything}."
         return Guarantee("none", nothing, " ".join(verdict))
+    if isinstance(law, ColumnLaw) and _new_classes(facts, law):
+        nothing = f"Nothing is promised at {percent(confidence)}: asked rows may be of classes with no label at all."
+        return Guarantee("none", nothing, " ".join([f"{_unseen(facts)}.", *verdict]))
     short = _n_short(law)
     if short and (isinstance(law, ColumnLaw) or short == len(law.ranks)):
         nothing = f"Every {facts.region} is {facts.everything}: nothing is promised at {percent(confidence)}."
@@ -162,6 +170,15 @@ def promise(
     return Guarantee(kind, " ".join(sentences), " ".join(reasons))
 
 
+def _new_classes(facts: Facts, law: ColumnLaw) -> bool:
+    """Return whether classes without a visible label are so many that the threshold is one of them."""
+    return law.n_hidden - facts.n_unseen < law.rank <= law.n_hidden
+
+
+def _unseen(facts: Facts) -> str:
+    return f"{facts.n_unseen} of {_labels(facts.n_hidden, 'hidden ')} are of classes that no visible row has"
+
+
 def _which(facts: Facts, law: ColumnLaw) -> str:
     """Return which hidden labels count, if not all do."""
     return "" if law.n_hidden == facts.n_hidden else " at rows with an answer"
@@ -175,7 +192,7 @@ def _n_short(law: ColumnLaw | ClassColumnLaw) -> int:
 
 
 def _each(facts: Facts, confidence: float) -> str:
-    within = ", within every class" if facts.by_class else ""
+    within = ", within every class that has a label" if facts.by_class else ""
     holds = "holds its row's true class" if facts.classes else "holds its row's true label"
     return f"Each {facts.region} {holds} with probability at least {percent(confidence)}{within}."
 
@@ -186,7 +203,7 @@ def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
     if isinstance(law, ClassColumnLaw):
         return [
             f"With 95 % certainty at most {most} of the {law.n_asked} {what}, and at most {mean} are expected, "
-            "whatever the classes of the asked rows."
+            "whatever the classes of the asked rows, if all of them have a label."
         ]
     tied = " Some scores are equal, so that there are, if anything, fewer." if facts.tied else ""
     return [f"With 95 % certainty at most {most} of the {law.n_asked} {what}; {mean} are expected.{tied}"]
@@ -209,6 +226,8 @@ def selection_promise(bound: float, mistake: str, n_hidden: int, found: Exchange
     -------
     Guarantee
     """
+    if n_hidden == 0:
+        return Guarantee("none", "No row is picked.", "No label was hidden that rows could be picked by.")
     share = f"the share whose {mistake} is on average at most {percent(bound)} (0 if none is picked)"
     why = f"It rests on {_labels(n_hidden, 'hidden ')}, if chance alone decided which rows have a label."
     kind = "approximate" if found is not None and found.shifted else "exact"

@@ -129,6 +129,7 @@ class Table:
         by_class: bool,
         wanted: str,
         ties: Array,
+        seen: Mask,
     ) -> Table:
         """Score all rows alike, the hidden ones first, and part them.
 
@@ -144,6 +145,9 @@ class Table:
         wanted : str
             Score, or "auto".
         ties : array of shape (c + m,)
+        seen : boolean array of shape (n_classes,)
+            Classes that a visible row has. Others score infinity: so it is at an asked row whose class has no label at
+            all, and hidden rows must be treated alike.
 
         Returns
         -------
@@ -156,6 +160,7 @@ class Table:
             scales = _floored(found)
         if n_classes and total:
             table = _class_table(found, strangeness, n_classes)
+            table[:, ~seen] = np.inf  # a class that no visible row has is as strange as can be, at any row
         first, rest = np.arange(n_hidden), np.arange(n_hidden, total)
         return cls(
             found.at(first),

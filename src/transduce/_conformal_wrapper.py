@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import types
 from copy import deepcopy
 from typing import Any
 
@@ -16,6 +17,7 @@ from transduce._conformal_shell import Masked, check_estimator_setting, is_trans
 from transduce._typing import AnyArray, Array, Mask
 from transduce.calibration import SCORES, hidden_number
 from transduce.methods import _shell
+from transduce.methods._asking import own_missing_label
 from transduce.methods._transducer import Transducer
 from transduce.sample import PartlyLabelled
 
@@ -47,7 +49,8 @@ class Wrapper(Transducer):
             raise ValueError("X is a lazy frame: call its collect() first.")
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError("Complex data not supported: features must be real numbers.")
-        sample = _shell.read_labels(self, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
+        reader = types.SimpleNamespace(missing_label=own_missing_label(self.missing_label, [self.estimator]))
+        sample = _shell.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
         if is_class:
             return sample, *_shell.class_labels(sample)
         return sample, None, _shell.numeric_labels(sample)
@@ -110,11 +113,6 @@ class Wrapper(Transducer):
             names[codes < 0] = None
             return names
         return self._classes[codes.astype(int)]
-
-    def _forget(self) -> None:
-        super()._forget()
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "estimator_"):
-            self.__dict__.pop(name, None)
 
     def _wanted(self, above: Any, below: Any, label: Any, correct: Any) -> tuple[dict[str, Any], str]:
         """Return what is wanted, and what a mistake is, in words."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, validate_data
 
@@ -15,7 +15,7 @@ from transduce._blend_shell import BlendShell, calibrate
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer, Guarantee
 from transduce.methods import _shell
-from transduce.methods._asking import Problem, Reply, predict, read_table
+from transduce.methods._asking import Problem, Reply, is_transducer, predict, read_table
 from transduce.shares import stack
 
 _GUARANTEE = Guarantee(
@@ -123,6 +123,7 @@ class TransductiveBlend(BlendShell):
         """
         self._forget()
         problem = self._read(X, y)
+        self._labelled = problem.rows
         random = check_random_state(self.random_state)
         members, left_out = self._members(problem, random)
         given = self._given_weights(members)
@@ -156,7 +157,7 @@ class TransductiveBlend(BlendShell):
                 standard_errors=self._standard_errors(spread),
                 **common,
             )
-            self.transduction_ = sample.complete(mean)
+            self.transduction_ = sample.complete(np.where(reached, mean, np.nan))
             return
         ranked = np.sort(mean, axis=1)
         confidence = ranked[:, -1] - ranked[:, -2]
@@ -171,7 +172,7 @@ class TransductiveBlend(BlendShell):
             classes=problem.classes,
             **common,
         )
-        self.transduction_ = sample.complete(self.answer_.values.astype(object))
+        self.transduction_ = sample.complete(self.answer_.values.astype(object), reached)
 
     def _diagnostics(self, replies: list[Reply], left_out: dict[str, str]) -> dict[str, Any]:
         """Return who was left out and why, how scores became shares, and what members warned of, by name."""
@@ -220,12 +221,18 @@ class TransductiveBlend(BlendShell):
         classes = self.answer_.classes
         nothing = np.zeros(_num_samples(X), dtype=bool)
         replies = [
-            predict(member, X, classes)
+            predict(member, self._for_member(member, X), classes)
             if hasattr(member, "predict")
             else Reply(np.zeros(len(nothing), dtype=int), nothing)  # it can transduce only
             for member in self.estimators_.values()
         ]
         return self._mix(*stack(replies, self._calibrations, classes))[0]
+
+    def _for_member(self, member: Any, X: Any) -> Any:
+        """Return rows as a member takes them: of kernel values, a plain one wants those with the labelled rows."""
+        if not get_tags(member).input_tags.pairwise or is_transducer(member):
+            return X
+        return np.asarray(X)[:, self._labelled]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the blend of the members' predictions at rows, without transducing again.

@@ -198,6 +198,7 @@ class ConformalTransducer(Wrapper):
             by_class=bool(self.label_conditional),
             wanted=self.strangeness,
             ties=random.uniform(size=len(both)) if self.ties == "random" else np.zeros(len(both)),
+            seen=np.isin(np.arange(0 if classes is None else len(classes)), labels[seen]),
         )
         self._masked, self._table, self._sample, self._classes = masked, table, sample, classes
         self._level, self._shown = float(self.confidence), labels[seen]
@@ -225,6 +226,9 @@ class ConformalTransducer(Wrapper):
             n_unreached=int(np.sum(~self._table.asked.reached)),
             tied=self.ties == "inside" and len(np.unique(self._table.hidden_scores[known])) < known.sum(),
             automatic=self.calibration == "auto",
+            n_unseen=int(np.isinf(self._table.hidden_scores[known]).sum())
+            if self._classes is not None
+            else 0,
         )
         self.mean_ = self._table.mean(self._level, self._classes, self._shown)
 

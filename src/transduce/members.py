@@ -18,6 +18,7 @@ from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.gaussian_process import TransductiveGPRegressor
 from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
+from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 # Beyond so many rows transductive ridge has centres at some of them; beyond so many labels other methods are left out.
 MOST_ROWS = 1500
@@ -27,7 +28,13 @@ TREES = 200
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
     "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest"),
-    "classification": ("transductive_ridge", "logistic_regression", "random_forest", "extra_trees"),
+    "classification": (
+        "transductive_ridge",
+        "spectral_graph",
+        "logistic_regression",
+        "random_forest",
+        "extra_trees",
+    ),
 }
 
 
@@ -93,6 +100,9 @@ def _class_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidgeClassifier(centres=centres, random_state=random_state),
         "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
+        "spectral_graph": make_pipeline(
+            StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+        ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
         "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
         "random_forest": RandomForestClassifier(TREES, random_state=random_state),

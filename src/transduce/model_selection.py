@@ -96,9 +96,9 @@ def cross_val_transduce(
     Parameters
     ----------
     estimator : estimator
-        A transducer (it has ``transduction_`` once fitted) is fitted to all rows with the fold's labels hidden, and
-        judged by its answers there. Any other regressor, classifier or pipeline is fitted to the visible rows, and
-        predicts the fold.
+        A transducer (one of this package, or any with a setting ``missing_label``) is fitted to all rows with the
+        fold's labels hidden, and judged by its answers there. Any other regressor, classifier or pipeline is fitted to
+        the visible rows, and predicts the fold.
     X : array-like of shape (n, d)
         Features of all rows, in whatever form the estimator takes.
     y : array-like of shape (n,)

@@ -163,21 +163,9 @@ class TransductiveSearchCV(Transducer):
         results = tabulate(grid, found, suffixes)
         self._choose(results)
         if self.refit is not False:
-            self._refit(problem, members[self.best_index_])
+            self._refit(problem, members[self.best_index_], chosen=len(members) > 1)
         self.cv_results_ = results
         return self
-
-    def _forget(self) -> None:
-        super()._forget()
-        for name in (
-            "best_estimator_",
-            "best_index_",
-            "best_params_",
-            "best_score_",
-            "cv_results_",
-            "transduction_",
-        ):
-            self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cv_results_")
@@ -225,8 +213,8 @@ class TransductiveSearchCV(Transducer):
             self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
         self.best_params_ = results["params"][self.best_index_]
 
-    def _refit(self, problem: Problem, member: Any) -> None:
-        """Fit the best settings to all labels, and answer."""
+    def _refit(self, problem: Problem, member: Any, *, chosen: bool) -> None:
+        """Fit the best settings to all labels, and answer; `chosen` says whether there were others."""
         start = time.perf_counter()
         sample = problem.sample
         reply = ask(member, problem, np.arange(len(problem.labels)), sample.asked)
@@ -237,7 +225,8 @@ class TransductiveSearchCV(Transducer):
         own = getattr(last_step(reply.fitted), "answer_", None)
         index = None if sample.index is None else sample.index[sample.asked]
         if own is not None:
-            self.answer_ = replace(own, index=index)
+            # Settings chosen by these labels take away what the method promises of them.
+            self.answer_ = replace(own, index=index, guarantee=_GUARANTEE if chosen else own.guarantee)
         else:
             self.answer_ = Answer(
                 rows=sample.asked,
@@ -324,6 +313,10 @@ class TransductiveSearchCV(Transducer):
         rows, labels = self._with_label(X, y)
         if self.scoring is None:
             return float(best.score(rows, np.array(labels.tolist())))
+        if self.multimetric_ and callable(self.refit):
+            raise ValueError(
+                "refit is a function, which says nothing of the score to use: call a scorer yourself."
+            )
         scorer: Any = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         return float(scorer(best, rows, np.array(labels.tolist())))
 

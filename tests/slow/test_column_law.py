@@ -22,6 +22,7 @@ from transduce import (
     ColumnLaw,
     ConformalTransducer,
     RidgeConfidenceMachine,
+    SpectralGraphTransducer,
     TransductiveGPRegressor,
     TransductiveRidge,
     TransductiveRidgeClassifier,
@@ -43,6 +44,7 @@ REGRESSORS = {
 CLASSIFIERS = {
     "ridge": TransductiveRidgeClassifier(ridge=1.0, width=8.0),
     "billiard": BayesianTransducer(softness=0.3, tolerance=0.1, n_balls=4, random_state=0),
+    "spectral graph": SpectralGraphTransducer(metric="euclidean", random_state=0),
     "random forest": RandomForestClassifier(20, random_state=0),
 }
 

@@ -138,6 +138,20 @@ def is_transducer(estimator: Any) -> bool:
     return isinstance(last, Transducer) or "missing_label" in getattr(last, "get_params", dict)()
 
 
+def own_missing_label(missing_label: Any, estimators: Any) -> Any:
+    """Return what stands for "no label": as given, else as the first estimator that has a word for it says."""
+    own = [getattr(last_step(estimator), "missing_label", None) for estimator in estimators]
+    return next((label for label in (missing_label, *own) if label is not None), None)
+
+
+def told_task(estimator: Any, task: str) -> Any:
+    """Return the estimator, told the task if it would guess it from labels some of which are hidden."""
+    last = last_step(estimator)
+    if isinstance(getattr(last, "task", None), str) and last.task == "auto":
+        last.set_params(task=task)
+    return estimator
+
+
 def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
     """Return "regression" or "classification": what the estimators are for, or else what the labels look like.
 
@@ -200,7 +214,7 @@ def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> 
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
         shares = np.tile(problem.prior(visible), (len(rows), 1))
         return Reply(shares.argmax(axis=1), np.ones(len(rows), dtype=bool), shares)
-    model = clone(estimator)
+    model = told_task(clone(estimator), problem.task)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

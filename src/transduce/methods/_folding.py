@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from transduce._typing import AnyArray, Array
 from transduce.folds import random_folds
 from transduce.methods import _shell
-from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task, last_step, read_table
+from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task, own_missing_label, read_table
 
 Fold = tuple[AnyArray, AnyArray]
 
@@ -53,10 +53,7 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
             "y is None: give one label for each row, missing (NaN or None) where the answer is wanted."
         )
     X = read_table(X)
-    if missing_label is None:
-        own = [getattr(last_step(estimator), "missing_label", None) for estimator in estimators]
-        missing_label = next((label for label in own if label is not None), None)
-    reader = types.SimpleNamespace(missing_label=missing_label)
+    reader = types.SimpleNamespace(missing_label=own_missing_label(missing_label, estimators))
     sample = _shell.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
     return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task)
 

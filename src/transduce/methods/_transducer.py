@@ -18,17 +18,9 @@ class Transducer(BaseEstimator):
         return hasattr(self, "answer_")
 
     def _forget(self) -> None:
-        """Drop the last answer: should the fit that begins fail, nothing half-fitted is left."""
-        for name in (
-            "answer_",
-            "transduction_",
-            "tether_path_",
-            "matching_path_",
-            "cv_path_",
-            "scores_",
-            "objective_",
-        ):
-            self.__dict__.pop(name, None)
+        """Drop all that was fitted: should the fit that begins fail, nothing half-fitted is left."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            del self.__dict__[name]
 
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return the rows and labels that can be scored."""

@@ -24,6 +24,8 @@ from transduce.progress import stage
 from transduce.sample import PartlyLabelled
 from transduce.spectrum import Spectrum, check_graph, graph_spectrum
 
+OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -145,7 +147,6 @@ class SpectralGraphTransducer(GraphShell):
             The fitted estimator.
         """
         _shell.check_given(self, y)
-        self.__dict__.pop("spectrum_", None)
         self._check_settings()
         precomputed = self._is_precomputed(self.metric)
         if isinstance(X, Spectrum):
@@ -186,7 +187,6 @@ class SpectralGraphTransducer(GraphShell):
         """Return a stand-in for the rows of a spectrum that was computed before."""
         if not precomputed:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
-        self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = len(spectrum.components)
         return np.empty((self.n_features_in_, 0))
 
@@ -208,7 +208,11 @@ class SpectralGraphTransducer(GraphShell):
         """
         if not hasattr(self, "spectrum_"):
             _shell.check_is_fitted(self)
-        _shell.check_given(self, y)
+        kept = {name: value for name, value in vars(self).items() if name in OF_THE_ROWS}
+        self._forget()
+        self.__dict__.update(kept)
+        if y is None:
+            raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
         return self._label(self._read_task(y, costs))
 
     # ------------------------------------------------------------------------------------------- a labelling
