@@ -20,7 +20,8 @@ from transduce.report.sentences import width_words
 from transduce.report.svg import draw
 from transduce.report.wording import clean, count, decimals_for, number, percent
 
-SIZE = (5.0, 3.3)
+WIDTH = 4.4  # inches: about as many points as a phone has
+SIZE = (WIDTH, 3.0)
 MOST_INTERVALS = 300
 MOST_BARS = 15
 LONGEST = 22  # characters of a name in a plot
@@ -147,7 +148,7 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
             f" One class is possible at {count(found['n_one'], 'row')}, several at {found['n_several']:,}, none at "
             f"{found['n_empty']:,}."
         )
-    return Drawing("Answers by class", draw("answers", paint, (5.0, 1.1 + 0.24 * max(len(shown), 3))), text)
+    return Drawing("Answers by class", draw("answers", paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3))), text)
 
 
 # --------------------------------------------------------------------------------------------------- the promise
@@ -196,7 +197,7 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
     )
     if len(true) < found["n"]:
         text += f" {len(true):,} of them are drawn."
-    return Drawing("Known values, answered while hidden", draw("quality", paint, (5.0, 3.8)), text)
+    return Drawing("Known values, answered while hidden", draw("quality", paint, (WIDTH, 3.5)), text)
 
 
 def _confusion(summary: dict[str, Any]) -> Drawing | None:
@@ -226,16 +227,19 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
 
     text = (
         f"{count(found['n'], 'known value')}, each answered while it was hidden: {percent(found['accuracy'])} "
-        f"are right (on the diagonal). {_worst(table, found['classes'])}"
+        f"are right. {_worst(table, found['classes'])}"
     )
     height = 1.4 + 0.36 * max(k, 4)
-    return Drawing("Known classes, answered while hidden", draw("quality", paint, (5.0, height)), text)
+    return Drawing("Known classes, answered while hidden", draw("quality", paint, (WIDTH, height)), text)
 
 
 def _worst(table: Any, classes: list[str]) -> str:
+    """Return the most frequent mistake between classes that have a name of their own."""
     wrong = table - np.diag(np.diag(table))
+    if classes[-1] == OTHERS:
+        wrong[-1], wrong[:, -1] = 0, 0
     if not wrong.any():
-        return "No class was taken for another."
+        return f"None of {'the classes named here' if classes[-1] == OTHERS else 'the classes'} was taken for another."
     i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
     times = count(int(wrong[i, j]), "time")
     return f"The most frequent mistake: “{classes[j]}” answered for “{classes[i]}”, {times}."
@@ -278,7 +282,7 @@ def _relevance(summary: dict[str, Any]) -> Drawing | None:
     if len(entries) > len(shown):
         text += f" {len(shown)} of {count(len(entries), 'column')} are drawn."
     return Drawing(
-        "Which columns matter", draw("relevance", paint, (5.0, 0.9 + 0.21 * max(len(shown), 4))), text
+        "Which columns matter", draw("relevance", paint, (WIDTH, 0.9 + 0.21 * max(len(shown), 4))), text
     )
 
 
@@ -300,7 +304,7 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."
-    return Drawing("Map of the rows", draw("map", paint, (5.0, 3.9)), text)
+    return Drawing("Map of the rows", draw("map", paint, (WIDTH, 3.5)), text)
 
 
 def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:

@@ -115,12 +115,20 @@ def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list
     kept = list(frequent.index)
     if len(kept) > MOST_CLASSES:
         kept = kept[: MOST_CLASSES - 1]
-    classes = sorted(kept) + ([OTHERS] if len(kept) < len(frequent) else [])
+    classes = sorted(kept, key=_by_number) + ([OTHERS] if len(kept) < len(frequent) else [])
     place = {name: i for i, name in enumerate(classes)}
     table = np.zeros((len(classes), len(classes)), dtype=int)
     last = len(classes) - 1
     np.add.at(table, ([place.get(name, last) for name in true], [place.get(n, last) for n in answered]), 1)
     return classes, table.tolist()
+
+
+def _by_number(name: str) -> tuple[float, str]:
+    """Return what puts names in order: numbers by size, then words."""
+    try:
+        return float(name), name
+    except ValueError:
+        return np.inf, name
 
 
 def _rejection(true: AnyArray, answered: AnyArray, pairs: pd.DataFrame) -> dict[str, Any] | None:

@@ -75,6 +75,7 @@ def render_html(summary: dict[str, Any]) -> str:
         interval=wording.interval_text,
         count=wording.count,
         short=wording.clean,
+        unbroken=_unbroken,
     )
     script = _source(environment, "report.js")
     return environment.get_template("report.html.j2").render(
@@ -95,6 +96,11 @@ def _source(environment: Environment, name: str) -> str:
     if environment.loader is None:  # pragma: no cover - there always is one
         raise RuntimeError("No templates.")
     return environment.loader.get_source(environment, name)[0]
+
+
+def _unbroken(text: str) -> str:
+    """Return a text whose percent signs stay on the line of their number."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _digest(script: str) -> str:
