@@ -63,8 +63,9 @@ def context_columns(filled: Filled) -> list[Any]:
     list
         At most three names of columns of the table.
     """
-    kinds = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
-    names = [name for name in filled.frame.columns if name in kinds]
+    described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
+    kinds = {name: described[name] for name in filled.frame.columns if name in described}
+    names = list(kinds)
     telling = [name for name in names if kinds[name] == "identifier"]
     relevant = [] if filled.relevance is None else [name for name in filled.relevance.index if name in kinds]
     usual = [name for name in [*relevant, *names] if kinds[name] in ("number", "category", "date", "text")]
