@@ -23,6 +23,7 @@ from transduce.report import render_html, render_json, summarize
 from transduce.report.figures import figures
 from transduce.report.quality import class_quality, number_quality
 from transduce.report.rows import context_columns, least_certain_first
+from transduce.report.summarize import versions
 from transduce.report.wording import clean, interval_text, name_of, number, percent, plain
 
 NAMES = (
@@ -391,9 +392,8 @@ def test_plots_of_little():
     assert "None of the classes was taken for another" in drawn["quality"].text
 
 
-def test_packages_that_are_not_installed_have_no_version(monkeypatch):
-    monkeypatch.setattr("transduce.report.summarize.PACKAGES", ("no-such-package",))
-    assert summarize(examples.numbers())["versions"]["no-such-package"] == "unknown"
+def test_packages_that_are_not_installed_have_no_version():
+    assert versions(("no-such-package",))["no-such-package"] == "unknown"
 
 
 def test_many_classes_are_drawn_together(summaries):

@@ -70,16 +70,16 @@ def summarize(filled: Filled) -> dict[str, Any]:
     return summary
 
 
-def versions() -> dict[str, str]:
+def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """Return the versions that a report depends on.
 
     Examples
     --------
-    >>> list(versions())[0]
-    'python'
+    >>> list(versions(("numpy",)))
+    ['python', 'numpy']
     """
     found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
