@@ -18,7 +18,7 @@ from transduce.display.rejection import RejectionCurveDisplay
 from transduce.report.quality import OTHERS, evenly
 from transduce.report.sentences import width_words
 from transduce.report.svg import draw
-from transduce.report.wording import clean, count, decimals_for, number, percent
+from transduce.report.wording import about, clean, count, decimals_for, number, percent
 
 WIDTH = 4.4  # inches: about as many points as a phone has
 SIZE = (WIDTH, 3.0)
@@ -94,6 +94,8 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
         handles, _ = ax.get_legend_handles_labels()
         ax.legend(handles, ["interval", "answer"], frameon=False, loc="upper left")
         ax.set(xlabel="filled rows, by answer", ylabel=_short(summary["target"]))
+        if len(shown) < len(rows):
+            ax.set(xticks=[])
 
     found = summary["answers"]
     digits = found["decimals"]
@@ -162,9 +164,10 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
 
     def paint(ax: Any) -> None:
         ColumnLawDisplay.from_law(law, certainty=found["certainty"], ax=ax)
+        ax.locator_params(axis="x", nbins=6)
 
     text = (
-        f"How likely each number of the {found['n_asked']:,} values is to be outside: about {found['expected']:.3g} "
+        f"How likely each number of the {found['n_asked']:,} values is to be outside: about {about(found['expected'])} "
         f"are expected, and at most {found['at_most']:,} with {percent(found['certainty'])} certainty."
     )
     return Drawing("How many may be outside", draw("law", paint, SIZE), text)

@@ -40,7 +40,8 @@ def least_certain_first(answer: Answer) -> AnyArray:
     nothing = np.zeros(len(answer))
     keys = [np.asarray(answer.status) != "unreached"]
     if answer.regions is not None:
-        keys += [-answer.regions.measure(), -_or(answer.standard_errors, nothing)]
+        widths = answer.regions.measure().astype(np.float32)  # equal ones stay equal, whatever was rounded
+        keys += [-widths, -_or(answer.standard_errors, nothing)]
     else:
         surest = nothing if answer.probabilities is None else answer.probabilities.max(axis=1)
         keys += [_or(answer.confidence, nothing), _or(answer.credibility, nothing), surest]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transduce.report.wording import count, decimals_for, number, percent
+from transduce.report.wording import about, count, decimals_for, number, percent
 
 KINDS = {
     "exact": "Exact: it holds for any number of rows and any distribution of the values, as long as chance alone "
@@ -99,7 +99,7 @@ def column_promise(summary: dict[str, Any]) -> str:
         )
     if law["at_most"] is None:
         return f"Nothing is promised of how many {what}."
-    expected = f"{'at most ' if law['rank'] is None else ''}{law['expected']:.3g}"
+    expected = f"{'at most ' if law['rank'] is None else ''}{about(law['expected'])}"
     return (
         f"With {percent(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_asked']:,} {what}; "
         f"{expected} are expected."

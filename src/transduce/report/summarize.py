@@ -116,7 +116,7 @@ def _answers(filled: Filled, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "median_width": middle,
         "n_unbounded": int(np.sum(np.isinf(widths))) if widths else 0,
         "n_unions": sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
-        "equally_wide": bool(len(set(np.round(widths, 9))) == 1) if widths else False,
+        "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
         "decimals": decimals_for([middle] if middle else [values.std() or values.mean()])
         if len(values)
         else 2,

@@ -127,6 +127,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else f"{100 * share:.6g} %"
 
 
+def about(value: float) -> str:
+    """Return an expected number for reading.
+
+    Examples
+    --------
+    >>> about(14.97), about(0.123), about(9900.2)
+    ('15', '0.123', '9,900')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def count(number_of: int, word: str, plural: str | None = None) -> str:
     """Return a number with its noun.
 
