@@ -150,6 +150,8 @@ def test_least_certain_come_first():
         answer, regions=None, confidence=np.array([0.3, 0.9, 0.3, 0.1]), credibility=np.arange(4.0)
     )
     assert least_certain_first(surer).tolist() == [3, 0, 2, 1]
+    status[1] = "rejected"
+    assert least_certain_first(surer).tolist() == [3, 1, 0, 2]
 
 
 def test_other_certainty_has_its_own_sentence():
@@ -193,6 +195,25 @@ def test_shifted_rows_are_said_aloud():
     page = render_html(summary)
     assert page.count("do not look like") == 1
     assert 'class="alarm"' in page
+
+
+def test_a_verdict_in_the_reason_is_found(pages):
+    assert "was not tested" in pages["machine"]
+    filled = examples.machine()
+    for verdict, shifted in (
+        ("The asked rows look like the labelled ones (p = 0.5).", False),
+        ("The asked rows do not look like the labelled ones (p = 0.002, most of all in a.b): a. b.", True),
+        ("Whether asked rows look like labelled ones was not tested: there are 3.", False),
+    ):
+        summary = summarize(
+            replace(filled, guarantee=Guarantee("exact", "A promise.", f"A reason. {verdict}"))
+        )
+        assert summary["guarantee"]["why"] == "A reason."
+        assert summary["exchangeability"]["verdict"] == verdict
+        assert summary["exchangeability"]["shifted"] == shifted
+    page = render_html(summary)
+    assert "Checked" not in page
+    assert page.count("not tested") == 1
 
 
 # -------------------------------------------------------------------------------------------------------- laws

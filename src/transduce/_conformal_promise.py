@@ -182,7 +182,7 @@ def _each(facts: Facts, confidence: float) -> str:
 
 def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
     what = "true classes are outside their sets" if facts.classes else "values are outside their regions"
-    most, mean = law.quantile(0.95), f"{law.mean:.3g}" if law.mean < 100 else f"{law.mean:.0f}"
+    most, mean = law.quantile(0.95), f"{law.mean:.3g}"
     if isinstance(law, ClassColumnLaw):
         return [
             f"With 95 % certainty at most {most} of the {law.n_asked} {what}, and at most {mean} are expected, "

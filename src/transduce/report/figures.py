@@ -18,7 +18,7 @@ from transduce.display.rejection import RejectionCurveDisplay
 from transduce.report.quality import OTHERS, evenly
 from transduce.report.sentences import width_words
 from transduce.report.svg import draw
-from transduce.report.wording import about, clean, count, decimals_for, number, percent
+from transduce.report.wording import about, clean, count, decimals_for, level, number, percent
 
 WIDTH = 4.4  # inches: about as many points as a phone has
 SIZE = (WIDTH, 3.0)
@@ -168,7 +168,7 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
 
     text = (
         f"How likely each number of the {found['n_asked']:,} values is to be outside: about {about(found['expected'])} "
-        f"are expected, and at most {found['at_most']:,} with {percent(found['certainty'])} certainty."
+        f"are expected, and at most {found['at_most']:,} with {level(found['certainty'])} certainty."
     )
     return Drawing("How many may be outside", draw("law", paint, SIZE), text)
 

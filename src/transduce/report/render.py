@@ -71,6 +71,7 @@ def render_html(summary: dict[str, Any]) -> str:
     environment.filters.update(
         number=wording.number,
         percent=wording.percent,
+        level=wording.level,
         name=wording.name_of,
         interval=wording.interval_text,
         count=wording.count,

@@ -26,8 +26,8 @@ def least_certain_first(answer: Answer) -> AnyArray:
     Returns
     -------
     array of shape (m,)
-        Rows without answer, then those with the widest regions and the largest standard errors, or the smallest
-        confidences and probabilities; equals in the order of the table.
+        Rows without answer, rejected ones, then those with the widest regions and the largest standard errors, or the
+        smallest confidences and probabilities; equals in the order of the table.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def least_certain_first(answer: Answer) -> AnyArray:
     array([1, 2, 0])
     """
     nothing = np.zeros(len(answer))
-    keys = [np.asarray(answer.status) != "unreached"]
+    keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
     if answer.regions is not None:
         widths = answer.regions.measure().astype(np.float32)  # equal ones stay equal, whatever was rounded
         keys += [-widths, -_or(answer.standard_errors, nothing)]

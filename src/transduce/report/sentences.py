@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transduce.report.wording import about, count, decimals_for, number, percent
+from transduce.report.wording import about, count, decimals_for, level, number, percent
 
 KINDS = {
     "exact": "Exact: it holds for any number of rows and any distribution of the values, as long as chance alone "
@@ -50,7 +50,7 @@ def reply(summary: dict[str, Any]) -> list[str]:
 
 
 def _numbers(summary: dict[str, Any]) -> list[str]:
-    found, level = summary["answers"], percent(summary["confidence"])
+    found, at = summary["answers"], level(summary["confidence"])
     if not found["n_answered"]:
         return []
     digits = found["decimals"]
@@ -59,9 +59,9 @@ def _numbers(summary: dict[str, Any]) -> list[str]:
         f"them are below {number(found['median'], digits)}."
     ]
     if found["median_width"] is not None:
-        sentences.append(f"Each comes with an interval at {level}. {width_words(found)}")
+        sentences.append(f"Each comes with an interval at {at}. {width_words(found)}")
     elif found["n_unbounded"]:
-        sentences.append(f"At {level} their intervals are unbounded: any number is possible.")
+        sentences.append(f"At {at} their intervals are unbounded: any number is possible.")
     return sentences
 
 
@@ -76,10 +76,10 @@ def width_words(answers: dict[str, Any]) -> str:
 
 
 def _classes(summary: dict[str, Any]) -> list[str]:
-    found, level = summary["answers"], percent(summary["confidence"])
+    found, at = summary["answers"], level(summary["confidence"])
     if found["n_one"] is None:
         return []
-    said = [f"At {level} one single class is possible at {count(found['n_one'], 'row')}"]
+    said = [f"At {at} one single class is possible at {count(found['n_one'], 'row')}"]
     said += [f"several at {found['n_several']:,}"] if found["n_several"] else []
     said += [f"none at {found['n_empty']:,}, which are unlike every class"] if found["n_empty"] else []
     return [", ".join(said) + "."]
@@ -93,7 +93,7 @@ def column_promise(summary: dict[str, Any]) -> str:
     if law is None:
         return (
             f"How many {what} together is not promised: the promise is for each row by itself, so that on average at "
-            f"most {percent(1 - summary['confidence'])} are."
+            f"most {level(1 - summary['confidence'])} are."
             if summary["guarantee"]["kind"] != "none"
             else f"Nothing is promised of how many {what}."
         )
@@ -101,7 +101,7 @@ def column_promise(summary: dict[str, Any]) -> str:
         return f"Nothing is promised of how many {what}."
     expected = f"{'at most ' if law['rank'] is None else ''}{about(law['expected'])}"
     return (
-        f"With {percent(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_asked']:,} {what}; "
+        f"With {level(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_asked']:,} {what}; "
         f"{expected} are expected."
     )
 
@@ -140,7 +140,7 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         found.append(
             f"{count(answers['n_unbounded'], 'interval')} of {counts['asked']:,} "
             f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
-            f"at {percent(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
+            f"at {level(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
         )
     if counts["unreached"]:
         found.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from importlib import metadata
 from typing import Any
 
@@ -19,6 +20,9 @@ from transduce.report.wording import clean, decimals_for, finite, name_of, plain
 
 STATUSES = ("answered", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
+_VERDICT = re.compile(
+    r"(The asked rows (do not )?look like|Whether (the )?asked rows look like).*$", re.DOTALL
+)
 MOST_MAPPED = 1200  # rows of the map that are drawn
 
 
@@ -40,7 +44,7 @@ def summarize(filled: Filled) -> dict[str, Any]:
         "format": 1,
         "target": name_of(filled.target),
         "task": filled.task,
-        "source": clean(filled.settings.get("source") or "", 120),
+        "source": clean(str(filled.settings.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         "confidence": float(filled.confidence),
         "certainty": float(filled.certainty),
         "counts": _counts(filled),
@@ -163,7 +167,7 @@ def _law(filled: Filled) -> dict[str, Any] | None:
 def _exchangeability(filled: Filled) -> dict[str, Any] | None:
     found = getattr(filled.model, "exchangeability_", None)
     if not isinstance(found, Exchangeability):
-        return None
+        return _said(filled.guarantee.why)
     telling = (
         found.features[found.features["p_value"] <= 0.05].head(5) if found.shifted else found.features[:0]
     )
@@ -177,6 +181,21 @@ def _exchangeability(filled: Filled) -> dict[str, Any] | None:
             {"name": name_of(name), "distance": finite(distance)}
             for name, distance in telling["distance"].items()
         ],
+    }
+
+
+def _said(why: str) -> dict[str, Any] | None:
+    """Return the verdict that stands at the end of a reason, where the model itself has none."""
+    match = _VERDICT.search(clean(why))
+    if match is None:
+        return None
+    return {
+        "verdict": match[0],
+        "p_value": None,
+        "area_under_curve": None,
+        "shifted": "do not look like" in match[0],
+        "n_permutations": None,
+        "features": [],
     }
 
 

@@ -124,7 +124,18 @@ def percent(share: float) -> str:
     >>> percent(0.9), percent(0.975), percent(1 / 3)
     ('90 %', '97.5 %', '33.3 %')
     """
-    return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else f"{100 * share:.6g} %"
+    return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else level(share)
+
+
+def level(share: float) -> str:
+    """Return a level of confidence as a percentage, to all the digits it has.
+
+    Examples
+    --------
+    >>> level(0.9), level(0.9995), level(1 - 0.9)
+    ('90 %', '99.95 %', '10 %')
+    """
+    return f"{100 * share:.6g} %"
 
 
 def about(value: float) -> str:
