@@ -417,6 +417,14 @@ def test_packages_that_are_not_installed_have_no_version():
     assert versions(("no-such-package",))["no-such-package"] == "unknown"
 
 
+def test_rows_far_off_do_not_spoil_the_map(summaries):
+    summary = summaries["three_classes"]
+    x = [1e6, *summary["map"]["x"][1:]]
+    assert "drawn at the edge" not in figures(summary)["map"].text
+    drawn = figures({**summary, "map": {**summary["map"], "x": x}})["map"]
+    assert "1 row far off is drawn at the edge" in drawn.text
+
+
 def test_many_classes_are_drawn_together(summaries):
     summary = summaries["many_classes"]
     names = [f"class {i}" for i in range(20)]

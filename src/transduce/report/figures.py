@@ -294,9 +294,11 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     if found is None or not found["x"]:
         return None
     paint_values = _paint_numbers if summary["task"] == "regression" else _paint_classes
+    near = {axis: _pulled_in(np.array(found[axis], dtype=float)) for axis in ("x", "y")}
+    n_far = int(np.sum((near["x"] != found["x"]) | (near["y"] != found["y"])))
 
     def paint(ax: Any) -> None:
-        paint_values(ax, found, summary["target"])
+        paint_values(ax, {**found, **near}, summary["target"])
         ax.set(xlabel="first direction of the graph", ylabel="second direction")
         ax.set(xticks=[], yticks=[])
 
@@ -307,7 +309,16 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."
+    if n_far:
+        text += f" {count(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
     return Drawing("Map of the rows", draw("map", paint, (WIDTH, 3.5)), text)
+
+
+def _pulled_in(places: Any) -> Any:
+    """Return places along an axis, those far beyond almost all others brought to the edge."""
+    low, high = np.quantile(places, [0.01, 0.99])
+    reach = 0.5 * (high - low)
+    return np.clip(places, low - reach, high + reach) if reach > 0.0 else places
 
 
 def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:

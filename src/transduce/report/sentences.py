@@ -81,7 +81,11 @@ def _classes(summary: dict[str, Any]) -> list[str]:
         return []
     said = [f"At {at} one single class is possible at {count(found['n_one'], 'row')}"]
     said += [f"several at {found['n_several']:,}"] if found["n_several"] else []
-    said += [f"none at {found['n_empty']:,}, which are unlike every class"] if found["n_empty"] else []
+    said += (
+        [f"none at {found['n_empty']:,}, where even the likeliest would be unusual"]
+        if found["n_empty"]
+        else []
+    )
     return [", ".join(said) + "."]
 
 
