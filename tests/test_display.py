@@ -54,6 +54,17 @@ def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
     assert display.figure_ is display.ax_.figure
 
 
+def test_laws_of_large_columns_are_drawn_as_areas():
+    law = ColumnLaw.at(0.9, n_asked=100_000, n_hidden=150)
+    ax = ColumnLawDisplay.from_law(law).ax_
+    assert len(ax.patches) == 0
+    within, more = ax.collections
+    last = max(x for x, _ in within.get_paths()[0].vertices)
+    assert last == law.quantile(0.95)
+    assert min(x for x, _ in more.get_paths()[0].vertices) == last + 1
+    assert len(within.get_paths()[0].vertices) < 2000
+
+
 def test_axes_given_are_used():
     _, ax = plt.subplots()
     regions = Regions.from_intervals([[0, 1]])

@@ -109,7 +109,11 @@ LAYERS = [
     {"blend", "search_cv"},
     {"_conformal_shell", "_conformal_promise"},
     {"_conformal_table", "_conformal_wrapper"},
-    {"conformal"},
+    {"conformal", "filled"},
+    {"report.wording", "report.svg"},
+    {"report.quality", "report.rows", "report.sentences"},
+    {"report.figures", "report.summarize"},
+    {"report.render"},
 ]
 
 

@@ -200,9 +200,10 @@ class ColumnLaw:
         return ColumnLawDisplay(self.probabilities, bound, certainty, truth).plot(ax=ax)
 
     def __str__(self) -> str:
+        expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"
         return (
             f"With 95 % certainty at most {self.quantile(0.95)} of {self.n_asked} values are outside; "
-            f"{self.mean:.3g} are expected."
+            f"{expected} are expected."
         )
 
 

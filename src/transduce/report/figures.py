@@ -1,0 +1,372 @@
+"""The plots of a report, drawn from its summary: each with a title and a text that says what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from transduce.answer import Regions
+from transduce.column import ColumnLaw
+from transduce.display._axes import INSIDE, OUTSIDE, REGION, VALUE
+from transduce.display.column import ColumnLawDisplay
+from transduce.display.gaussian import RelevanceDisplay
+from transduce.display.regions import RegionDisplay
+from transduce.display.rejection import RejectionCurveDisplay
+from transduce.report.quality import OTHERS, evenly
+from transduce.report.sentences import width_words
+from transduce.report.svg import draw
+from transduce.report.wording import about, clean, count, decimals_for, level, number, percent
+
+WIDTH = 4.4  # inches: about as many points as a phone has
+SIZE = (WIDTH, 3.0)
+MOST_INTERVALS = 300
+MOST_BARS = 15
+LONGEST = 22  # characters of a name in a plot
+PALE = "#e8eef2"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot for a page.
+
+    Parameters
+    ----------
+    title : str
+        A few words.
+    svg : str
+        The plot, an SVG element.
+    text : str
+        What is seen, in sentences with numbers.
+    """
+
+    title: str
+    svg: str
+    text: str
+
+
+def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
+    """Return the plots that a summary has the numbers for.
+
+    Parameters
+    ----------
+    summary : dict
+        Of `summarize`.
+
+    Returns
+    -------
+    dict of str to Drawing
+        Any of ``answers``, ``law``, ``quality``, ``rejection``, ``relevance`` and ``map``.
+    """
+    numbers = summary["task"] == "regression"
+    painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
+        "answers": _intervals if numbers else _class_bars,
+        "law": _law,
+        "quality": _pairs if numbers else _confusion,
+        "rejection": _rejection,
+        "relevance": _relevance,
+        "map": _map,
+    }
+    drawn = {name: paint(summary) for name, paint in painters.items()}
+    return {name: drawing for name, drawing in drawn.items() if drawing is not None}
+
+
+def _short(name: str) -> str:
+    return clean(name, LONGEST)
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+def _intervals(summary: dict[str, Any]) -> Drawing | None:
+    rows = [row for row in summary["rows"] if row["value"] is not None and row.get("pieces") is not None]
+    if not rows:
+        return None
+    rows = sorted(rows, key=lambda row: (row["value"], row["position"]))
+    shown = [rows[i] for i in evenly(len(rows), MOST_INTERVALS)]
+    regions = Regions.from_pieces(_ends(row["pieces"]) for row in shown)
+    values = np.array([row["value"] for row in shown], dtype=float)
+
+    def paint(ax: Any) -> None:
+        RegionDisplay(values, regions).plot(ax=ax)
+        handles, _ = ax.get_legend_handles_labels()
+        ax.legend(handles, ["interval", "answer"], frameon=False, loc="upper left")
+        ax.set(xlabel="filled rows, by answer", ylabel=_short(summary["target"]))
+        if len(shown) < len(rows):
+            ax.set(xticks=[])
+
+    found = summary["answers"]
+    digits = found["decimals"]
+    text = (
+        f"{count(len(rows), 'answer')} from {number(found['smallest'], digits)} to {number(found['largest'], digits)}, "
+        f"each a dash in its interval, in the order of the answers."
+    )
+    if found["median_width"] is not None:
+        text += f" {width_words(found)}"
+    if found["n_unbounded"]:
+        text += f" {found['n_unbounded']:,} are unbounded and run over the whole height."
+    if len(shown) < len(rows):
+        text += f" {len(shown)} of them are drawn, spread evenly."
+    return Drawing("Answers with their intervals", draw("answers", paint, SIZE), text)
+
+
+def _ends(pieces: list[list[float | None]]) -> list[tuple[float, float]]:
+    return [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in pieces]
+
+
+def _class_bars(summary: dict[str, Any]) -> Drawing | None:
+    tallies = summary["answers"]["by_class"]
+    if not tallies:
+        return None
+    shown = tallies[:MOST_BARS]
+    if len(tallies) > MOST_BARS:
+        rest = tallies[MOST_BARS - 1 :]
+        merged = {word: sum(tally[word] for tally in rest) for word in ("one", "several", "none")}
+        shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
+    known = summary["answers"]["n_one"] is not None
+    kinds = [("one", INSIDE, "one class possible" if known else "answers")]
+    kinds += [("several", REGION, "several possible"), ("none", OUTSIDE, "none usual")] if known else []
+
+    def paint(ax: Any) -> None:
+        places, start = np.arange(len(shown))[::-1], np.zeros(len(shown))
+        for word, color, label in kinds:
+            lengths = np.array([tally[word] for tally in shown], dtype=float)
+            if lengths.any():
+                ax.barh(places, lengths, 0.7, left=start, color=color, label=label)
+            start = start + lengths
+        ax.set_yticks(places, [_short(tally["name"]) for tally in shown])
+        ax.set(xlabel="filled rows")
+        ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+
+    said = [
+        f"“{tally['name']}” at {sum(tally[w] for w in ('one', 'several', 'none')):,}" for tally in shown[:6]
+    ]
+    text = f"Answers by class: {', '.join(said)}{', and others' if len(tallies) > 6 else ''}."
+    if known:
+        found = summary["answers"]
+        text += (
+            f" One class is possible at {count(found['n_one'], 'row')}, several at {found['n_several']:,}, none at "
+            f"{found['n_empty']:,}."
+        )
+    return Drawing("Answers by class", draw("answers", paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3))), text)
+
+
+# --------------------------------------------------------------------------------------------------- the promise
+
+
+def _law(summary: dict[str, Any]) -> Drawing | None:
+    found = summary["law"]
+    if found is None or found["at_most"] is None or found["rank"] is None:
+        return None
+    law = ColumnLaw(found["n_asked"], found["n_hidden"], found["rank"])
+
+    def paint(ax: Any) -> None:
+        ColumnLawDisplay.from_law(law, certainty=found["certainty"], ax=ax)
+        ax.locator_params(axis="x", nbins=6)
+
+    text = (
+        f"How likely each number of the {found['n_asked']:,} values is to be outside: about {about(found['expected'])} "
+        f"are expected, and at most {found['at_most']:,} with {level(found['certainty'])} certainty."
+    )
+    return Drawing("How many may be outside", draw("law", paint, SIZE), text)
+
+
+# ------------------------------------------------------------------------------------------------------- quality
+
+
+def _pairs(summary: dict[str, Any]) -> Drawing | None:
+    found = summary["quality"]
+    if found is None:
+        return None
+    true, answered = np.array(found["true"]), np.array(found["answered"])
+    both = np.concatenate([true, answered])
+    margin = 0.04 * float(both.max() - both.min()) or 1.0
+    ends = (float(both.min()) - margin, float(both.max()) + margin)
+
+    def paint(ax: Any) -> None:
+        ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
+        size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
+        ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
+        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was hidden")
+        ax.legend(fontsize=8.0, frameon=False, loc="upper left")
+
+    digits = decimals_for([found["mean_absolute_error"]])
+    text = (
+        f"{count(found['n'], 'known value')}, each answered while it was hidden, against the truth: the nearer "
+        f"to the line, the better. They are off by {number(found['mean_absolute_error'], digits)} on average "
+        f"and half of them by less than {number(found['median_absolute_error'], digits)}."
+    )
+    if len(true) < found["n"]:
+        text += f" {len(true):,} of them are drawn."
+    return Drawing("Known values, answered while hidden", draw("quality", paint, (WIDTH, 3.5)), text)
+
+
+def _confusion(summary: dict[str, Any]) -> Drawing | None:
+    found = summary["quality"]
+    if found is None:
+        return None
+    table, names = np.array(found["confusion"]), [_short(name) for name in found["classes"]]
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    k = len(names)
+
+    def paint(ax: Any) -> None:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        shades = LinearSegmentedColormap.from_list("blues", [PALE, INSIDE])
+        ax.pcolormesh(shares, cmap=shades, vmin=0.0, vmax=1.0, edgecolors="white", linewidth=1.0)
+        for i, j in np.ndindex(k, k):
+            if table[i, j]:
+                dark = shares[i, j] > 0.55
+                ax.text(j + 0.5, i + 0.5, f"{table[i, j]:,}", ha="center", va="center", fontsize=8.0 if k < 9 else 6.5,
+                        color="white" if dark else "#1f2a33")  # fmt: skip
+        long = max(map(len, names)) > 4 and k > 3
+        ax.set_xticks(np.arange(k) + 0.5, names, rotation=45 if long else 0, ha="right" if long else "center")
+        ax.set_yticks(np.arange(k) + 0.5, names)
+        ax.set(xlabel="answered while it was hidden", ylabel="true class", ylim=(k, 0))
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+
+    text = (
+        f"{count(found['n'], 'known value')}, each answered while it was hidden: {percent(found['accuracy'])} "
+        f"are right. {_worst(table, found['classes'])}"
+    )
+    height = 1.4 + 0.36 * max(k, 4)
+    return Drawing("Known classes, answered while hidden", draw("quality", paint, (WIDTH, height)), text)
+
+
+def _worst(table: Any, classes: list[str]) -> str:
+    """Return the most frequent mistake between classes that have a name of their own."""
+    wrong = table - np.diag(np.diag(table))
+    if classes[-1] == OTHERS:
+        wrong[-1], wrong[:, -1] = 0, 0
+    if not wrong.any():
+        return f"None of {'the classes named here' if classes[-1] == OTHERS else 'the classes'} was taken for another."
+    i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    times = count(int(wrong[i, j]), "time")
+    return f"The most frequent mistake: “{classes[j]}” answered for “{classes[i]}”, {times}."
+
+
+def _rejection(summary: dict[str, Any]) -> Drawing | None:
+    found = (summary["quality"] or {}).get("rejection")
+    if found is None:
+        return None
+
+    def paint(ax: Any) -> None:
+        ax.axhline(found["errors"][0], color=REGION, lw=1.2, label="nothing rejected")
+        RejectionCurveDisplay(np.array(found["errors"]), np.array(found["rejected"])).plot(ax=ax)
+
+    text = (
+        f"Share of wrong answers among known values, as more and more of the least sure are left aside: "
+        f"{percent(found['error_of_all'])} of all, {percent(found['error_of_surer_half'])} of the surer half."
+    )
+    return Drawing("Errors, if unsure answers are left aside", draw("rejection", paint, SIZE), text)
+
+
+# --------------------------------------------------------------------------------------------- columns and rows
+
+
+def _relevance(summary: dict[str, Any]) -> Drawing | None:
+    entries = summary["relevance"]
+    if not entries:
+        return None
+    shown = entries[:MOST_BARS]
+
+    def paint(ax: Any) -> None:
+        # Numbers keep names that are equal once they are short apart.
+        RelevanceDisplay([entry["relevance"] for entry in shown], range(len(shown))).plot(ax=ax)
+        texts = [_short(shown[int(tick.get_text())]["name"]) for tick in ax.get_yticklabels()]
+        ax.set_yticks(range(len(shown)), texts)
+        ax.set(xlabel="relevance, from 0 to 1", xlim=(0, 1.02))
+
+    said = ", ".join(f"“{entry['name']}” {number(entry['relevance'], 2)}" for entry in shown[:5])
+    text = f"How much each column matters to the answers, the most relevant first: {said}."
+    if len(entries) > len(shown):
+        text += f" {len(shown)} of {count(len(entries), 'column')} are drawn."
+    return Drawing(
+        "Which columns matter", draw("relevance", paint, (WIDTH, 0.9 + 0.21 * max(len(shown), 4))), text
+    )
+
+
+def _map(summary: dict[str, Any]) -> Drawing | None:
+    found = summary["map"]
+    if found is None or not found["x"]:
+        return None
+    paint_values = _paint_numbers if summary["task"] == "regression" else _paint_classes
+    near = {axis: _pulled_in(np.array(found[axis], dtype=float)) for axis in ("x", "y")}
+    n_far = int(np.sum((near["x"] != found["x"]) | (near["y"] != found["y"])))
+
+    def paint(ax: Any) -> None:
+        paint_values(ax, {**found, **near}, summary["target"])
+        ax.set(xlabel="first direction of the graph", ylabel="second direction")
+        ax.set(xticks=[], yticks=[])
+
+    n_asked = sum(found["asked"])
+    text = (
+        f"{count(len(found['x']), 'row')}, like ones near each other, by the two slowest directions of their "
+        f"neighbour graph: {n_asked:,} filled (dots) among {len(found['x']) - n_asked:,} with a known value (rings)."
+    )
+    if len(found["x"]) < found["n_rows"]:
+        text += f" They are spread evenly over all {found['n_rows']:,}."
+    if n_far:
+        text += f" {count(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
+    return Drawing("Map of the rows", draw("map", paint, (WIDTH, 3.5)), text)
+
+
+def _pulled_in(places: Any) -> Any:
+    """Return places along an axis, those far beyond almost all others brought to the edge."""
+    low, high = np.quantile(places, [0.01, 0.99])
+    reach = 0.5 * (high - low)
+    return np.clip(places, low - reach, high + reach) if reach > 0.0 else places
+
+
+def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:
+    """Draw filled rows as dots, known ones as rings."""
+    x, y, asked = np.array(found["x"], float), np.array(found["y"], float), np.array(found["asked"], bool)
+    size = float(np.clip(4000.0 / len(x), 6.0, 26.0))
+    color, label = style["color"], style["label"]
+    ax.scatter(x[mask & asked], y[mask & asked], s=size, color=color, linewidths=0, label=label)
+    rings = mask & ~asked
+    ax.scatter(x[rings], y[rings], s=size + 3, facecolors="none", edgecolors=color, linewidths=0.9)
+    if label and not (mask & asked).any():
+        ax.scatter([], [], s=size, color=color, label=label)
+
+
+def _paint_numbers(ax: Any, found: dict[str, Any], target: str) -> None:
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    values = np.array([np.nan if value is None else value for value in found["value"]], dtype=float)
+    known = ~np.isnan(values)
+    if (~known).any():
+        _points(ax, found, ~known, color=REGION, label="no answer")
+        ax.legend(fontsize=8.0, frameon=False, loc="best")
+    edges = np.unique(np.quantile(values[known], np.linspace(0, 1, 9))) if known.any() else np.zeros(1)
+    if len(edges) < 3:
+        _points(ax, found, known, color=INSIDE, label="")
+        return
+    shades = colormaps["viridis_r"](np.linspace(0.12, 1.0, len(edges) - 1))
+    group = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    for i, shade in enumerate(shades):
+        _points(ax, found, known & (group == i), color=[shade], label="")
+    scale = ScalarMappable(BoundaryNorm(edges, len(shades)), ListedColormap(shades))
+    digits = decimals_for([float(edges[-1] - edges[0])])
+    bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=_short(target))
+    bar.ax.set_yticklabels([number(float(edge), digits) for edge in edges])
+    bar.outline.set_visible(False)
+
+
+def _paint_classes(ax: Any, found: dict[str, Any], target: str) -> None:
+    values = np.array(["" if value is None else value for value in found["value"]], dtype=object)
+    names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
+    names = names[np.argsort(-sizes, kind="stable")]
+    shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", "#b07d1e", VALUE, "#c2558f", "#4aa3b5"]
+    for name, shade in zip(names[: len(shades)], shades, strict=False):
+        _points(ax, found, values == name, color=shade, label=_short(name))
+    others = np.isin(values, names[len(shades) :].tolist()) & (values != "")
+    for mask, label in ((others, OTHERS), (values == "", "no answer")):
+        if mask.any():
+            _points(ax, found, mask, color=REGION, label=label)
+    ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=_short(target))

@@ -1,0 +1,181 @@
+"""The sentences of a report: what was asked, what was answered, what is promised, and what to beware of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transduce.report.wording import about, count, decimals_for, level, number, percent
+
+KINDS = {
+    "exact": "Exact: it holds for any number of rows and any distribution of the values, as long as chance alone "
+    "decided which rows have a value.",
+    "approximate": "Approximate: the promise rests on a condition that is in doubt or only nearly met here. The reason "
+    "is given below.",
+    "none": "None: nothing is promised about these answers. The reason is given below.",
+}
+_LOST = {
+    "tied": "{} are ties between classes that are equally good",
+    "rejected": "{} are marked as rejected, because they are too unsure",
+    "unreached": "{} have no answer, because nothing connects them with a known value",
+}
+
+
+def question(summary: dict[str, Any]) -> str:
+    """Return what was asked."""
+    counts, source = summary["counts"], summary["source"]
+    where = f" of {source}" if source else ""
+    if not counts["asked"]:
+        return f"No value is missing in “{summary['target']}”{where}, so nothing was asked."
+    share = percent(counts["asked"] / counts["rows"])
+    kind = "numbers" if summary["task"] == "regression" else count(counts["classes"], "class", "classes")
+    missing = "has no value" if counts["asked"] == 1 else "have no value"
+    return (
+        f"{counts['asked']:,} of the {count(counts['rows'], 'row')}{where} {missing} in “{summary['target']}” "
+        f"({share}). They were filled from the {count(counts['labelled'], 'row')} that have one ({kind})."
+    )
+
+
+def reply(summary: dict[str, Any]) -> list[str]:
+    """Return what was answered, in sentences."""
+    counts = summary["counts"]
+    if not counts["asked"]:
+        return ["There is nothing to fill."]
+    lost = [words.format(f"{counts[kind]:,}") for kind, words in _LOST.items() if counts[kind]]
+    first = (
+        f"All {count(counts['asked'], 'row')} were answered." if counts["asked"] > 1 else "It was answered."
+    )
+    if lost:
+        first = f"{counts['answered']:,} of {count(counts['asked'], 'row')} were answered; {'; '.join(lost)}."
+    return [first, *(_numbers if summary["task"] == "regression" else _classes)(summary)]
+
+
+def _numbers(summary: dict[str, Any]) -> list[str]:
+    found, at = summary["answers"], level(summary["confidence"])
+    if not found["n_answered"]:
+        return []
+    digits = found["decimals"]
+    sentences = [
+        f"The answers lie between {number(found['smallest'], digits)} and {number(found['largest'], digits)}; half of "
+        f"them are below {number(found['median'], digits)}."
+    ]
+    if found["median_width"] is not None:
+        sentences.append(f"Each comes with an interval at {at}. {width_words(found)}")
+    elif found["n_unbounded"]:
+        sentences.append(f"At {at} their intervals are unbounded: any number is possible.")
+    return sentences
+
+
+def width_words(answers: dict[str, Any]) -> str:
+    """Return how wide intervals are."""
+    width = number(answers["median_width"], answers["decimals"])
+    return (
+        f"All intervals are {width} wide."
+        if answers["equally_wide"]
+        else f"Half of them are narrower than {width}."
+    )
+
+
+def _classes(summary: dict[str, Any]) -> list[str]:
+    found, at = summary["answers"], level(summary["confidence"])
+    if found["n_one"] is None:
+        return []
+    said = [f"At {at} one single class is possible at {count(found['n_one'], 'row')}"]
+    said += [f"several at {found['n_several']:,}"] if found["n_several"] else []
+    said += (
+        [f"none at {found['n_empty']:,}, where even the likeliest would be unusual"]
+        if found["n_empty"]
+        else []
+    )
+    return [", ".join(said) + "."]
+
+
+def column_promise(summary: dict[str, Any]) -> str:
+    """Return the promise for the column at the wanted certainty, or that there is none."""
+    law, what = summary["law"], _outside(summary)
+    if not summary["counts"]["asked"]:
+        return "No row was asked."
+    if law is None:
+        return (
+            f"How many {what} together is not promised: the promise is for each row by itself, so that on average at "
+            f"most {level(1 - summary['confidence'])} are."
+            if summary["guarantee"]["kind"] != "none"
+            else f"Nothing is promised of how many {what}."
+        )
+    if law["at_most"] is None:
+        return f"Nothing is promised of how many {what}."
+    expected = f"{'at most ' if law['rank'] is None else ''}{about(law['expected'])}"
+    return (
+        f"With {level(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_asked']:,} {what}; "
+        f"{expected} are expected."
+    )
+
+
+def _outside(summary: dict[str, Any]) -> str:
+    if summary["task"] == "regression":
+        return "true values are outside their intervals"
+    return "true classes are outside their sets"
+
+
+def caveats(summary: dict[str, Any]) -> list[str]:
+    """Return what a reader should beware of."""
+    counts, answers, kind = summary["counts"], summary["answers"], summary["guarantee"]["kind"]
+    if not counts["asked"]:
+        return []
+    found = []
+    if summary["exchangeability"] is not None and summary["exchangeability"]["shifted"]:
+        found.append(
+            "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
+            "by chance; then intervals and sets hold the truth less often than is said, or more often."
+        )
+    elif kind != "none":
+        found.append(
+            "The promise needs that chance alone decided which rows have a value. A test can find signs against that "
+            "in the other columns; it cannot prove it."
+        )
+    if kind != "none":
+        found.append(
+            "The promise is about rows picked at random, not about one particular row, nor about groups of rows: some "
+            "kinds of row may be outside more often than others."
+        )
+        found.append(
+            "It is lost where columns, settings or the level were chosen by looking at these answers and trying again."
+        )
+    if answers.get("n_unbounded"):
+        found.append(
+            f"{count(answers['n_unbounded'], 'interval')} of {counts['asked']:,} "
+            f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
+            f"at {level(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
+        )
+    if counts["unreached"]:
+        found.append(
+            f"{count(counts['unreached'], 'row')} could not be answered: the value stays empty there."
+        )
+    if summary["quality"] is not None and len(summary["members"]) > 1:
+        found.append(
+            "Methods were weighted by the same hidden answers that are scored here, so that the blend may look a "
+            "little better than it is. Intervals and sets do not depend on that."
+        )
+    if summary["relevance"]:
+        found.append("Relevance says what the answers were made from, not what causes the values.")
+    return found
+
+
+def quality_sentence(summary: dict[str, Any]) -> str | None:
+    """Return how good answers were at rows whose value is known, each answered as if it were not."""
+    found = summary["quality"]
+    if found is None:
+        return None
+    start = f"{count(found['n'], 'known value')} {'was' if found['n'] == 1 else 'were'} hidden in turn and answered."
+    if summary["task"] == "classification":
+        return (
+            f"{start} {percent(found['accuracy'])} of the answers were right; “{found['commonest']}” for every row "
+            f"would have been right at {percent(found['of_the_commonest'])}."
+        )
+    digits = decimals_for([found["mean_absolute_error"]])
+    explained = (
+        "" if found["r2"] is None else f" The share of variance explained (R²) is {number(found['r2'], 2)}."
+    )
+    return (
+        f"{start} On average they were off by {number(found['mean_absolute_error'], digits)}; the mean value for every "
+        f"row would have been off by {number(found['of_the_mean'], digits)}.{explained}"
+    )

@@ -1,0 +1,270 @@
+"""Every number and sentence of a report, computed once, as one plain dictionary."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.column import ColumnLaw
+from transduce.exchangeability import Exchangeability
+from transduce.filled import Filled
+from transduce.report import sentences
+from transduce.report.quality import class_quality, evenly, number_quality
+from transduce.report.rows import context_columns, row_records
+from transduce.report.wording import clean, decimals_for, finite, name_of, plain
+
+STATUSES = ("answered", "tied", "rejected", "unreached")
+PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
+_VERDICT = re.compile(
+    r"(The asked rows (do not )?look like|Whether (the )?asked rows look like).*$", re.DOTALL
+)
+MOST_MAPPED = 1200  # rows of the map that are drawn
+
+
+def summarize(filled: Filled) -> dict[str, Any]:
+    """Return what there is to say of a filled table: numbers and sentences that JSON can hold.
+
+    Parameters
+    ----------
+    filled : Filled
+        As `fill` returns it.
+
+    Returns
+    -------
+    dict
+        Of numbers, texts, lists and dictionaries only. A number that does not exist is None; so is an end of an
+        interval that is infinite. The same table, settings and versions give the same dictionary.
+    """
+    summary: dict[str, Any] = {
+        "format": 1,
+        "target": name_of(filled.target),
+        "task": filled.task,
+        "source": clean(str(filled.settings.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        "confidence": float(filled.confidence),
+        "certainty": float(filled.certainty),
+        "counts": _counts(filled),
+        "context": [name_of(name, 40) for name in context_columns(filled)],
+        "rows": row_records(filled),
+    }
+    summary["answers"] = _answers(filled, summary["rows"])
+    summary["law"] = _law(filled)
+    summary["exchangeability"] = _exchangeability(filled)
+    summary["guarantee"] = _guarantee(filled, summary["exchangeability"])
+    quality = number_quality if filled.task == "regression" else class_quality
+    summary["quality"] = quality(filled.out_of_fold) if len(filled.out_of_fold) else None
+    summary["members"] = _members(filled.members)
+    summary["relevance"] = _relevance(filled)
+    summary["map"] = _map(filled)
+    summary["columns"] = [
+        {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
+    ]
+    summary["settings"] = plain(filled.settings)
+    summary["versions"] = versions()
+    summary["notes"] = [clean(note) for note in filled.notes]
+    summary["question"] = sentences.question(summary)
+    summary["reply"] = sentences.reply(summary)
+    summary["guarantee"]["column"] = sentences.column_promise(summary)
+    summary["quality_sentence"] = sentences.quality_sentence(summary)
+    summary["caveats"] = sentences.caveats(summary)
+    return summary
+
+
+def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+    """Return the versions that a report depends on.
+
+    Examples
+    --------
+    >>> list(versions(("numpy",)))
+    ['python', 'numpy']
+    """
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _counts(filled: Filled) -> dict[str, int]:
+    status = np.asarray(filled.answer.status)
+    labels = filled.frame[filled.target].dropna()
+    return {
+        "rows": len(filled.frame),
+        "columns": len(filled.columns),
+        "asked": len(filled.answer),
+        "labelled": len(filled.frame) - len(filled.answer),
+        "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
+        "different_labels": int(labels.nunique()),
+        **{word: int(np.sum(status == word)) for word in STATUSES},
+    }
+
+
+def _answers(filled: Filled, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the answers are like as a whole."""
+    if filled.task == "classification":
+        return _class_answers(rows)
+    values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
+    widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
+    middle = finite(np.median(widths)) if widths else None
+    return {
+        "n_answered": len(values),
+        "smallest": float(values.min()) if len(values) else None,
+        "median": float(np.median(values)) if len(values) else None,
+        "largest": float(values.max()) if len(values) else None,
+        "median_width": middle,
+        "n_unbounded": int(np.sum(np.isinf(widths))) if widths else 0,
+        "n_unions": sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
+        "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
+        "decimals": decimals_for([middle] if middle else [values.std() or values.mean()])
+        if len(values)
+        else 2,
+    }
+
+
+def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many rows have which class as an answer, and how many classes are possible at how many rows."""
+    known = all(row.get("set") is not None for row in rows)
+    sizes = [len(row["set"]) for row in rows] if known else []
+    by_class: dict[str, dict[str, int]] = {}
+    for row in rows:
+        name = "(no answer)" if row["value"] is None else name_of(row["value"])
+        tally = by_class.setdefault(name, {"one": 0, "several": 0, "none": 0})
+        tally["one" if not known or len(row["set"]) == 1 else "several" if row["set"] else "none"] += 1
+    ordered = sorted(by_class.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
+    return {
+        "n_one": sum(size == 1 for size in sizes) if known else None,
+        "n_several": sum(size > 1 for size in sizes) if known else None,
+        "n_empty": sum(size == 0 for size in sizes) if known else None,
+        "by_class": [{"name": name, **tally} for name, tally in ordered],
+    }
+
+
+def _law(filled: Filled) -> dict[str, Any] | None:
+    """Return the law of the number outside, by its parameters, with its bound; None where there is no law."""
+    law = getattr(filled.model, "column_law_", None)
+    if law is None:
+        return None
+    whole = isinstance(law, ColumnLaw)
+    hidden = [law.n_hidden] if whole else list(law.n_hidden)
+    ranks = [law.rank] if whole else list(law.ranks)
+    empty = law.n_asked == 0 or all(rank > c for rank, c in zip(ranks, hidden, strict=True))
+    return {
+        "n_asked": int(law.n_asked),
+        "n_hidden": int(sum(hidden)),
+        "rank": int(law.rank) if whole else None,
+        "certainty": float(filled.certainty),
+        "at_most": None if empty else int(law.quantile(filled.certainty)),
+        "expected": None if empty else float(law.mean),
+    }
+
+
+def _exchangeability(filled: Filled) -> dict[str, Any] | None:
+    found = getattr(filled.model, "exchangeability_", None)
+    if not isinstance(found, Exchangeability):
+        return _said(filled.guarantee.why)
+    telling = (
+        found.features[found.features["p_value"] <= 0.05].head(5) if found.shifted else found.features[:0]
+    )
+    return {
+        "verdict": clean(found.verdict),
+        "p_value": finite(found.p_value),
+        "area_under_curve": finite(found.auc),
+        "shifted": bool(found.shifted),
+        "n_permutations": int(found.n_permutations),
+        "features": [
+            {"name": name_of(name), "distance": finite(distance)}
+            for name, distance in telling["distance"].items()
+        ],
+    }
+
+
+def _said(why: str) -> dict[str, Any] | None:
+    """Return the verdict that stands at the end of a reason, where the model itself has none."""
+    match = _VERDICT.search(clean(why))
+    if match is None:
+        return None
+    return {
+        "verdict": match[0],
+        "p_value": None,
+        "area_under_curve": None,
+        "shifted": "do not look like" in match[0],
+        "n_permutations": None,
+        "features": [],
+    }
+
+
+def _guarantee(filled: Filled, found: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the guarantee; the verdict on exchangeable rows, which stands by itself, is taken out of the reason."""
+    guarantee = filled.guarantee
+    why = clean(guarantee.why)
+    if found is not None:
+        why = " ".join(why.replace(found["verdict"], "").split())
+    return {
+        "kind": guarantee.kind,
+        "meaning": sentences.KINDS.get(guarantee.kind, clean(guarantee.kind)),
+        "promise": clean(guarantee.promise),
+        "why": why,
+    }
+
+
+def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return one record for each method, the largest weight first; scores that are errors lose their minus."""
+    records = []
+    for line in members.to_dict("records"):
+        score, scorer = finite(line.get("score")), clean(line.get("scorer") or "")
+        negative = scorer.startswith("neg_")
+        records.append(
+            {
+                "name": name_of(line["name"]).replace("_", " "),
+                "weight": finite(line.get("weight")),
+                "score": -score if negative and score is not None else score,
+                "scorer": scorer.removeprefix("neg_").replace("_", " "),
+                "lower_is_better": negative,
+                "seconds": finite(line.get("seconds")),
+                "note": clean(plain(line.get("note")) or ""),
+            }
+        )
+    return sorted(
+        records, key=lambda record: -1.0 if record["weight"] is None else record["weight"], reverse=True
+    )
+
+
+def _relevance(filled: Filled) -> list[dict[str, Any]] | None:
+    if filled.relevance is None or not len(filled.relevance):
+        return None
+    found = [{"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()]
+    return [entry for entry in found if entry["relevance"] is not None] or None
+
+
+def _map(filled: Filled) -> dict[str, Any] | None:
+    """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
+    if filled.map is None or not len(filled.map):
+        return None
+    asked = np.zeros(len(filled.frame), dtype=bool)
+    asked[filled.answer.rows] = True
+    labels = filled.frame[filled.target].astype(object).to_numpy(copy=True)
+    labels[filled.answer.rows] = filled.answer.values
+    labels[filled.answer.rows[np.asarray(filled.answer.status) == "unreached"]] = None
+    known = filled.map[["x", "y"]].notna().all(axis=1).to_numpy()
+    rows = np.flatnonzero(known)[evenly(int(known.sum()), MOST_MAPPED)]
+    values = (
+        pd.to_numeric(pd.Series(labels[rows]), errors="coerce")
+        if filled.task == "regression"
+        else labels[rows]
+    )
+    return {
+        "n_rows": len(filled.map),
+        "x": plain(filled.map["x"].to_numpy()[rows]),
+        "y": plain(filled.map["y"].to_numpy()[rows]),
+        "asked": plain(asked[rows]),
+        "value": [
+            finite(value) if filled.task == "regression" else None if plain(value) is None else name_of(value)
+            for value in values
+        ],
+    }

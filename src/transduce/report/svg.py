@@ -1,0 +1,128 @@
+"""Figures as SVG that may stand in a page: no names that clash, no date, no address, few digits."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "transduce",
+    "text.parse_math": False,
+    "text.usetex": False,
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "legend.fontsize": 8.0,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#7b8790",
+    "axes.labelcolor": "#33414c",
+    "text.color": "#33414c",
+    "xtick.color": "#33414c",
+    "ytick.color": "#33414c",
+    "axes.linewidth": 0.7,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+# Families of settings that a user may have changed, and that must not change a report.
+_TOUCHED = {"axes", "figure", "font", "legend", "lines", "patch", "scatter", "svg", "text", "xtick", "ytick"}
+_LONG = re.compile(r"(\.\d\d)\d+")
+_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+
+
+def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
+    """Return what a function paints on new axes, as an SVG element for a page.
+
+    Parameters
+    ----------
+    name : str
+        Unique on the page; every name within the figure begins with it.
+    paint : callable
+        Takes the axes.
+    size : (float, float)
+        Width and height in inches.
+
+    Returns
+    -------
+    str
+        The same painting gives the same bytes.
+    """
+    from matplotlib import rc_context, rcParamsDefault
+    from matplotlib.figure import Figure
+
+    usual: dict[Any, Any] = {
+        key: value for key, value in rcParamsDefault.items() if key.split(".")[0] in _TOUCHED
+    }
+    # Fonts that lack a character do not matter: the browser has its own.
+    with warnings.catch_warnings(), rc_context({**usual, **STYLE}):
+        warnings.filterwarnings("ignore", message="(?s).*Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure.subplots())
+        buffer = BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return embed(buffer.getvalue(), name)
+
+
+def embed(source: bytes, name: str) -> str:
+    """Return an SVG file as an element for a page: named, sized by the page, with no metadata and no address.
+
+    Parameters
+    ----------
+    source : bytes
+        The file.
+    name : str
+        Unique on the page. The element is labelled by ``NAME-title`` and described by ``NAME-caption``.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> embed(b'<svg xmlns="http://www.w3.org/2000/svg" width="9"><g id="a"/></svg>', "f")
+    '<svg class="plot" role="img" aria-labelledby="f-title" aria-describedby="f-caption"><g id="f-a" /></svg>'
+    """
+    root = ElementTree.fromstring(source)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        element.tail = None
+        if element.tag != "text" and element.tag != "tspan":
+            element.text = None
+        _rename(element, name)
+    view = root.attrib.get("viewBox")
+    root.attrib.clear()
+    root.attrib.update({"viewBox": view} if view else {})
+    root.attrib |= {"class": "plot", "role": "img"}
+    root.attrib |= {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-caption"}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _rename(element: ElementTree.Element, name: str) -> None:
+    """Put a name before every name within an element, and take digits off its numbers."""
+    for key, value in list(element.attrib.items()):
+        short = key.rpartition("}")[2]
+        if short == "id":
+            value = f"{name}-{value}"
+        elif short == "href":
+            value = f"#{name}-{value.removeprefix('#')}"
+        elif short in ("d", "x", "y", "points", "width", "height"):
+            value = _LONG.sub(r"\1", " ".join(value.split()))
+        elif short in ("style", "clip-path", "fill"):
+            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
+        if short != key:
+            del element.attrib[key]
+        element.attrib[short] = value

@@ -1,0 +1,183 @@
+"""Plain values and words for a report: what JSON can hold, and numbers and names as they are read."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+# What no page can show: control characters, halves of characters, and marks that turn the direction of writing.
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: Any, most: int | None = None) -> str:
+    r"""Return a text without characters that no page can show, cut to a length if one is given.
+
+    Examples
+    --------
+    >>> clean("a\x00b"), clean("a very long name", most=8)
+    ('a�b', 'a very …')
+    """
+    words = _TURNING.sub("", _UNFIT.sub("�", str(text)))
+    return words if most is None or len(words) <= most else f"{words[: most - 1]}…"
+
+
+def name_of(name: Any, most: int | None = 80) -> str:
+    """Return the name of a column or class for reading; whole numbers lose their ``.0``, no name gets words.
+
+    Examples
+    --------
+    >>> name_of("age"), name_of(3.0), name_of(" ")
+    ('age', '3', '(no name)')
+    """
+    value = plain(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return clean("" if value is None else value, most).strip() or "(no name)"
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: no NaN (None instead), no infinity (a word), nothing of numpy or pandas.
+
+    Examples
+    --------
+    >>> plain({"a": np.float64(2), "b": [np.nan, np.inf], 3: np.arange(2)})
+    {'a': 2.0, 'b': [None, 'infinity'], '3': [0, 1]}
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | set | frozenset):
+        entries: Iterable[Any] = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [plain(entry) for entry in entries]
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return _plain_number(float(value))
+    return clean(value)
+
+
+def _plain_number(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
+
+
+def finite(value: Any) -> float | None:
+    """Return a number, or None if it is missing or infinite.
+
+    Examples
+    --------
+    >>> finite(np.float64(1.5)), finite(-np.inf), finite(None)
+    (1.5, None, None)
+    """
+    found = plain(value)
+    return float(found) if isinstance(found, int | float) else None
+
+
+def decimals_for(values: Iterable[float | None]) -> int:
+    """Return how many decimals show about three digits of a typical one of these numbers.
+
+    Examples
+    --------
+    >>> decimals_for([120.0, 95.0]), decimals_for([0.02, 0.03]), decimals_for([])
+    (0, 4, 2)
+    """
+    sizes = np.abs([value for value in values if value])
+    if not len(sizes):
+        return 2
+    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9))
+
+
+def number(value: float | None, decimals: int = 2) -> str:
+    """Return a number for reading.
+
+    Examples
+    --------
+    >>> number(12345.678, 1), number(None), number(2.5e15), number(-0.001, 1)
+    ('12,345.7', '–', '2.5e+15', '0.0')
+    """
+    if value is None:
+        return "–"
+    if abs(value) >= 1e12 or (value and abs(value) < 1e-9):
+        return f"{value:.4g}"
+    shown = f"{value:,.{decimals}f}"
+    return shown.lstrip("-") if not float(shown.replace(",", "")) else shown.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, to no more digits than it takes.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.975), percent(1 / 3)
+    ('90 %', '97.5 %', '33.3 %')
+    """
+    return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else level(share)
+
+
+def level(share: float) -> str:
+    """Return a level of confidence as a percentage, to all the digits it has.
+
+    Examples
+    --------
+    >>> level(0.9), level(0.9995), level(1 - 0.9)
+    ('90 %', '99.95 %', '10 %')
+    """
+    return f"{100 * share:.6g} %"
+
+
+def about(value: float) -> str:
+    """Return an expected number for reading.
+
+    Examples
+    --------
+    >>> about(14.97), about(0.123), about(9900.2)
+    ('15', '0.123', '9,900')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def count(number_of: int, word: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(2000, "row"), count(2, "class", "classes")
+    ('1 row', '2,000 rows', '2 classes')
+    """
+    return f"{number_of:,} {word if number_of == 1 else plural or f'{word}s'}"
+
+
+def interval_text(pieces: list[list[float | None]] | None, decimals: int) -> str:
+    """Return a union of intervals for reading; None is an end that is infinite.
+
+    Examples
+    --------
+    >>> interval_text([[0.0, 1.0], [2.0, None]], 1), interval_text([[None, None]], 1), interval_text([], 0)
+    ('0.0 to 1.0, or 2.0 or more', 'any number', 'none')
+    """
+    if pieces is None:
+        return "–"
+    return ", or ".join(_piece(low, high, decimals) for low, high in pieces) or "none"
+
+
+def _piece(low: float | None, high: float | None, decimals: int) -> str:
+    if low is None:
+        return "any number" if high is None else f"{number(high, decimals)} or less"
+    return (
+        f"{number(low, decimals)} or more"
+        if high is None
+        else f"{number(low, decimals)} to {number(high, decimals)}"
+    )
