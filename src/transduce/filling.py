@@ -151,7 +151,7 @@ def fill(
         The column to fill.
     method : str, default="auto"
         ``"auto"``: the blend of the methods that suit the table, or the confidence machine if labels are too few to
-        hide any. Or one of ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``, ``"bayesian"`` (classes),
+        hide any. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``, ``"bayesian"`` (classes),
         ``"confidence-machine"``, ``"blend"``, ``"forest"``.
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, holds the truth.
