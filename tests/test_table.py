@@ -59,7 +59,10 @@ def test_old_fields_come_back_byte_by_byte(tmp_path, encoding, end, last):
     text = end.join(lines) + (end if last else "")
     table = read_bytes(tmp_path, "a.csv", text.encode(encoding))
     tables.write(tmp_path / "b.csv", table, NEW)
-    wanted = [f"{line},{more}" for line, more in zip(lines, ["y_filled,y_status", "1.5,given", "2,answered"], strict=True)]
+    wanted = [
+        f"{line},{more}"
+        for line, more in zip(lines, ["y_filled,y_status", "1.5,given", "2,answered"], strict=True)
+    ]
     assert (tmp_path / "b.csv").read_bytes() == (end.join(wanted) + (end if last else "")).encode(encoding)
 
 

@@ -63,7 +63,9 @@ def test_counters_called_id_are_dropped(name):
 
 
 def test_settings():
-    frame = pd.DataFrame({"a": range(N), "b": [f"{k % 3} of it" for k in range(N)], "name": range(N), "y": range(N)})
+    frame = pd.DataFrame(
+        {"a": range(N), "b": [f"{k % 3} of it" for k in range(N)], "name": range(N), "y": range(N)}
+    )
     features = kinds(frame, target="y", ignore=["a"], text=["b"], id="name")
     assert features.columns["kind"].tolist() == ["ignored", "text", "identifier", "target"]
     assert vectorize(frame[["y"]], "y").matrix.shape == (N, 0)
@@ -78,7 +80,9 @@ def test_the_target_is_never_seen():
 def test_text_is_reduced():
     rng = np.random.default_rng(0)
     words = [f"word{k}" for k in range(200)]
-    frame = pd.DataFrame({"t": [" ".join(rng.choice(words, 8)) for _ in range(N)], "none": ["! ?"] * (N - 1) + [". . . ."]})
+    frame = pd.DataFrame(
+        {"t": [" ".join(rng.choice(words, 8)) for _ in range(N)], "none": ["! ?"] * (N - 1) + [". . . ."]}
+    )
     features = kinds(frame, text=["none"])
     assert features.columns["kind"].tolist() == ["text", "constant"]
     assert features.matrix.shape[1] == 50

@@ -63,7 +63,11 @@ def _wide(rng):
 
 def _text(rng):
     n = 100
-    good, bad, rest = ["lovely", "great", "superb"], ["awful", "broken", "poor"], ["the", "it", "box", "came", "and"]
+    good, bad, rest = (
+        ["lovely", "great", "superb"],
+        ["awful", "broken", "poor"],
+        ["the", "it", "box", "came", "and"],
+    )
     label = rng.random(n) < 0.5
     texts = [" ".join([*rng.choice(good if kind else bad, 3), *rng.choice(rest, 5)]) for kind in label]
     return pd.DataFrame({"review": texts}), np.where(label, 1.0, 0.0), 0.5

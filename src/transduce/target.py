@@ -206,8 +206,8 @@ def _check_labels(target: Target, confidence: float) -> None:
     if distinct == 1:
         what = "number" if target.task == "regression" else "class"
         raise ValueError(
-            f"All {len(present)} labels of column {name!r} are the same {what}, {present[0]!r}: there is nothing to "
-            "learn; label a row that differs."
+            f"All {len(present)} labels of column {name!r} are the same {what}, {present.tolist()[0]!r}: there is "
+            "nothing to learn; label a row that differs."
         )
     least = max(fewest_hidden(confidence), 3)
     if len(present) < least:
