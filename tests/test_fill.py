@@ -23,8 +23,8 @@ from transduce import (
 )
 from transduce.fill_methods import METHODS, SYSTEMS, plan
 from transduce.filled import Filled
-from transduce.filling import new_names
 from transduce.members import default_members
+from transduce.new_columns import new_names
 from transduce.vectorize import vectorize
 
 

@@ -97,6 +97,7 @@ LAYERS = [
     {"graph", "cut"},
     {
         "display.column",
+        "display.comparison",
         "display.gaussian",
         "display.graph",
         "display.regions",
@@ -132,12 +133,12 @@ LAYERS = [
     {"_conformal_shell", "_conformal_promise"},
     {"_conformal_table", "_conformal_wrapper"},
     {"conformal"},
-    {"fill_methods"},
+    {"fill_methods", "new_columns"},
     {"findings"},
     {"report.summarize", "report.render"},
     {"filling"},
     {"demonstration"},
-    {"command_lines"},
+    {"terminal"},
     {"cli"},
     {"__main__"},
 ]

@@ -80,7 +80,7 @@ OTHERS = (
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
     Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
 )
-METHODS = {method.name: method for method in (*SYSTEMS, *OTHERS)}
+METHODS = {method.name: method for method in (OTHERS[0], *SYSTEMS, *OTHERS[1:])}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from transduce import _conformal_promise as words
-from transduce._typing import AnyArray
 from transduce.answer import Answer, Guarantee
 from transduce.conformal import ConformalTransducer
 from transduce.exchangeability import exchangeability_test
@@ -21,13 +20,13 @@ from transduce.fill_methods import plan, read_method
 from transduce.filled import Filled
 from transduce.findings import members_and_folds, relevance, row_map
 from transduce.methods import _shell
+from transduce.new_columns import beside, new_columns, new_names
 from transduce.progress import stage
 from transduce.target import Target, check_columns, read_target
 from transduce.vectorize import Features, vectorize
 from transduce.writing import write_text
 
 BUDGET_SECONDS = 300.0
-SEPARATOR = " | "
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,7 +215,7 @@ def fill(
     result = _fit(frame, labels, features, settings)
     if table is frame:
         return result
-    return replace(result, frame=_beside(table, result.new))
+    return replace(result, frame=beside(table, result.new))
 
 
 def _check_settings(settings: dict[str, Any]) -> None:
@@ -236,12 +235,6 @@ def _check_settings(settings: dict[str, Any]) -> None:
         raise ValueError(
             f"{settings['target']!r} is the target: it cannot be ignored, read as text, or name rows."
         )
-
-
-def new_names(target: Any, task: str) -> list[str]:
-    """Return the names of the new columns."""
-    ends = ("lower", "upper") if task == "regression" else ("set",)
-    return [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
 
 
 def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
@@ -283,7 +276,7 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
     notes += [
         text for text in dict.fromkeys(str(w.message) for w in caught) if text not in answer.guarantee.why
     ]
-    new = _new_columns(frame, target, answer, settings)
+    new = new_columns(target, answer, float(settings["confidence"]), frame.index)
     return FillResult(
         frame=pd.concat([frame, new], axis=1),
         target=target.name,
@@ -362,63 +355,3 @@ def _reject(answer: Answer, share: float) -> Answer:
         certain = answer.confidence
     rejected = replace(answer, confidence=certain).reject(share=share)
     return replace(rejected, confidence=answer.confidence)
-
-
-# ------------------------------------------------------------------------------------------------- new columns
-
-
-def _new_columns(
-    frame: pd.DataFrame, target: Target, answer: Answer, settings: dict[str, Any]
-) -> pd.DataFrame:
-    """Return the new columns; rows whose label was given have a value and the status "given"."""
-    n, asked = len(frame), answer.rows
-    status = np.full(n, "given", dtype=object)
-    status[asked] = answer.status
-    confidence = np.full(n, np.nan)
-    if target.task == "regression":
-        assert answer.regions is not None
-        filled, bounds = target.labels.astype(float), np.full((n, 2), np.nan)
-        filled[asked], bounds[asked] = answer.values, answer.regions.hull()
-        confidence[asked] = float(settings["confidence"])
-        middle: list[AnyArray] = [bounds[:, 0], bounds[:, 1]]
-    else:
-        assert answer.label_sets is not None
-        assert answer.classes is not None
-        assert answer.confidence is not None
-        sets = np.full(n, None, dtype=object)
-        names = [str(label) for label in answer.classes]
-        sets[asked] = [
-            SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside)
-            for row in answer.label_sets.tolist()
-        ]
-        filled = target.labels.copy()
-        filled[asked] = np.array([*answer.values.tolist(), None], dtype=object)[:-1]
-        confidence[asked] = answer.confidence
-        middle = [sets]
-    columns = dict(
-        zip(new_names(target.name, target.task), [filled, *middle, confidence, status], strict=True)
-    )
-    return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(frame.index)
-
-
-def _typed(values: AnyArray) -> pd.Series:
-    """Return a column: whole numbers that may be missing as such, anything else as pandas has it."""
-    present = [value for value in values.tolist() if value is not None]
-    if values.dtype == object and present and all(type(value) is int for value in present):
-        return pd.Series(values, dtype="Int64")
-    return pd.Series(values)
-
-
-def _beside(table: Any, new: pd.DataFrame) -> Any:
-    """Return a polars frame with new columns behind its own."""
-    import polars
-
-    plain = new.reset_index(drop=True)
-    columns = [
-        polars.Series(
-            name, [None if value is pd.NA or value is None else value for value in plain[name].tolist()]
-        )
-        for name in plain.columns
-    ]
-    floats = [series.fill_nan(None) if series.dtype.is_float() else series for series in columns]
-    return table.with_columns(floats)
