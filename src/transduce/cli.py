@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from transduce import __version__
+import transduce
 from transduce import table as tables
 from transduce.demonstration import TABLES, compare_with_truth, demo_table
 from transduce.display.comparison import plot_comparison
@@ -54,6 +54,16 @@ def _share(value: float | None) -> float | None:
     return value
 
 
+def _out(value: str | None) -> str | None:
+    """Return the name of a file whose kind is known, or refuse it."""
+    if value is not None:
+        try:
+            tables.out_kind(value, "csv")
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return value
+
+
 def _jobs(value: int | None) -> int | None:
     """Return a number of jobs, or refuse 0."""
     if value == 0:
@@ -88,7 +98,9 @@ TextOption = Annotated[
 ]
 IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Show results and errors only, no progress and no notes.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", help="Show results and errors only, no progress and no notes.")
+]
 ForceOption = Annotated[
     bool,
     typer.Option("--force", help="Replace existing files; go on with a table that may not fit into memory."),
@@ -97,7 +109,7 @@ ForceOption = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        say(f"transduce {__version__}")
+        say(f"transduce {transduce.__version__}")
         raise typer.Exit
 
 
@@ -121,6 +133,7 @@ def fill_command(
         str | None,
         typer.Option(
             metavar="FILE",
+            callback=_out,
             help="Where the filled table goes, of the kind its name says; - for standard output. By default beside the "
             "table, as NAME-filled.",
         ),
@@ -172,7 +185,6 @@ def fill_command(
                 check_free(path, force=force)
         with progress_bars(quiet=quiet):
             source = _read(table, force)
-            tables.out_kind(out, source.kind)
             result = fill(
                 source.frame,
                 target,

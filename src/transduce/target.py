@@ -55,10 +55,10 @@ def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") 
     for name in wanted:
         if name in frame.columns:
             continue
-        names = {str(column).casefold(): str(column) for column in frame.columns}
-        near = [
-            names[word] for word in difflib.get_close_matches(str(name).casefold(), names, n=3, cutoff=0.5)
-        ]
+        names = {str(column).strip().casefold(): str(column) for column in frame.columns}
+        word = str(name).strip().casefold()
+        close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+        near = [names[other] for other in close]
         some = near or [str(column) for column in frame.columns[:6]]
         hint = (
             f"Did you mean {_either(some)}?"

@@ -113,10 +113,11 @@ def _how(result: Filled) -> str:
 
 
 def show_preview(result: Filled, n_rows: int = 5) -> None:
-    """Print the first filled rows, the new columns only."""
+    """Print the first filled rows: the new columns only, without the target's name before theirs."""
     columns = list(result.frame.columns[-5 if result.task == "regression" else -4 :])
     lines = result.frame.iloc[result.answer.rows[:n_rows]][columns]
-    show_table(lines.rename(columns=str).reset_index(names="row"))
+    lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
+    show_table(lines.reset_index(names="row"))
 
 
 def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
