@@ -18,8 +18,8 @@ EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-demo: $(VENV)/run.stamp  ## the confidence machine on real data: a table and a picture
-	$(BIN)/python examples/plot_confidence_machine.py --out demo-output
+demo: $(VENV)/run.stamp  ## a real table with hidden labels: filled, reported, and held against the truth
+	$(BIN)/transduce demo
 
 test: $(VENV)/dev.stamp  ## all fast tests and doctests, with coverage
 	$(BIN)/python -m pytest --cov

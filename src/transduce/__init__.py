@@ -19,6 +19,7 @@ from transduce.display import (
     TransductionDisplay,
 )
 from transduce.exchangeability import Exchangeability, exchangeability_test
+from transduce.filling import FillResult, fill
 from transduce.graph import NeighborGraph
 from transduce.loo import leave_one_out
 from transduce.method_choice import MethodChoice, choose_method
@@ -51,6 +52,7 @@ __all__ = [
     "CoverageDisplay",
     "CrossTransduction",
     "Exchangeability",
+    "FillResult",
     "GraphMapDisplay",
     "Guarantee",
     "LeaveOneOutDisplay",
@@ -80,6 +82,7 @@ __all__ = [
     "choose_n_neighbors",
     "cross_val_transduce",
     "exchangeability_test",
+    "fill",
     "graph_spectrum",
     "leave_one_out",
     "neighbor_graph",

@@ -30,6 +30,7 @@ from transduce.methods._asking import (
 )
 from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.methods._transducer import Transducer
+from transduce.progress import stage
 from transduce.shares import Calibration, OutOfFold, class_scores
 
 MIN_LABELS = 5  # fewer say nothing about weights
@@ -102,10 +103,15 @@ class BlendShell(Transducer, _BaseComposition):
 
     def _ask(self, members: dict[str, Any], problem: Problem) -> dict[str, Reply]:
         """Return what the members answer at the asked rows; leave out those that fail."""
-        results = Parallel(n_jobs=self.n_jobs)(
-            delayed(_attempt)(member, problem) for member in members.values()
-        )
-        return self._keep(dict(zip(members, results, strict=True)), "")
+        jobs = (delayed(_attempt)(member, problem) for member in members.values())
+        results: dict[str, Any] = {}
+        with stage("methods") as report:
+            for name, result in zip(
+                members, Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs), strict=True
+            ):
+                results[name] = result
+                report(len(results) / len(members))
+        return self._keep(results, "")
 
     def _keep(self, results: dict[str, Any], when: str) -> dict[str, Any]:
         """Return the results that are no failure, and warn of those that are; all failed is an error."""

@@ -116,7 +116,12 @@ def _labels(number: int, kind: str = "") -> str:
 
 
 def promise(
-    facts: Facts, confidence: float, law: ColumnLaw | ClassColumnLaw, found: Exchangeability | None
+    facts: Facts,
+    confidence: float,
+    law: ColumnLaw | ClassColumnLaw,
+    found: Exchangeability | None,
+    *,
+    certainty: float = 0.95,
 ) -> Guarantee:
     """Return what is promised at a level.
 
@@ -127,6 +132,8 @@ def promise(
     law : ColumnLaw or ClassColumnLaw
     found : Exchangeability or None
         How asked and labelled rows compare, if that was tested.
+    certainty : float, default=0.95
+        Of the promise for the whole column.
 
     Returns
     -------
@@ -149,7 +156,7 @@ def promise(
         else:
             why = too_few(facts, confidence, max(law.n_hidden), " of one class")
         return Guarantee("none", nothing, " ".join([f"{why}.", *verdict]))
-    sentences = [_each(facts, confidence), *_column(facts, law)]
+    sentences = [_each(facts, confidence), *_column(facts, law, certainty)]
     if short:
         few = "One class has too few hidden labels and is"
         few = few if short == 1 else f"{short} classes have too few hidden labels and are"
@@ -197,16 +204,23 @@ def _each(facts: Facts, confidence: float) -> str:
     return f"Each {facts.region} {holds} with probability at least {percent(confidence)}{within}."
 
 
-def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw) -> list[str]:
+def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw, certainty: float) -> list[str]:
     what = "true classes are outside their sets" if facts.classes else "values are outside their regions"
-    most, mean = law.quantile(0.95), f"{law.mean:.3g}"
+    most, mean, sure = law.quantile(certainty), _number(law.mean), percent(certainty)
     if isinstance(law, ClassColumnLaw):
         return [
-            f"With 95 % certainty at most {most} of the {law.n_asked} {what}, and at most {mean} are expected, "
+            f"With {sure} certainty at most {most:,} of the {law.n_asked:,} {what}, and at most {mean} are expected, "
             "whatever the classes of the asked rows, if all of them have a label."
         ]
     tied = " Some scores are equal, so that there are, if anything, fewer." if facts.tied else ""
-    return [f"With 95 % certainty at most {most} of the {law.n_asked} {what}; {mean} are expected.{tied}"]
+    return [
+        f"With {sure} certainty at most {most:,} of the {law.n_asked:,} {what}; {mean} are expected.{tied}"
+    ]
+
+
+def _number(mean: float) -> str:
+    """Return an expected count: to three digits, but no fewer than it has before the point."""
+    return f"{mean:.3g}" if mean < 1000 else f"{mean:,.0f}"
 
 
 def selection_promise(bound: float, mistake: str, n_hidden: int, found: Exchangeability | None) -> Guarantee:

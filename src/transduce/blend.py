@@ -175,7 +175,7 @@ class TransductiveBlend(BlendShell):
         self.transduction_ = sample.complete(self.answer_.values.astype(object), reached)
 
     def _diagnostics(self, replies: list[Reply], left_out: dict[str, str]) -> dict[str, Any]:
-        """Return who was left out and why, how scores became shares, and what members warned of, by name."""
+        """Return who was left out and why, how scores became shares, warnings of members, and their time, by name."""
         names = self.weights_.index
         factors = [calibration.factor for calibration in self._calibrations]
         notes = {
@@ -185,6 +185,7 @@ class TransductiveBlend(BlendShell):
             "left out": left_out,
             "calibration": dict(zip(names, factors, strict=True)),
             "warnings": {name: messages for name, messages in notes.items() if messages},
+            "seconds": {name: reply.seconds for name, reply in zip(names, replies, strict=True)},
         }
 
     def _standard_errors(self, spread: Array) -> Array | None:

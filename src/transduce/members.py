@@ -73,15 +73,31 @@ def default_members(
     >>> left_out
     {'gaussian_process': '4,000 labels are more than 1,000'}
     """
-    centres = None if n_rows <= MOST_ROWS else CENTRES
-    make = _number_methods if task == "regression" else _class_methods
-    methods = make(centres, random_state)
+    methods = every_method(task, n_rows, random_state)
     methods = {name: method for name, method in methods.items() if compare or name in BLENDED[task]}
     most = {name: MOST_LABELS.get(name, n_labels) for name in methods}
     left_out = {
         name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
     }
     return {name: method for name, method in methods.items() if name not in left_out}, left_out
+
+
+def every_method(task: str, n_rows: int, random_state: Any = None) -> dict[str, Any]:
+    """Return all methods for a task by name, however slow they are on such a table.
+
+    Parameters
+    ----------
+    task : {"regression", "classification"}
+    n_rows : int
+        Beyond 1,500 rows transductive ridge has centres at 500 of them.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    dict of str to estimator
+    """
+    centres = None if n_rows <= MOST_ROWS else CENTRES
+    return (_number_methods if task == "regression" else _class_methods)(centres, random_state)
 
 
 def _number_methods(centres: int | None, random_state: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from transduce._typing import AnyArray, Array
 from transduce.folds import random_folds
 from transduce.methods import _shell
 from transduce.methods._asking import TASKS, Problem, Reply, ask, guess_task, own_missing_label, read_table
+from transduce.progress import stage
 
 Fold = tuple[AnyArray, AnyArray]
 
@@ -169,7 +170,13 @@ def ask_folds(
         For each estimator one entry a fold, in the order of the hidden rows.
     """
     jobs = [(estimator, fold) for estimator in estimators for fold in folds]
-    replies = Parallel(n_jobs=n_jobs)(delayed(_try)(estimator, problem, *fold) for estimator, fold in jobs)
+    replies: list[Reply | Failure] = []
+    if jobs:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        with stage("cross-validation") as report:
+            for reply in parallel(delayed(_try)(estimator, problem, *fold) for estimator, fold in jobs):
+                replies.append(reply)
+                report(len(replies) / len(jobs))
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
 
 

@@ -1,0 +1,58 @@
+"""Write docs/cli.md from the command line's own help; a test holds the two equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from transduce.cli import app
+
+PAGE = Path(__file__).with_name("cli.md")
+INTRODUCTION = """\
+# Command line
+
+`transduce fill houses.csv --target price` writes `houses-filled.csv`: the table as it was, with new columns behind
+its own. `python -m transduce` is the same command.
+
+| new column | at a filled cell | at a cell that had a label |
+| --- | --- | --- |
+| `price_filled` | the answer | the label |
+| `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
+| `price_set` (classes) | the possible classes, joined by " \\| "; empty if every class would be strange | empty |
+| `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
+| `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |
+
+Progress goes to standard error, results to standard output. With `--out -` the table goes to standard output, and the
+summary to standard error. Files are written in one piece: if a run is interrupted, nothing is left half written.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | something is wrong with the table; one sentence on standard error says what |
+| 2 | something is wrong with the options, or a file is in the way (`--force` replaces it) |
+| 130 | interrupted |
+
+What follows is what `--help` prints. `python docs/cli_page.py` renews this page.
+"""
+
+
+def help_of(*words: str) -> str:
+    """Return the help of a command, in a terminal of 100 columns without colours."""
+    settings = {"terminal_width": 100, "prog_name": "transduce"}
+    result = CliRunner().invoke(app, [*words, "--help"], env={"NO_COLOR": "1", "TERM": "dumb"}, **settings)
+    assert result.exit_code == 0, result.output
+    return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
+
+
+def page() -> str:
+    """Return the page."""
+    commands = [(), ("fill",), ("compare",), ("methods",), ("demo",)]
+    parts = [
+        f"## {' '.join(('transduce', *words))}\n\n```text\n{help_of(*words)}\n```\n" for words in commands
+    ]
+    return "\n".join([INTRODUCTION, *parts])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,240 @@
+"""The methods by which a column can be filled: their names, what they are made of, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transduce.blend import TransductiveBlend
+from transduce.calibration import hidden_number, labels_needed
+from transduce.conformal import ConformalTransducer
+from transduce.members import default_members, every_method
+from transduce.methods._asking import last_step
+from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
+from transduce.methods.confidence_machine import RidgeConfidenceMachine
+from transduce.methods.spectral_graph import SpectralGraphTransducer
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as the command line names it.
+
+    Parameters
+    ----------
+    name : str
+    says : str
+        What it does, in a line.
+    paper : str
+        Where it comes from.
+    member : str
+        Its name among the members of a comparison; "" if it is none of them.
+    tasks : tuple of str
+        What it can fill.
+    """
+
+    name: str
+    says: str
+    paper: str
+    member: str = ""
+    tasks: tuple[str, ...] = ("regression", "classification")
+
+
+SYSTEMS = (
+    Method(
+        "ridge",
+        "Transductive ridge: the missing labels that make leave-one-out happiest.",
+        "Chapelle, Vapnik, Weston 1999",
+        "transductive_ridge",
+    ),
+    Method(
+        "gaussian-process",
+        "Gaussian process: numbers with standard errors and the relevance of every feature.",
+        "Le, Smola, Gartner, Altun 2006",
+        "gaussian_process",
+        ("regression",),
+    ),
+    Method(
+        "spectral-graph",
+        "Spectral graph transducer: a few labels spread over the neighbour graph of all rows.",
+        "Joachims 2003",
+        "",
+        ("classification",),
+    ),
+    Method(
+        "bayesian",
+        "Bayesian transduction: the vote of every separator that gets the labels right.",
+        "Graepel, Herbrich, Obermayer 1999",
+        "bayesian_transduction",
+        ("classification",),
+    ),
+    Method(
+        "confidence-machine",
+        "Ridge confidence machine: an exact region at every row, with no label set aside.",
+        "Nouretdinov, Melluish, Vovk 2001",
+    ),
+)
+OTHERS = (
+    Method("auto", "The blend; the confidence machine where labels are too few to hide any.", "this project"),
+    Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
+    Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
+)
+METHODS = {method.name: method for method in (OTHERS[0], *SYSTEMS, *OTHERS[1:])}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be fitted.
+
+    Parameters
+    ----------
+    model : estimator
+        A `ConformalTransducer`, or a confidence machine.
+    left_out : dict
+        Methods that are not in the blend, and why.
+    seconds : float
+        Roughly how long it will take on one core.
+    notes : list of str
+    """
+
+    model: Any
+    left_out: dict[str, str]
+    seconds: float
+    notes: list[str]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether labels are hidden to calibrate the answers."""
+        return isinstance(self.model, ConformalTransducer)
+
+
+def read_method(name: str, task: str) -> str:
+    """Return a method's name, or raise a ValueError that names those there are."""
+    word = str(name).replace("_", "-").lower()
+    if word not in METHODS:
+        raise ValueError(f"There is no method {name!r}: choose one of {', '.join(map(repr, METHODS))}.")
+    if task not in METHODS[word].tasks:
+        what = {"regression": "numbers", "classification": "classes"}
+        good = [other.name for other in METHODS.values() if task in other.tasks]
+        raise ValueError(
+            f"Method {word!r} fills {what[METHODS[word].tasks[0]]}, and these labels are {what[task]}: choose one of "
+            f"{', '.join(map(repr, good))}."
+        )
+    return word
+
+
+def plan(
+    method: str,
+    task: str,
+    *,
+    n_rows: int,
+    n_labels: int,
+    confidence: float = 0.9,
+    budget_seconds: float = 300.0,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Plan:
+    """Choose what to fit, by the size of the table alone: looking at labels would spoil exact promises.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    task : {"regression", "classification"}
+    n_rows, n_labels : int
+    confidence : float, default=0.9
+    budget_seconds : float, default=300.0
+        The slowest members of the blend are left out until the others are likely to end in time.
+    n_jobs : int or None, default=None
+    random_state : int, default=0
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> plan("auto", "regression", n_rows=300, n_labels=60).model.estimator
+    TransductiveBlend(random_state=0, task='regression')
+    >>> plan("auto", "regression", n_rows=300, n_labels=10).model
+    RidgeConfidenceMachine()
+    """
+    word = read_method(method, task)
+    n_hidden = hidden_number(n_labels, confidence)
+    if word == "confidence-machine" or (word == "auto" and n_hidden == 0):
+        notes = []
+        if word == "auto":
+            notes = [
+                f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % (that takes "
+                f"{labels_needed(confidence)}): the confidence machine answers, which hides none. Its promise is for "
+                "each row, not for the column."
+            ]
+        make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
+        return Plan(make(confidence=confidence), {}, 1.0, notes)
+    if n_hidden == 0:
+        raise ValueError(
+            f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % with method {word!r}: it "
+            f"takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which need none hidden."
+        )
+    shown = n_labels - n_hidden
+    notes = []
+    left_out: dict[str, str] = {}
+    if word in ("auto", "blend"):
+        inner, left_out, seconds = _blend(task, n_rows, shown, budget_seconds, n_jobs, random_state)
+        notes = [
+            f"Time budget {budget_seconds:.0f} s; the blend is likely to take about {max(seconds, 1.0):.0f} s."
+        ]
+    else:
+        inner = named(word, task, n_rows, random_state)
+        seconds = (1 + FOLDS) * cost(METHODS[word].member, n_rows, shown)
+    return Plan(
+        ConformalTransducer(inner, confidence=confidence, random_state=random_state), left_out, seconds, notes
+    )
+
+
+def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
+    """Return the estimator of a method with one estimator."""
+    if name == "spectral-graph":
+        return SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+    return every_method(task, n_rows, random_state)[METHODS[name].member]
+
+
+def cost(member: str, n_rows: int, n_labels: int) -> float:
+    """Return roughly how many seconds one fit takes on one core."""
+    if member == "transductive_ridge":
+        return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
+    if member == "gaussian_process":
+        return 0.3 + 8.0 * (n_labels / 850) ** 3 + 1e-5 * n_rows
+    if member == "bayesian_transduction":
+        return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
+    if member in ("random_forest", "extra_trees"):
+        return 0.2 + 3e-3 * n_labels + 2e-5 * n_rows
+    return 0.1 + 2e-4 * n_labels
+
+
+def _blend(
+    task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int
+) -> tuple[TransductiveBlend, dict[str, str], float]:
+    """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
+    members, left_out = default_members(task, n_rows, n_labels, random_state)
+    costs = {name: (1 + FOLDS) * cost(name, n_rows, n_labels) for name in members}
+    left_out = dict(left_out)
+    late = False
+    while sum(costs.values()) > budget and len(costs) > 1:
+        slowest = max(costs, key=lambda name: costs[name])
+        left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
+        late = True
+    blend = TransductiveBlend(task=task, cv=FOLDS, n_jobs=n_jobs, random_state=random_state)
+    if late:
+        blend.set_params(estimators={name: members[name] for name in costs})
+    return blend, left_out, sum(costs.values())
+
+
+def parts(model: Any) -> dict[str, Any]:
+    """Return the fitted methods behind a fitted model, by name, the ends of pipelines only."""
+    inner = getattr(model, "estimator_", model)
+    members = getattr(inner, "estimators_", None)
+    if isinstance(inner, TransductiveBlend) and members is not None:
+        return {name: last_step(member) for name, member in members.items()}
+    return {"": last_step(inner)}

@@ -1,0 +1,156 @@
+"""What a fitted model tells about itself: its members, its answers while labels were hidden, relevance, and a map."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import accuracy_score, r2_score
+
+from transduce._typing import AnyArray, Array
+from transduce.blend import TransductiveBlend
+from transduce.conformal import ConformalTransducer
+from transduce.fill_methods import FOLDS, Plan, parts
+from transduce.methods._graph_shell import neighbor_graph
+from transduce.model_selection import cross_val_transduce
+from transduce.spectrum import graph_spectrum
+from transduce.target import Target
+from transduce.vectorize import Features
+
+MOST_MAPPED = 20_000
+SCORERS = {"regression": "R²", "classification": "accuracy"}
+
+
+def score(task: str, true: AnyArray, answered: AnyArray) -> float:
+    """Return R², or the share of right answers; NaN if there is nothing to score."""
+    if len(true) < 2:
+        return np.nan
+    if task == "regression":
+        return float(r2_score(true.astype(float), answered.astype(float)))
+    return float(accuracy_score([str(label) for label in true], [str(label) for label in answered]))
+
+
+def members_and_folds(
+    model: Any, method: str, plan: Plan, features: Features, target: Target, seconds: float, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return how each method did, and the out-of-fold answers at the labels that were shown.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    method : str
+        Its name.
+    plan : Plan
+    features : Features
+    target : Target
+    seconds : float
+        Time of its fit.
+    seed : int
+
+    Returns
+    -------
+    members, out_of_fold : pandas.DataFrame
+        As in `Filled`.
+    """
+    inner = getattr(model, "estimator_", None)
+    if isinstance(inner, TransductiveBlend):
+        lines, folds = _of_blend(model, inner, target)
+    else:
+        folds = _cross_validate(model, features, target, seed)
+        lines = [(method, 1.0, score(target.task, folds["true"], folds["answered"]), seconds, "")]
+    lines += [(name, np.nan, np.nan, np.nan, why) for name, why in plan.left_out.items()]
+    members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
+    members.insert(3, "scorer", SCORERS[target.task])
+    return members, folds
+
+
+def _of_blend(
+    model: ConformalTransducer, blend: TransductiveBlend, target: Target
+) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
+    """Return a line for each member of the blend, and the blend's out-of-fold answers."""
+    diagnostics = blend.answer_.diagnostics
+    found = getattr(blend, "out_of_fold_", None)
+    scores, folds = dict.fromkeys(blend.weights_.index, np.nan), _no_folds()
+    if found is not None:
+        true = target.labels[model._masked.order[found.index]]
+        answers = {name: _answered(found, name, blend) for name in [*blend.weights_.index, "blend"]}
+        scores = {name: score(target.task, true, answers[name]) for name in blend.weights_.index}
+        folds = pd.DataFrame({"true": true, "answered": answers["blend"]})
+        if target.task == "classification":
+            folds["probability"] = found["blend"].to_numpy().max(axis=1)
+    lines: list[tuple[Any, ...]] = [
+        (name, weight, scores[name], diagnostics["seconds"][name], "")
+        for name, weight in blend.weights_.items()
+    ]
+    lines += [(name, np.nan, np.nan, np.nan, why) for name, why in diagnostics["left out"].items()]
+    return lines, folds
+
+
+def _answered(found: pd.DataFrame, name: str, blend: TransductiveBlend) -> AnyArray:
+    """Return one member's out-of-fold answers."""
+    if blend.task_ == "regression":
+        return found[name].to_numpy()
+    shares = found[name]
+    return shares.columns.to_numpy()[shares.to_numpy().argmax(axis=1)]
+
+
+def _no_folds() -> pd.DataFrame:
+    return pd.DataFrame({"true": [], "answered": []})
+
+
+def _cross_validate(model: Any, features: Features, target: Target, seed: int) -> pd.DataFrame:
+    """Return out-of-fold answers of a single method, from the labels that were shown to it."""
+    shown = target.labels.copy()
+    estimator = model
+    if isinstance(model, ConformalTransducer):
+        shown[model.hidden_] = np.nan if target.task == "regression" else None
+        estimator = model.estimator
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answers = cross_val_transduce(
+                estimator, features.matrix, shown, cv=FOLDS, random_state=seed
+            ).answers
+    except ValueError:  # too few labels of a class, say: there is nothing to show then
+        return _no_folds()
+    folds = pd.DataFrame({"true": target.labels[answers.rows], "answered": answers.values})
+    if answers.probabilities is not None:
+        folds["probability"] = answers.probabilities.max(axis=1)
+    return folds
+
+
+def relevance(model: Any, features: Features) -> pd.Series | None:
+    """Return how much each column matters, from 0 to 1, by the Gaussian process or else the trees behind a model."""
+    found = parts(model).values()
+    for member in found:
+        if hasattr(member, "relevance_"):
+            return _by_column(member.relevance_ * member.feature_spread_, features)
+    for member in found:
+        if hasattr(member, "feature_importances_"):
+            return _by_column(member.feature_importances_, features)
+    return None
+
+
+def _by_column(weights: Array, features: Features) -> pd.Series | None:
+    """Return the root of the sum of squares over each column's features, the largest being 1."""
+    sums = pd.Series(np.square(weights)).groupby(pd.Index(features.origins, dtype=object)).sum() ** 0.5
+    if not sums.max() > 0.0:
+        return None
+    return (sums / sums.max()).sort_values(ascending=False, kind="stable").rename("relevance")
+
+
+def row_map(matrix: Array, seed: int) -> pd.DataFrame | None:
+    """Return every row's place along the two leading vectors of its neighbour graph; None if rows are too many."""
+    if not 5 <= len(matrix) <= MOST_MAPPED:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = neighbor_graph(matrix, metric="euclidean", random_state=seed)
+        spectrum = graph_spectrum(graph, n_components=2, random_state=seed)
+    if spectrum.vectors.shape[1] < 2:
+        return None
+    roots = np.sqrt(np.maximum(spectrum.degrees, np.finfo(float).tiny))
+    return pd.DataFrame(spectrum.vectors[:, :2] / roots[:, None], columns=["x", "y"])
