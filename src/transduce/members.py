@@ -18,11 +18,13 @@ from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.gaussian_process import TransductiveGPRegressor
 from transduce.methods.ridge import TransductiveRidge
 from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
+from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 # Beyond so many rows transductive ridge has centres at some of them; beyond so many labels other methods are left out.
 MOST_ROWS = 1500
 CENTRES = 500
 MOST_LABELS = {"gaussian_process": 1000, "bayesian_transduction": 1000, "confidence_machine": 5000}
+GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold makes it anew
 TREES = 200
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
@@ -55,7 +57,8 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and at 500 of them beyond: ``O(n^3)`` becomes ``O(n)``.
     The Gaussian process and Bayesian transduction cost ``O(l^3)`` and more for l labels, several hundred times over,
-    and are left out above 1,000 labels; the confidence machine above 5,000.
+    and are left out above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer above 20,000
+    rows.
 
     Examples
     --------
@@ -72,6 +75,8 @@ def default_members(
     left_out = {
         name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
     }
+    if "spectral_graph" in methods and n_rows > GRAPH_ROWS:
+        left_out["spectral_graph"] = f"{n_rows:,} rows are more than {GRAPH_ROWS:,}"
     return {name: method for name, method in methods.items() if name not in left_out}, left_out
 
 
@@ -109,6 +114,9 @@ def _class_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidgeClassifier(centres=centres, random_state=random_state),
         "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
+        "spectral_graph": make_pipeline(
+            StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+        ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
         "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
         "random_forest": RandomForestClassifier(TREES, random_state=random_state),
