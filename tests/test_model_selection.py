@@ -478,6 +478,9 @@ def test_members_suit_the_table():
     assert set(left_out) == {"bayesian_transduction"}
     assert "confidence_machine" in members
     assert "confidence_machine" not in default_members("classification", 30, 20)[0]
+    assert "spectral_graph" in members
+    left_out = default_members("classification", 30_000, 100, compare=True)[1]
+    assert left_out == {"spectral_graph": "30,000 rows are more than 20,000"}
 
 
 @pytest.mark.parametrize(

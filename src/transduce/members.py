@@ -24,6 +24,7 @@ from transduce.methods.spectral_graph import SpectralGraphTransducer
 MOST_ROWS = 1500
 CENTRES = 500
 MOST_LABELS = {"gaussian_process": 1000, "bayesian_transduction": 1000, "confidence_machine": 5000}
+GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold makes it anew
 TREES = 200
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
@@ -62,7 +63,8 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and at 500 of them beyond: ``O(n^3)`` becomes ``O(n)``.
     The Gaussian process and Bayesian transduction cost ``O(l^3)`` and more for l labels, several hundred times over,
-    and are left out above 1,000 labels; the confidence machine above 5,000.
+    and are left out above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer above 20,000
+    rows.
 
     Examples
     --------
@@ -79,6 +81,8 @@ def default_members(
     left_out = {
         name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
     }
+    if "spectral_graph" in methods and n_rows > GRAPH_ROWS:
+        left_out["spectral_graph"] = f"{n_rows:,} rows are more than {GRAPH_ROWS:,}"
     return {name: method for name, method in methods.items() if name not in left_out}, left_out
 
 
