@@ -197,7 +197,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "of no known kind"),
         (["fill", "houses.csv", "--target", "target", "--out", "no/a.csv"], 1, "does not exist"),
         (["fill", "houses.csv", "--target", "target", "--out", "houses.csv"], 2, "exists already"),
-        (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "exists already"),
+        (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "is the table itself"),
         (["fill", "houses.csv"], 2, "--target"),
         (["fill", "houses.csv", "--target", "target", "--confidence", "1"], 2, "strictly between 0 and 1"),
         (["fill", "houses.csv", "--target", "target", "--reject-share", "0"], 2, "strictly between 0 and 1"),

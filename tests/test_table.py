@@ -290,3 +290,54 @@ def test_memory_is_unknown_elsewhere(monkeypatch, tmp_path):
     assert tables.memory_free() is None
     (tmp_path / "a.csv").write_bytes(b"a\n")
     tables.check_memory(tmp_path / "a.csv")
+
+
+def test_words_that_may_be_answers_are_no_empty_cells(tmp_path):
+    """Among words "none" and "?" are values; among numbers they are missing."""
+    path = tmp_path / "a.csv"
+    path.write_text("severity,size\nnone,1\nmild,none\n,3\nNA,?\n")
+    frame = tables.read(path).frame
+    assert frame["severity"].tolist() == ["none", "mild", None, None]
+    assert frame["size"].isna().tolist() == [False, True, False, True]
+    assert frame.attrs["markers"]["severity"] == {"none": 1, "NA": 1}
+
+
+@pytest.mark.parametrize("name", ["b.tsv", "b.jsonl", "b.parquet"])
+def test_values_survive_a_change_of_kind(tmp_path, name):
+    path = tmp_path / "a.csv"
+    path.write_text("ean,x\n4006381333931,0.12345678901234567\n,2\n4006381333932,3.5\n")
+    table = tables.read(path)
+    tables.write(tmp_path / name, table, pd.DataFrame({"new": [1.5, 2.5, 1 / 3]}))
+    again = tables.read(tmp_path / name).frame
+    assert again["ean"].dropna().astype("int64").tolist() == [4006381333931, 4006381333932]
+    assert again["x"].tolist() == [0.12345678901234567, 2.0, 3.5]
+    assert again["new"].tolist() == [1.5, 2.5, 1 / 3]
+    if name == "b.tsv":
+        assert "4006381333931\t0.12345678901234567\t1.5" in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("a.csv.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03garbage", "cannot be read"),
+        ("a.csv", b'x,y\n1,"b', "ends inside a quoted field"),
+        ("a.jsonl", b'{"a": ' + b"[" * 100_000, "cannot be read"),
+    ],
+)
+def test_damaged_files(tmp_path, name, content, match):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=match):
+        tables.read(tmp_path / name)
+
+
+def test_a_line_separator_inside_a_json_text(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": "x\u2028y"}\n{"a": "z"}\n', encoding="utf-8")
+    assert tables.read(tmp_path / "a.jsonl").frame["a"].tolist() == ["x\u2028y", "z"]
+
+
+def test_special_files_are_not_replaced(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(FileExistsError, match="no plain file"), whole_file(tmp_path / "pipe.csv", force=True):
+        pass

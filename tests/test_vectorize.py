@@ -103,3 +103,19 @@ def test_missing_rows_of_text_and_order_of_rows():
     assert one.names == other.names
     plain = [j for j, name in enumerate(one.names) if not name.startswith("Straße")]
     np.testing.assert_allclose(one.matrix[order][:, plain], other.matrix[:, plain], atol=1e-6)
+
+
+def test_the_order_of_rows_leaves_no_trace():
+    """Also where words and letters are reduced at random: hidden and asked rows must not differ by where they stand."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{j}" for j in range(400)])
+    frame = pd.DataFrame(
+        {
+            "text": [" ".join(rng.choice(words, 8)) for _ in range(120)],
+            "city": [f"city {rng.integers(0, 90)}" for _ in range(120)],
+            "size": rng.normal(size=120),
+        }
+    )
+    mix = rng.permutation(120)
+    one, two = vectorize(frame).matrix, vectorize(frame.iloc[mix]).matrix
+    np.testing.assert_allclose(two, one[mix], atol=1e-8)

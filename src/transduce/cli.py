@@ -180,6 +180,7 @@ def fill_command(
     """
     with refusals():
         out = _default_out(table) if out is None else out
+        _check_paths(table, report, json, out)
         for path in (out, report, json):
             if path is not None:
                 check_free(path, force=force)
@@ -204,6 +205,16 @@ def fill_command(
             written = _write(source, result, out, report, json, force)
         if not quiet:
             show_result(result, written, err=out == "-")
+
+
+def _check_paths(table: str, *paths: str | Path | None) -> None:
+    """Refuse to write two things to one file, or something else (the filled table comes last) over the table."""
+    wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
+    named = [path for path in wanted if path is not None]
+    if len(set(named)) < len(named):
+        raise typer.BadParameter("--out, --report and --json name the same file: give each its own.")
+    if table != "-" and Path(table).resolve() in wanted[:-1]:
+        raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")
 
 
 def _default_out(table: str) -> str:

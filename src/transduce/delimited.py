@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce._typing import AnyArray
-from transduce.number_text import number_text, typed
+from transduce.number_text import MISSING, number_text, typed
 
 DELIMITERS = (",", ";", "\t", "|")
 _BOMS = (
@@ -116,6 +117,12 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
             yield raw, fields
 
 
+def _check_end(raw: str) -> None:
+    """Raise a ValueError if the last record ends inside a quoted field."""
+    if raw.count('"') % 2 and next(csv.reader([raw])) and raw.rstrip("\r\n")[-1:] != '"':
+        raise ValueError("ends inside a quoted field: close the last quotation mark")
+
+
 def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.DataFrame, Delimited]:
     """Return a typed table and the text that it came from.
 
@@ -136,6 +143,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         raise ValueError("is empty: there is no table in it")
     delimiter = delimiter or sniff_delimiter(text)
     pairs = list(_records(text, delimiter))
+    _check_end(pairs[-1][0])
     names = pairs[0][1]
     for number, (_, fields) in enumerate(pairs[1:], start=2):
         if len(fields) != len(names):
@@ -150,6 +158,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     series = [typed(column) for column in columns] or [(pd.Series([], dtype=object), "point") for _ in names]
     frame = pd.concat([column for column, _ in series], axis=1)
     frame.columns = pd.Index(names)
+    frame.attrs["markers"] = {name: _markers(column) for name, column in zip(names, columns, strict=False)}
     first, last = pairs[0][0], pairs[-1][0]
     source = Delimited(
         header=raw[0],
@@ -162,6 +171,12 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         decimal="comma" if any(decimal == "comma" for _, decimal in series) else "point",
     )
     return frame, source
+
+
+def _markers(texts: AnyArray) -> dict[str, int]:
+    """Return the words that may stand for an empty cell, and how often each occurs."""
+    words = [text.strip() for text in texts if text.strip()]
+    return dict(Counter(word for word in words if word.lower() in MISSING))
 
 
 def field_text(value: object, decimal: str = "point") -> str:
@@ -195,6 +210,15 @@ def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None
         end = source.line_end if number < len(lines) or source.ends else ""
         line = f"{record}{source.delimiter}{_joined(fields, source.delimiter)}{end}"
         file.write(line.encode(source.encoding))
+
+
+def rewrite_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO, delimiter: str) -> None:
+    """Write the fields as they were given, in another delimiter and as UTF-8, with new columns behind them."""
+    columns = [[field_text(value) for value in new[name]] for name in new.columns]
+    additions = [list(map(str, new.columns)), *map(list, zip(*columns, strict=True))]
+    for record, fields in zip([source.header, *source.records], additions, strict=True):
+        given = next(csv.reader(io.StringIO(record, newline=""), delimiter=source.delimiter))
+        file.write(f"{_joined([*given, *fields], delimiter)}\n".encode())
 
 
 def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str = ",") -> None:

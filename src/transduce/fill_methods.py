@@ -135,7 +135,7 @@ def plan(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Plan:
-    """Choose what to fit, by the size of the table alone: looking at labels would spoil exact promises.
+    """Choose what to fit, by task and size of the table: looking at labels would spoil exact promises.
 
     Parameters
     ----------

@@ -188,8 +188,9 @@ def fill(
     Notes
     -----
     Columns become features without a look at the target, see `transduce.vectorize.vectorize`; methods are chosen by the
-    size of the table alone, and weighted by labels that are not hidden. So nothing is known of the hidden labels
-    that is not known of the asked ones, and the promise of `ConformalTransducer` is exact. The confidence machine
+    task and the size of the table, and weighted by labels that are not hidden. So nothing is known of the hidden labels
+    that is not known of the asked ones, and the promise of `ConformalTransducer` is exact; but for ``task="auto"``,
+    which looks at all labels: say the task if numbers and classes could be mistaken. The confidence machine
     promises each row by itself, and nothing of the column. Warnings of the methods are in ``notes``.
 
     Examples
@@ -334,7 +335,10 @@ def _answer(
         answer = _reject(answer, float(settings["reject_share"]))
         count = int(np.sum(answer.status == "rejected"))
         notes.append(
-            f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay."
+            f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
+            "promise is one about all answers together."
+            if count
+            else "No answer is marked as rejected: this method is equally certain of all of them."
         )
     return answer, notes
 

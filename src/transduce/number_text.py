@@ -13,6 +13,9 @@ from transduce._typing import AnyArray, Array
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "#na", "n.a.", "nan", "-nan", "null", "none", "<na>", "nat", "?", "#n/a n/a")
 )
+IN_TEXT = frozenset(
+    ("", "na", "n/a", "#n/a", "nan", "<na>", "null")
+)  # among words; "none" and "?" may be answers
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
@@ -126,16 +129,16 @@ def _read(number: str, decimal: str) -> float:
 
 
 def number_text(value: float, decimal: str = "point") -> str:
-    """Return a number as text: to twelve digits, "" if it is missing.
+    """Return a number as text: as short as it can be read back from, "" if it is missing.
 
     Examples
     --------
     >>> number_text(1 / 3), number_text(2.0), number_text(1.5, "comma"), number_text(np.nan)
-    ('0.333333333333', '2', '1,5', '')
+    ('0.3333333333333333', '2', '1,5', '')
     """
     if np.isnan(value):
         return ""
-    text = format(value, ".12g")
+    text = str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
     return text.replace(".", ",") if decimal == "comma" else text
 
 
@@ -149,7 +152,8 @@ def typed(texts: AnyArray) -> tuple[pd.Series, str]:
     Returns
     -------
     series : pandas.Series
-        Text with leading zeros ("007"), or with units, stays text.
+        Text with leading zeros ("007"), or with units, stays text. Among numbers "none", "?" and the like are missing;
+        among words only empty cells, NA, NaN and null are.
     decimal : {"point", "comma"}
 
     Examples
@@ -161,7 +165,10 @@ def typed(texts: AnyArray) -> tuple[pd.Series, str]:
     """
     missing = is_missing(texts)
     present = [text.strip() for text in texts[~missing]]
-    text = pd.Series(texts, dtype=object).mask(missing, None)
+    empty = missing
+    if present:
+        empty = np.array([value.strip().lower() in IN_TEXT for value in texts], dtype=bool)
+    text = pd.Series(texts, dtype=object).mask(empty, None)
     if not present or any(re.match(r"[-+]?0\d", value) for value in present):
         return text, "point"
     if not _may_be_numbers(present):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import os
 import sys
 import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +17,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from transduce.delimited import Delimited, append_columns, decode, read_delimited, write_delimited
+from transduce.delimited import (
+    Delimited,
+    append_columns,
+    decode,
+    read_delimited,
+    rewrite_columns,
+    write_delimited,
+)
 from transduce.writing import whole_file
 
 KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -125,8 +134,18 @@ def read(path: str | Path, *, force: bool = False) -> Table:
     try:
         kind, content = _unpack(content, kind_of(path)[0] if str(path) != "-" else None)
         return Table(*_parse(content, kind), name=name)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
+
+    except (
+        KeyError,
+        RecursionError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:  # what damaged files lead to
+        raise ValueError(
+            f"{name} cannot be read: it is damaged, encrypted or not what its name says."
+        ) from error
 
 
 def _sentence(error: Exception) -> str:
@@ -190,7 +209,8 @@ def _read_excel(content: bytes) -> tuple[pd.DataFrame, Any]:
         raise ValueError(
             "is an Excel file, which needs openpyxl: pip install 'transduce[excel]', or save it as CSV"
         ) from error
-    book = openpyxl.load_workbook(io.BytesIO(content))
+    macros = b"xl/vbaProject.bin" in content
+    book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=macros)
     values = openpyxl.load_workbook(io.BytesIO(content), data_only=True).worksheets[0].values
     rows = [list(row) for row in values]
     while rows and all(cell is None for cell in rows[-1]):
@@ -209,7 +229,7 @@ def _read_excel(content: bytes) -> tuple[pd.DataFrame, Any]:
 
 
 def _read_json_lines(content: bytes) -> tuple[pd.DataFrame, list[str]]:
-    lines = [line for line in decode(content)[0].splitlines() if line.strip()]
+    lines = [line for line in decode(content)[0].split("\n") if line.strip()]
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -269,6 +289,8 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
     if kind in ("csv", "tsv"):
         if isinstance(source, Delimited) and (kind == "csv") == (source.delimiter != "\t"):
             append_columns(source, new, file)
+        elif isinstance(source, Delimited):
+            rewrite_columns(source, new, file, "," if kind == "csv" else "\t")
         else:
             write_delimited(_joined(table, new), file, "," if kind == "csv" else "\t")
     elif kind == "parquet":
@@ -286,7 +308,18 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
 
 
 def _joined(table: Table, new: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([table.frame.reset_index(drop=True), new.reset_index(drop=True)], axis=1)
+    return pd.concat([_whole(table.frame).reset_index(drop=True), new.reset_index(drop=True)], axis=1)
+
+
+def _whole(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose whole numbers with gaps, read from text as floats, are whole numbers again."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        known = column[column.notna()] if column.dtype.kind == "f" else column[:0]
+        whole = len(known) and np.all(np.abs(known) < 2**53) and np.all(known == np.round(known))
+        columns[name] = column.astype("Int64") if whole and len(known) < len(column) else column
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def _write_parquet(file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
@@ -295,7 +328,7 @@ def _write_parquet(file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
 
     source = table.source
     if not isinstance(source, pa.Table):
-        source = pa.Table.from_pandas(table.frame, preserve_index=False)
+        source = pa.Table.from_pandas(_whole(table.frame), preserve_index=False)
     additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
     for name, column in zip(additions.column_names, additions.columns, strict=True):
         source = source.append_column(name, column)

@@ -13,7 +13,7 @@ from transduce._typing import AnyArray, Mask
 from transduce.column import fewest_hidden
 from transduce.methods._asking import TASKS, guess_task
 from transduce.methods._shell import check_choice
-from transduce.number_text import find_numbers
+from transduce.number_text import IN_TEXT, find_numbers
 from transduce.sample import PartlyLabelled
 
 _MOSTLY = 0.8  # so many numbers among texts, and the others are likely to be mistakes
@@ -116,6 +116,7 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
     labels, numbers, notes = _labels(column, name, task)
+    notes += _about_markers(frame, name, numeric=column.dtype.kind in "iuf")
     found = _task(numbers if numbers is not None else labels, task)
     if task == "auto":
         notes.insert(0, _aloud(name, labels[~missing], found))
@@ -125,6 +126,21 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
         target = Target(name, _classes(labels, missing), missing, found, notes)
     _check_labels(target, confidence)
     return target
+
+
+def _about_markers(frame: pd.DataFrame, name: Any, *, numeric: bool) -> list[str]:
+    """Return a note on words in a file's column that were taken for empty cells, or could have been."""
+    found = frame.attrs.get("markers", {}).get(name, {})
+    empty = {word: n for word, n in found.items() if numeric or word.lower() in IN_TEXT}
+    kept = {word: n for word, n in found.items() if word not in empty}
+    notes = []
+    if empty:
+        words = ", ".join(f"{word!r} ({n})" for word, n in empty.items())
+        notes.append(f"Cells of {name!r} that say {words} were taken as empty.")
+    if kept:
+        words = ", ".join(f"{word!r} ({n})" for word, n in kept.items())
+        notes.append(f"Cells of {name!r} that say {words} were taken as labels; empty them if they are none.")
+    return notes
 
 
 def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray | None, list[str]]:

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from transduce._typing import Array
+from transduce._typing import AnyArray, Array
 from transduce.number_text import find_numbers, is_missing
 from transduce.progress import stage
 
@@ -105,6 +105,8 @@ def vectorize(
     >>> features.columns[["name", "kind", "n_features"]].values.tolist()
     [['rooms', 'number', 2], ['city', 'category', 1], ['price', 'target', 0]]
     """
+    order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
+    frame = frame.iloc[order]
     columns = []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
@@ -121,8 +123,16 @@ def vectorize(
             names.append(name)
             origins.append(column.name)
             parts.append(values)
-    matrix = np.column_stack(parts) if parts else np.empty((len(frame), 0))
+    matrix = np.empty((len(frame), len(parts)))
+    if parts:
+        matrix[order] = np.column_stack(parts)
     return Features(matrix, names, origins, _account(columns))
+
+
+def _own_order(frame: pd.DataFrame) -> AnyArray:
+    """Return an order of the rows by what is in them, so that the order in which they came leaves no trace."""
+    texts = frame.astype(str)
+    return np.argsort(pd.util.hash_pandas_object(texts, index=False).to_numpy(), kind="stable")
 
 
 def _account(columns: list[_Column]) -> pd.DataFrame:

@@ -26,6 +26,8 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
     path = Path(path)
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: name a file in it.")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is no plain file: choose another name, or - for standard output.")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists already: choose another name, or replace it with --force.")
     if not path.parent.exists():
