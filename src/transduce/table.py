@@ -19,7 +19,7 @@ from transduce.delimited import Delimited, append_columns, decode, read_delimite
 from transduce.writing import whole_file
 
 KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-KINDS |= {".xlsx": "excel", ".xlsm": "excel", ".jsonl": "json lines", ".ndjson": "json lines"}
+KINDS |= {".xlsx": "excel", ".jsonl": "json lines", ".ndjson": "json lines"}
 PACKED = (".gz", ".zip")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "parquet": 20, "excel": 40}
 _PACKING = 5
@@ -209,7 +209,7 @@ def _read_excel(content: bytes) -> tuple[pd.DataFrame, Any]:
 
 
 def _read_json_lines(content: bytes) -> tuple[pd.DataFrame, list[str]]:
-    lines = [line for line in decode(content)[0].splitlines() if line.strip()]
+    lines = [line for line in decode(content)[0].split("\n") if line.strip()]
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
