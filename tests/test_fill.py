@@ -23,6 +23,7 @@ from transduce import (
 )
 from transduce.fill_methods import METHODS, SYSTEMS, plan
 from transduce.filled import Filled
+from transduce.findings import row_map, score
 from transduce.members import default_members
 from transduce.new_columns import new_names
 from transduce.vectorize import vectorize
@@ -212,6 +213,20 @@ def test_the_least_certain_rows_are_rejected(kind):
         width = (result.frame["target_upper"] - result.frame["target_lower"])[result.answer.rows]
         gone = result.frame["target_status"][result.answer.rows] == "rejected"
         assert width[gone].min() > width[~gone].max()
+
+
+def test_rejection_without_probabilities_goes_by_confidence():
+    frame, _ = wild_table("two classes")
+    answer = fill(frame, "target", method="confidence-machine", reject_share=0.3).answer
+    assert answer.probabilities is None
+    gone = answer.status == "rejected"
+    assert 0 < gone.sum() <= 0.3 * len(answer)
+    assert answer.confidence[gone].max() < answer.confidence[~gone].min()
+
+
+def test_findings_at_the_limits():
+    assert np.isnan(score("regression", np.array([1.0]), np.array([1.0])))
+    assert row_map(np.eye(3), 0) is None
 
 
 def test_shifted_rows_are_told():

@@ -92,10 +92,10 @@ def test_parquet_keeps_types_and_order(tmp_path):
 
 
 def test_json_lines_keep_their_text(tmp_path):
-    table = read_bytes(tmp_path, "a.jsonl", '{"a": 1.50, "b": "é"}\n\n{ }\n'.encode())
+    table = read_bytes(tmp_path, "a.jsonl", '{"a": 1.50, "b": "é\u2028"}\r\n\n{ }\n'.encode())
     tables.write(tmp_path / "b.jsonl", table, NEW.assign(y_filled=[np.nan, np.inf]))
-    lines = (tmp_path / "b.jsonl").read_text().splitlines()
-    assert lines[0] == '{"a": 1.50, "b": "é", "y_filled": null, "y_status": "given"}'
+    lines = (tmp_path / "b.jsonl").read_text().split("\n")
+    assert lines[0] == '{"a": 1.50, "b": "é\u2028", "y_filled": null, "y_status": "given"}'
     assert json.loads(lines[1]) == {"y_filled": "inf", "y_status": "answered"}
 
 

@@ -56,7 +56,7 @@ def test_kinds(values, kind, n_features):
     assert features.origins.count("x") == n_features
 
 
-@pytest.mark.parametrize("name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", ""])
+@pytest.mark.parametrize("name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", "__index_level_0__", ""])
 def test_counters_called_id_are_dropped(name):
     features = kinds(pd.DataFrame({name: range(N), "video": range(N)}))
     assert features.origins == ["video"]

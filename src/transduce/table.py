@@ -28,7 +28,7 @@ from transduce.delimited import (
 from transduce.writing import whole_file
 
 KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-KINDS |= {".xlsx": "excel", ".xlsm": "excel", ".jsonl": "json lines", ".ndjson": "json lines"}
+KINDS |= {".xlsx": "excel", ".jsonl": "json lines", ".ndjson": "json lines"}
 PACKED = (".gz", ".zip")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "parquet": 20, "excel": 40}
 _PACKING = 5

@@ -22,7 +22,9 @@ LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_WORDS = 20_000
 FEWEST_WORDS = 4  # on average, for a column to be read as text
-_IDENTIFIER = re.compile(r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0))|.*[a-z]I[dD]|")
+_IDENTIFIER = re.compile(
+    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
+)
 
 
 @dataclass(frozen=True, eq=False)
