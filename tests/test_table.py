@@ -341,3 +341,21 @@ def test_special_files_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(FileExistsError, match="no plain file"), whole_file(tmp_path / "pipe.csv", force=True):
         pass
+
+
+@pytest.mark.parametrize(("delimiter", "value"), [(";", 4.638), ("\t", 4638.0)])
+def test_a_comma_before_three_digits(tmp_path, delimiter, value):
+    """Where semicolons part the fields it is a decimal sign; elsewhere it parts thousands; either is said."""
+    path = tmp_path / "a.txt"
+    rows = [f"{i},383{delimiter}{4},{638 + i}" for i in range(3)]
+    path.write_text("\n".join([f"x{delimiter}price", *rows]) + "\n")
+    frame = tables.read(path).frame
+    assert frame["price"].tolist()[0] == value
+    assert frame.attrs["readings"]["price"] == f"'4,638' was read as {value:g}"
+
+
+def test_tabs_come_back_as_tabs(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("x\ty\n1\t2\n")
+    table = tables.read(path)
+    assert table.kind == "tsv"

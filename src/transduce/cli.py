@@ -211,7 +211,7 @@ def _check_paths(table: str, *paths: str | Path | None) -> None:
     """Refuse to write two things to one file, or something else (the filled table comes last) over the table."""
     wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
     named = [path for path in wanted if path is not None]
-    if len(set(named)) < len(named):
+    if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
         raise typer.BadParameter("--out, --report and --json name the same file: give each its own.")
     if table != "-" and Path(table).resolve() in wanted[:-1]:
         raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")

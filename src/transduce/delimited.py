@@ -147,17 +147,27 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     names = pairs[0][1]
     for number, (_, fields) in enumerate(pairs[1:], start=2):
         if len(fields) != len(names):
+            more = f"quote fields that hold the delimiter {delimiter!r}"
             raise ValueError(
-                f"has {len(fields)} fields in record {number} but {len(names)} in its header: quote fields that hold "
-                f"the delimiter {delimiter!r}"
+                f"has {len(fields)} field{'s' * (len(fields) != 1)} in record {number} but {len(names)} in its header: "
+                + (more if len(fields) > len(names) else "complete the record, or drop it")
             )
     raw = [record.rstrip("\r\n") for record, _ in pairs]
     columns: list[AnyArray] = [
         np.array(column, dtype=object) for column in zip(*(f for _, f in pairs[1:]), strict=True)
     ]
-    series = [typed(column) for column in columns] or [(pd.Series([], dtype=object), "point") for _ in names]
+    prefer = (
+        "comma" if delimiter == ";" else "point"
+    )  # where fields are parted by semicolons, commas part decimals
+    series = [typed(column, prefer) for column in columns] or [
+        (pd.Series([], dtype=object), "point") for _ in names
+    ]
     frame = pd.concat([column for column, _ in series], axis=1)
     frame.columns = pd.Index(names)
+    frame.attrs["readings"] = {
+        name: _reading(texts, column)
+        for name, texts, (column, _) in zip(names, columns, series, strict=False)
+    }
     frame.attrs["markers"] = {name: _markers(column) for name, column in zip(names, columns, strict=False)}
     first, last = pairs[0][0], pairs[-1][0]
     source = Delimited(
@@ -171,6 +181,21 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         decimal="comma" if any(decimal == "comma" for _, decimal in series) else "point",
     )
     return frame, source
+
+
+def _reading(texts: AnyArray, column: pd.Series) -> str:
+    """Return how a number written with a comma, or with groups of digits, was read; "" if there is none."""
+    if column.dtype.kind not in "if":
+        return ""
+    pairs = zip(texts, column, strict=True)
+    return next(
+        (
+            f"{text.strip()!r} was read as {value:g}"
+            for text, value in pairs
+            if "," in text or text.count(".") > 1
+        ),
+        "",
+    )
 
 
 def _markers(texts: AnyArray) -> dict[str, int]:

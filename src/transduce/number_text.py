@@ -63,12 +63,14 @@ def is_missing(texts: AnyArray) -> AnyArray:
     )
 
 
-def find_numbers(texts: object) -> TextNumbers:
+def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
     """Return the numbers in texts, under the reading (decimal sign, unit) that makes most of them numbers.
 
     Parameters
     ----------
     texts : sequence of str or None
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign where both readings make equally many numbers, as in "1,200".
 
     Returns
     -------
@@ -76,8 +78,7 @@ def find_numbers(texts: object) -> TextNumbers:
 
     Notes
     -----
-    One reading holds for all: a comma is the decimal sign if more texts are numbers that way. "1,200" alone reads as
-    1200, since groups of three digits are the more likely the more texts have them.
+    One reading holds for all: a comma is the decimal sign if more texts are numbers that way.
 
     Examples
     --------
@@ -103,7 +104,8 @@ def find_numbers(texts: object) -> TextNumbers:
         match["number"].strip() if match and own == unit else ""
         for match, own in zip(amounts, units, strict=True)
     ]
-    readings = {decimal: [_read(number, decimal) for number in numbers] for decimal in ("point", "comma")}
+    order = ("point", "comma") if prefer == "point" else ("comma", "point")
+    readings = {decimal: [_read(number, decimal) for number in numbers] for decimal in order}
     best = max(readings, key=lambda decimal: int(np.sum(~np.isnan(readings[decimal]))))
     values[present] = readings[best]
     return TextNumbers(values, best, unit)
@@ -142,12 +144,14 @@ def number_text(value: float, decimal: str = "point") -> str:
     return text.replace(".", ",") if decimal == "comma" else text
 
 
-def typed(texts: AnyArray) -> tuple[pd.Series, str]:
+def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     """Return a column of texts as whole numbers, numbers or text, missing where they say so, and its decimal sign.
 
     Parameters
     ----------
     texts : array of shape (n,)
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign in case of doubt.
 
     Returns
     -------
@@ -173,7 +177,7 @@ def typed(texts: AnyArray) -> tuple[pd.Series, str]:
         return text, "point"
     if not _may_be_numbers(present):
         return text, "point"
-    found = find_numbers(texts)
+    found = find_numbers(texts, prefer)
     if found.unit or np.isnan(found.values[~missing]).any():
         return text, "point"
     whole = not missing.any() and all(re.fullmatch(r"[-+]?\d{1,18}", value) for value in present)

@@ -185,6 +185,7 @@ def _parse(content: bytes, kind: str) -> tuple[pd.DataFrame, str, Any]:
         frame, source = _read_json_lines(content)
     else:
         frame, source = read_delimited(content, "\t" if kind == "tsv" else None)
+        kind = "tsv" if source.delimiter == "\t" else "csv"
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise ValueError(f"has two columns called {twice[0]!r}: give each a name of its own")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from transduce.methods._shell import check_choice
 from transduce.number_text import IN_TEXT, find_numbers
 from transduce.sample import PartlyLabelled
 
+_DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 _MOSTLY = 0.8  # so many numbers among texts, and the others are likely to be mistakes
 
 
@@ -116,10 +118,12 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
     labels, numbers, notes = _labels(column, name, task)
+    reading = frame.attrs.get("readings", {}).get(name)
+    notes += [f"{name!r}: {reading}."] if reading else []
     notes += _about_markers(frame, name, numeric=column.dtype.kind in "iuf")
     found = _task(numbers if numbers is not None else labels, task)
     if task == "auto":
-        notes.insert(0, _aloud(name, labels[~missing], found))
+        notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
     if found == "regression":
         target = Target(name, _numbers(name, labels, numbers, missing), missing, found, notes)
     else:
@@ -153,6 +157,10 @@ def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray
     if task == "classification" or not all(isinstance(label, str) for label in present):
         numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in present)
         return labels, pd.to_numeric(column).to_numpy(float) if numeric else None, []
+    if all(_DATE.fullmatch(label.strip()) for label in present):
+        raise ValueError(
+            f"Column {name!r} holds dates, such as {present[0]!r}: turn them into numbers, such as days."
+        )
     found = find_numbers([label if isinstance(label, str) else None for label in labels])
     good = np.isfinite(found.values[~column.isna().to_numpy()])
     if good.all():
@@ -178,12 +186,13 @@ def _task(labels: AnyArray, task: str) -> str:
     return guess_task(PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels))
 
 
-def _aloud(name: Any, labels: AnyArray, task: str) -> str:
+def _aloud(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
     """Return how the task was guessed, and how to say otherwise."""
     count = len(set(labels.tolist()))
     if task == "regression":
         return f"{name!r} was read as numbers ({count} different ones); ask for classes with task 'classification'."
-    return f"{name!r} was read as classes ({count} different ones); ask for numbers with task 'regression'."
+    otherwise = "; ask for numbers with task 'regression'" if could_be else ""
+    return f"{name!r} was read as classes ({count} different ones){otherwise}."
 
 
 def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mask) -> AnyArray:
