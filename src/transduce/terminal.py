@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from transduce.fill_methods import OTHERS, SYSTEMS
 from transduce.filled import Filled
 from transduce.method_choice import MethodChoice
 from transduce.progress import show_progress
@@ -144,3 +145,9 @@ def show_choice(choice: MethodChoice) -> None:
     for name, why in choice.failures.items():
         say(f"{name}: {why}")
     say(choice._verdict())
+    known = [
+        f"{method.member} is --method {method.name}"
+        for method in (*SYSTEMS, *OTHERS)
+        if method.member in choice.table.index
+    ]
+    say(f"For transduce fill {', '.join(known)}; by default they are blended.")
