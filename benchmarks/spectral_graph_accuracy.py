@@ -6,7 +6,10 @@
    LabelPropagation (kernel="knn", ten neighbours, raw features), Laplace and Poisson learning of GraphLearning on our
    graph; bundled digits and, if the folder is given, optdigits, USPS and Isolet. A difference is "clear" if a Wilcoxon
    signed-rank test over the draws says so at 0.01.
-2. *Paper* (needs the folder): macro-averaged break-even point of precision and recall on optdigits with ten labels, kNN
+2. *Settings*: accuracy with ten labels a class, mean of the first draws, for several label weights and numbers of
+   eigenvectors; and what `choose_n_neighbors` says of five candidates, averaged over ten samples of one label a class,
+   beside the break-even point.
+3. *Paper* (needs the folder): macro-averaged break-even point of precision and recall on optdigits with ten labels, kNN
    with its best k beside it; WebKB course pages with 12 labels: pages, links, both concatenated, co-training.
 """
 
@@ -25,7 +28,13 @@ from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import TfidfTransformer
 from spectral_graph import PEERS, answer, few_labels
 
-from transduce import SpectralGraphTransducer, neighbor_graph, precision_recall_break_even
+from transduce import (
+    SpectralGraphTransducer,
+    choose_n_neighbors,
+    graph_spectrum,
+    neighbor_graph,
+    precision_recall_break_even,
+)
 
 
 def tables(folder):
@@ -79,6 +88,39 @@ def compare_peers(folder, n_draws):
             )
         print(pd.DataFrame(lines[-5:]).to_string(index=False, float_format=lambda x: f"{x:.3g}"), flush=True)
     return pd.DataFrame(lines)
+
+
+def compare_settings(folder, n_draws):
+    lines = []
+    for name, X, truth in tables(folder):
+        truth = np.unique(truth, return_inverse=True)[1]
+        spectrum = graph_spectrum(neighbor_graph(X, random_state=0), random_state=0)
+        draws = [few_labels(truth, np.random.default_rng(draw)) for draw in range(min(n_draws, 10))]
+        choices = [("label_weight", c) for c in (320.0, 3200.0, "auto", 32_000.0, 320_000.0)]
+        for setting, value in [*choices, *(("n_components", d) for d in (20, 40, 60, 80))]:
+            model = SpectralGraphTransducer(metric="precomputed", **{setting: value})
+            shares = [
+                np.mean(model.fit(spectrum, y).transduction_[np.isnan(y)] == truth[np.isnan(y)])
+                for y in draws
+            ]
+            lines.append(
+                {"data": name, "setting": setting, "value": value, "accuracy %": 100 * np.mean(shares)}
+            )
+    table = pd.DataFrame(lines).pivot_table(
+        index=["setting", "value"], columns="data", values="accuracy %", sort=False
+    )
+    return table.reset_index()
+
+
+def compare_neighbors(folder):
+    lines = []
+    for name, X, truth in tables(folder):
+        if name not in ("digits", "optdigits"):
+            continue
+        samples = [few_labels(truth, np.random.default_rng(draw), per_class=1) for draw in range(10)]
+        choice = choose_n_neighbors(X, np.column_stack(samples), truth=truth, random_state=0)
+        lines.append(choice.table.assign(data=name, chosen=choice.table["n_neighbors"] == choice.n_neighbors))
+    return pd.concat(lines)
 
 
 def knn_break_even(X, truth, rows, asked, ks=(1, 2, 3, 5, 10)):
@@ -155,6 +197,8 @@ def main():
     root = os.environ.get("TRANSDUCE_DATA")
     folder = Path(root) / "classification" if root else None
     results = {"peers": compare_peers(folder, options.draws)}
+    results["settings"] = compare_settings(folder, options.draws)
+    results["neighbours"] = compare_neighbors(folder)
     if folder:
         results["digits"] = reproduce_digits(folder, options.draws)
         results["webkb"] = reproduce_webkb(folder, options.draws)

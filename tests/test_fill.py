@@ -154,7 +154,8 @@ def test_the_confidence_machine_for_both(task):
 
 
 def test_polars_in_polars_out():
-    polars = pytest.importorskip("polars")
+    import polars
+
     frame = line_table()
     table = polars.from_pandas(frame).with_columns(polars.col("price").fill_nan(None))
     result = fill(table, "price", method="ridge")

@@ -120,6 +120,10 @@ def test_the_inner_word_for_no_label_is_understood(wrap):
     y = np.where(np.arange(150) % 3 == 0, -1, truth)
     model = wrap(TransductiveRidgeClassifier(missing_label=-1)).fit(X, y)
     assert len(model.answer_) == 50
+    known = y >= 0
+    assert model.score(X, y) == np.mean(
+        model.predict(X[known]) == y[known]
+    )  # rows without a label are left out
 
 
 def test_a_function_for_refit_has_no_score_of_its_own():

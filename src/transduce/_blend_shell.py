@@ -29,14 +29,14 @@ from transduce.methods._asking import (
     read_table,
 )
 from transduce.methods._folding import Failure, Fold, ask_folds, in_a_sentence, read_folds
-from transduce.methods._transducer import Transducer
+from transduce.methods._transducer import EitherTransducer
 from transduce.progress import stage
 from transduce.shares import Calibration, OutOfFold, class_scores
 
 MIN_LABELS = 5  # fewer say nothing about weights
 
 
-class BlendShell(Transducer, _BaseComposition):
+class BlendShell(EitherTransducer, _BaseComposition):
     """Members and weights; the estimator turns them into answers."""
 
     def __init__(
@@ -65,7 +65,7 @@ class BlendShell(Transducer, _BaseComposition):
         if isinstance(self.weights, str):
             _shell.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
         given = {} if self.estimators is None else name_members("estimators", self.estimators)
-        self._checked = not given
+        self._checked, self._no_label = not given, self.missing_label
         if self._checked:
             sample = _shell.read_sample(self, X, y)
             X = sample.X
@@ -78,9 +78,8 @@ class BlendShell(Transducer, _BaseComposition):
                 raise ValueError(
                     "Some members take a precomputed kernel and others features: give members of one kind."
                 )
-            reader = types.SimpleNamespace(
-                missing_label=own_missing_label(self.missing_label, given.values())
-            )
+            self._no_label = own_missing_label(self.missing_label, given.values())
+            reader = types.SimpleNamespace(missing_label=self._no_label)
             sample = _shell.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
         task = guess_task(sample, given.values()) if self.task == "auto" else self.task
         problem = Problem.of(X, sample, task)

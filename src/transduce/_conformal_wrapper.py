@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
@@ -18,7 +17,7 @@ from transduce._typing import AnyArray, Array, Mask
 from transduce.calibration import SCORES, hidden_number
 from transduce.methods import _shell
 from transduce.methods._asking import own_missing_label
-from transduce.methods._transducer import Transducer
+from transduce.methods._transducer import EitherTransducer
 from transduce.sample import PartlyLabelled
 
 
@@ -30,7 +29,7 @@ def _inner_has(name: str) -> Any:
     return available_if(check)
 
 
-class Wrapper(Transducer):
+class Wrapper(EitherTransducer):
     """Everything but the calibration."""
 
     _masked: Masked
@@ -49,7 +48,8 @@ class Wrapper(Transducer):
             raise ValueError("X is a lazy frame: call its collect() first.")
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError("Complex data not supported: features must be real numbers.")
-        reader = types.SimpleNamespace(missing_label=own_missing_label(self.missing_label, [self.estimator]))
+        self._no_label = own_missing_label(self.missing_label, [self.estimator])
+        reader = types.SimpleNamespace(missing_label=self._no_label)
         sample = _shell.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
         if is_class:
             return sample, *_shell.class_labels(sample)
@@ -190,28 +190,6 @@ class Wrapper(Transducer):
         scores = np.asarray(self.estimator_.decision_function(self._masked.new_rows(X)))
         full = self._masked.by_class(scores)
         return scores if len(self.classes_) == 2 or full is None else full
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R², or the share of right answers, of `predict` at the rows that have a label.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
-        """
-        rows, labels = self._with_label(X, y)
-        said = self.predict(rows)
-        if self._classes is not None:
-            return float(accuracy_score(np.array(labels.tolist()), said, sample_weight=sample_weight))
-        return float(r2_score(labels.astype(float), said, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,6 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, validate_data
@@ -265,25 +264,3 @@ class TransductiveBlend(BlendShell):
         array of shape (m, n_classes)
         """
         return self._extend(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination, or the share of right answers, at the rows that have a label.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
-        """
-        rows, labels = self._with_label(X, y)
-        answers = self.predict(rows)
-        if self.answer_.classes is None:
-            return float(r2_score(labels.astype(float), answers, sample_weight=sample_weight))
-        return float(accuracy_score(np.array(labels.tolist()), answers, sample_weight=sample_weight))

@@ -212,6 +212,15 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Arr
     return values, block, residuals
 
 
+def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
+    """Return the norm of ``S v - value v`` for every column v."""
+    image = matrix.product(vectors)
+    squares = np.zeros(len(values))
+    for rows in chunks(slice(0, len(vectors))):
+        squares += np.square(image[rows] - vectors[rows] * values.astype(vectors.dtype)).sum(axis=0)
+    return np.sqrt(squares)
+
+
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
 
@@ -293,7 +302,8 @@ def _iterate(
         project_out(matrix, block, known)
         worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
         if worst <= limit:
-            return values[:k], block[:, :k], residuals[:k]
+            found = np.ascontiguousarray(block[:, :k])
+            return values[:k], found, residual_norms(matrix, found, values[:k])
         if limit < FINEST:
             raise NotConvergedError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
         first = max(first, np.log(worst / limit))
