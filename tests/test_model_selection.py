@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -39,6 +40,9 @@ from transduce import (
 )
 from transduce.folds import random_folds
 from transduce.members import default_members, name_members
+from transduce.methods import _folding
+from transduce.methods._asking import Problem
+from transduce.methods._shell import read_sample
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 
@@ -228,8 +232,16 @@ def test_same_seed_same_folds_in_any_order_of_asked_rows():
     moved[asked] = asked[::-1]
     other = cross_val_transduce(TransductiveRidge(**FIXED), X[moved], y[moved], random_state=3)
     np.testing.assert_allclose(other.scores, one.scores)
-    parallel = cross_val_transduce(TransductiveRidge(**FIXED), X, y, random_state=3, n_jobs=2)
-    np.testing.assert_array_equal(parallel.scores, one.scores)
+
+
+def test_a_job_can_be_sent_to_another_process():
+    """What joblib sends and gets back keeps its meaning as bytes; tests/slow starts the processes."""
+    X, y, _ = numbers()
+    problem = Problem.of(X, read_sample(TransductiveRidge(), X, y), "regression")
+    job = (TransductiveRidge(**FIXED), problem, np.arange(5, 25), np.arange(5))
+    here = _folding._try(*job)
+    there = pickle.loads(pickle.dumps(_folding._try(*pickle.loads(pickle.dumps(job)))))
+    np.testing.assert_array_equal(there.values, here.values)
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), (3, 7), (True, False), (1.0, 2.0), ("größer", "kleiner")])

@@ -1,0 +1,23 @@
+"""Work spread over processes gives what one process gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.test_model_selection import FIXED, classes, numbers
+from transduce import TransductiveBlend, TransductiveRidge, cross_val_transduce
+
+
+def test_folds_in_two_processes():
+    X, y, _ = numbers()
+    one, two = (
+        cross_val_transduce(TransductiveRidge(**FIXED), X, y, random_state=3, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(two.scores, one.scores)
+
+
+def test_members_in_two_processes():
+    X, y, _ = classes()
+    one, two = (TransductiveBlend(random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(two.transduction_, one.transduction_)
