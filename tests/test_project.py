@@ -71,6 +71,7 @@ LAYERS = [
         "blending",
         "number_text",
         "writing",
+        "datasets",
     },
     {
         "delimited",
