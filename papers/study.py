@@ -2,7 +2,8 @@
 
 A script is a list of parts. A part makes cells (a data set, a split, a setting), gets numbers for each of them, and
 turns them into a summary: one line for each figure of its table, with mean, standard deviation, number of splits and
-what the paper has. `Study` keeps the numbers as they come, so that a run goes on where it was stopped, and writes for each part
+what the paper has. `Study` keeps the numbers as they come, so that a run goes on where it was stopped, and writes for
+each part
 
     PART.csv          the raw numbers, a line for each cell
     PART-summary.csv  the lines of the table

@@ -131,7 +131,7 @@ LAYERS = [
     {"members", "model_selection", "shares", "target"},
     {"_blend_shell", "_search_results", "method_choice"},
     {"blend", "search_cv"},
-    {"_conformal_shell", "_conformal_promise"},
+    {"_conformal_shell", "_conformal_promise", "_conformal_values"},
     {"_conformal_table", "_conformal_wrapper"},
     {"conformal"},
     {"report.wording", "report.svg"},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numbers
 import types
+import warnings
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from transduce._conformal_shell import Masked, check_estimator_setting, is_transductive
+from transduce._conformal_values import settle
 from transduce._typing import AnyArray, Array, Mask
+from transduce.answer import Answer
 from transduce.calibration import SCORES, hidden_number
+from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.methods import _shell
 from transduce.methods._asking import own_missing_label
 from transduce.methods._transducer import EitherTransducer
@@ -34,6 +39,7 @@ class Wrapper(EitherTransducer):
 
     _masked: Masked
     _classes: AnyArray | None
+    _again: Masked | None
 
     def _read(self, X: Any, y: Any) -> tuple[PartlyLabelled, AnyArray | None, AnyArray]:
         """Return the sample, the classes and the labels as numbers, or the numbers of classes."""
@@ -61,6 +67,7 @@ class Wrapper(EitherTransducer):
         _shell.check_choice("ties", self.ties, ("inside", "random"))
         _shell.check_flag("label_conditional", self.label_conditional)
         _shell.check_flag("test_exchangeability", self.test_exchangeability)
+        _shell.check_flag("refit", self.refit)
         if self.label_conditional and not is_class:
             raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
         if not isinstance(self.transductive, bool | np.bool_) and self.transductive != "auto":
@@ -104,6 +111,32 @@ class Wrapper(EitherTransducer):
                 f"Once some labels are hidden, the other {len(shown)} are all of class {classes[shown[0]].item()!r}: "
                 "give more labels of the other classes, or hide fewer with a smaller calibration."
             )
+
+    def _compare(self, X: Any, sample: PartlyLabelled, random: np.random.RandomState) -> None:
+        """Test whether asked rows look like labelled ones, and say so if they do not."""
+        self.exchangeability_: Exchangeability | None = None
+        if not self.test_exchangeability or not len(sample.asked):
+            return
+        self.exchangeability_ = exchangeability_test(
+            X, sample.labelled, random_state=random.randint(2**31 - 1)
+        )
+        if self.exchangeability_.shifted:
+            warnings.warn(self.exchangeability_.verdict, stacklevel=4)
+
+    def _settled(self, answer: Answer) -> Answer:
+        """Return the answer with the values of the second fit, if there was one."""
+        if self._again is None:
+            return answer
+        found = self._again.predictions
+        better = replace(
+            answer,
+            values=found.values if self._classes is None else self._names(found.values),
+            status=found.status,
+            standard_errors=found.spreads,
+            probabilities=found.probabilities,
+            scores=found.scores,
+        )
+        return settle(answer, better)
 
     def _names(self, codes: AnyArray) -> AnyArray:
         """Return classes by their numbers; None where there is none."""

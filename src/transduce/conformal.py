@@ -17,9 +17,7 @@ from transduce._conformal_wrapper import Wrapper
 from transduce._typing import AnyArray
 from transduce.answer import Answer, Guarantee
 from transduce.column import ColumnLaw, confidence_for
-from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.methods import _shell
-from transduce.sample import PartlyLabelled
 from transduce.selection import Selection, pick, selection_p_values
 from transduce.urn import simultaneous_bounds
 
@@ -51,6 +49,10 @@ class ConformalTransducer(Wrapper):
         column is exact in any case.
     transductive : "auto" or bool, default="auto"
         Whether the estimator is given the rows without label too. ``"auto"``: if it is a transducer.
+    refit : bool, default=False
+        Whether values come from a second fit, with all labels; regions, sets and promises stay those of the first. A
+        value outside its region is moved to the nearest point of it; a class outside its set gives way to the
+        likeliest of the set.
     test_exchangeability : bool, default=True
         Whether to test if asked rows look like labelled ones; the verdict is part of the guarantee.
     random_state : int, RandomState or None, default=None
@@ -75,6 +77,8 @@ class ConformalTransducer(Wrapper):
         Mean of the asked labels, or share of every class, with an interval at `confidence`. Asymptotic.
     estimator_ : estimator
         Fitted once, to the labels that were not hidden.
+    refitted_ : estimator
+        Fitted to all labels, with ``refit=True``.
     hidden_ : array of shape (c,)
         Positions of the rows whose label was hidden, ascending.
     calibration_scores_ : array of shape (c,)
@@ -98,10 +102,13 @@ class ConformalTransducer(Wrapper):
     ``{y : score(x, y) <= q}`` holds the truth with probability at least `confidence`, and the number of the m that do
     not is distributed as ``BetaBinomial(m, c + 1 - k, k)``: exactly if no two scores are equal, less otherwise.
 
-    The values are those of the same fit. Hidden labels are not used for them: a second fit with all labels would
-    have better values and no promise. With k > c every region is the whole line, or every class, and a warning says how
-    many labels would do. Rows at which the estimator has no answer (NaN, or the status "unreached") get the whole line,
-    or every class, and are left out of the law: c and m count the others.
+    The values are those of the same fit, and hidden labels are not used for them; with few labels that costs accuracy,
+    which ``refit=True`` gives back. The promise is one about regions and sets, and does not change; `select` and
+    `mean_` go on using the first fit, whose answers at hidden and asked rows are alike.
+
+    With k > c every region is the whole line, or every class, and a warning says how many labels would do. Rows at
+    which the estimator has no answer (NaN, or the status "unreached") get the whole line, or every class, and are left
+    out of the law: c and m count the others.
 
     The exact promise is lost if the estimator was tuned on these labels outside of `fit`; tuning inside of it (a search
     as the estimator) sees visible labels only and is safe.
@@ -138,6 +145,7 @@ class ConformalTransducer(Wrapper):
         label_conditional: bool = False,
         ties: str = "inside",
         transductive: Any = "auto",
+        refit: bool = False,
         test_exchangeability: bool = True,
         random_state: Any = None,
         missing_label: Any = None,
@@ -149,6 +157,7 @@ class ConformalTransducer(Wrapper):
         self.label_conditional = label_conditional
         self.ties = ties
         self.transductive = transductive
+        self.refit = refit
         self.test_exchangeability = test_exchangeability
         self.random_state = random_state
         self.missing_label = missing_label
@@ -204,6 +213,14 @@ class ConformalTransducer(Wrapper):
         self._level, self._shown = float(self.confidence), labels[seen]
         self._describe(hidden)
         self._compare(X, sample, random)
+        self._again: Masked | None = None
+        if self.refit:
+            self._again = masked
+            if len(hidden):
+                self._again = Masked(
+                    self.estimator, X, labelled, asked, labels, classes, transductive=self._transductive()
+                )
+            self.refitted_ = self._again.estimator
         self._answer()
         return self
 
@@ -232,24 +249,13 @@ class ConformalTransducer(Wrapper):
         )
         self.mean_ = self._table.mean(self._level, self._classes, self._shown)
 
-    def _compare(self, X: Any, sample: PartlyLabelled, random: np.random.RandomState) -> None:
-        """Test whether asked rows look like labelled ones, and say so if they do not."""
-        self.exchangeability_: Exchangeability | None = None
-        if not self.test_exchangeability or not len(sample.asked):
-            return
-        self.exchangeability_ = exchangeability_test(
-            X, sample.labelled, random_state=random.randint(2**31 - 1)
-        )
-        if self.exchangeability_.shifted:
-            warnings.warn(self.exchangeability_.verdict, stacklevel=4)
-
     def _answer(self) -> None:
         self.column_law_ = self._table.law(self._level)
         self.answer_ = self._answer_at(self._level)
         self.guarantee_: Guarantee = self.answer_.guarantee
         values = self.answer_.values
         if self._classes is not None:  # where there is no answer, what stood for "no label" stays
-            lost = ~self._table.asked.reached
+            lost = self.answer_.status == "unreached"
             values = values.astype(object)
             values[lost] = self._sample.y[self._sample.asked[lost]]
         self.transduction_ = self._sample.complete(values)
@@ -273,10 +279,11 @@ class ConformalTransducer(Wrapper):
             },
         )
         if self._classes is None:
-            return replace(answer, regions=table.regions(confidence), standard_errors=found.spreads)
+            answer = replace(answer, regions=table.regions(confidence), standard_errors=found.spreads)
+            return self._settled(answer)
         p, sizes = table.p_values()
         ranked = np.sort(p, axis=1)
-        return replace(
+        answer = replace(
             answer,
             values=self._names(found.values),
             label_sets=table.sets(p, sizes, confidence),
@@ -286,6 +293,7 @@ class ConformalTransducer(Wrapper):
             probabilities=found.probabilities,
             classes=self._classes,
         )
+        return self._settled(answer)
 
     # ------------------------------------------------------------------------------------------- guarantees
 
@@ -409,10 +417,13 @@ class ConformalTransducer(Wrapper):
         p[reached] = selection_p_values(asked[reached], hidden[known], good[known])
         picked = np.zeros(len(p), dtype=bool)
         picked[reached] = pick(p[reached], bound)
-        answer = self.answer_
+        answer, values = (
+            self.answer_,
+            self._table.asked.values,
+        )  # a second fit is not what the hidden rows judge
         return Selection(
             rows=answer.rows[picked],
-            values=answer.values[picked],
+            values=values[picked] if self._classes is None else self._names(values)[picked],
             p_values=p,
             guarantee=words.selection_promise(bound, what, int(known.sum()), self.exchangeability_),
             index=None if answer.index is None else answer.index[picked],

@@ -15,6 +15,7 @@ from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 FOLDS = 5
+FITS = 2 * (1 + FOLDS)  # of each member: for the values and for the regions, each once whole and once a fold
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ SYSTEMS = (
     ),
 )
 OTHERS = (
-    Method("auto", "The blend; the confidence machine where labels are too few to hide any.", "this project"),
+    Method("auto", "The blend; its regions by the confidence machine where labels are few.", "this project"),
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
     Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
 )
@@ -91,6 +92,8 @@ class Plan:
     ----------
     model : estimator
         A `ConformalTransducer`, or a confidence machine.
+    values : estimator or None
+        What the values come from, if not from the model: the blend, where the model is a confidence machine.
     left_out : dict
         Methods that are not in the blend, and why.
     seconds : float
@@ -102,6 +105,7 @@ class Plan:
     left_out: dict[str, str]
     seconds: float
     notes: list[str]
+    values: Any = None
 
     @property
     def calibrated(self) -> bool:
@@ -162,35 +166,35 @@ def plan(
     """
     word = read_method(method, task)
     n_hidden = hidden_number(n_labels, confidence)
-    if word == "confidence-machine" or (word == "auto" and n_hidden == 0):
-        notes = []
-        if word == "auto":
-            notes = [
-                f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % (that takes "
-                f"{labels_needed(confidence)}): the confidence machine answers, which hides none. Its promise is for "
-                "each row, not for the column."
-            ]
-        make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
-        return Plan(make(confidence=confidence), {}, 1.0, notes)
-    if n_hidden == 0:
+    make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
+    if word == "confidence-machine":
+        return Plan(make(confidence=confidence), {}, 1.0, [])
+    if n_hidden == 0 and word != "auto":
         raise ValueError(
             f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % with method {word!r}: it "
             f"takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which need none hidden."
         )
-    shown = n_labels - n_hidden
-    notes = []
-    left_out: dict[str, str] = {}
     if word in ("auto", "blend"):
-        inner, left_out, seconds = _blend(task, n_rows, shown, budget_seconds, n_jobs, random_state)
+        inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state)
         notes = [
             f"Time budget {budget_seconds:.0f} s; the blend is likely to take about {max(seconds, 1.0):.0f} s."
         ]
     else:
-        inner = named(word, task, n_rows, random_state)
-        seconds = (1 + FOLDS) * cost(METHODS[word].member, n_rows, shown)
-    return Plan(
-        ConformalTransducer(inner, confidence=confidence, random_state=random_state), left_out, seconds, notes
+        inner, left_out, notes = named(word, task, n_rows, random_state), {}, []
+        seconds = FITS * cost(METHODS[word].member, n_rows, n_labels)
+    if n_hidden == 0:
+        few = (
+            f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % (that takes "
+            f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which hides none, "
+            "gives the regions. Its promise is for each row, not for the column."
+        )
+        return Plan(make(confidence=confidence), left_out, seconds, [few, *notes], inner)
+    model = ConformalTransducer(inner, confidence=confidence, refit=True, random_state=random_state)
+    notes.append(
+        f"Values come from all {n_labels} labels; regions from a fit that saw {n_labels - n_hidden} of them, since the "
+        f"other {n_hidden} were hidden to calibrate it."
     )
+    return Plan(model, left_out, seconds, notes)
 
 
 def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
@@ -221,7 +225,7 @@ def _blend(
 ) -> tuple[TransductiveBlend, dict[str, str], float]:
     """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
     members, left_out = default_members(task, n_rows, n_labels, random_state)
-    costs = {name: (1 + FOLDS) * cost(name, n_rows, n_labels) for name in members}
+    costs = {name: FITS * cost(name, n_rows, n_labels) for name in members}
     left_out = dict(left_out)
     late = False
     while sum(costs.values()) > budget and len(costs) > 1:
@@ -236,7 +240,7 @@ def _blend(
 
 def parts(model: Any) -> dict[str, Any]:
     """Return the fitted methods behind a fitted model, by name, the ends of pipelines only."""
-    inner = getattr(model, "estimator_", model)
+    inner = getattr(model, "refitted_", model)
     members = getattr(inner, "estimators_", None)
     if isinstance(inner, TransductiveBlend) and members is not None:
         return {name: last_step(member) for name, member in members.items()}

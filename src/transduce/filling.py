@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 
 from transduce import _conformal_promise as words
+from transduce._conformal_values import settle
 from transduce.answer import Answer, Guarantee
 from transduce.conformal import ConformalTransducer
 from transduce.exchangeability import exchangeability_test
-from transduce.fill_methods import plan, read_method
+from transduce.fill_methods import Plan, plan, read_method
 from transduce.filled import Filled
-from transduce.findings import members_and_folds, relevance, row_map
+from transduce.findings import Values, members_and_folds, relevance, row_map
 from transduce.methods import _shell
 from transduce.new_columns import beside, new_columns, new_names
 from transduce.progress import stage
@@ -149,9 +150,9 @@ def fill(
     target : str
         The column to fill.
     method : str, default="auto"
-        ``"auto"``: the blend of the methods that suit the table, or the confidence machine if labels are too few to
-        hide any. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``, ``"bayesian"`` (classes),
-        ``"confidence-machine"``, ``"blend"``, ``"forest"``.
+        ``"auto"``: the blend of the methods that suit the table, with regions by the confidence machine if labels are
+        too few to hide any. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``, ``"bayesian"``
+        (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, holds the truth.
     certainty : float, default=0.95
@@ -190,8 +191,9 @@ def fill(
     Columns become features without a look at the target, see `transduce.vectorize.vectorize`; methods are chosen by the
     task and the size of the table, and weighted by labels that are not hidden. So nothing is known of the hidden labels
     that is not known of the asked ones, and the promise of `ConformalTransducer` is exact; but for ``task="auto"``,
-    which looks at all labels: say the task if numbers and classes could be mistaken. The confidence machine
-    promises each row by itself, and nothing of the column. Warnings of the methods are in ``notes``.
+    which looks at all labels: say the task if numbers and classes could be mistaken. Values come from a second fit with
+    all labels (``ConformalTransducer(refit=True)``), moved to the end of their region if they are outside. The
+    confidence machine promises each row by itself, and nothing of the column. Warnings of the methods are in ``notes``.
 
     Examples
     --------
@@ -266,11 +268,12 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
         warnings.simplefilter("always")
         with stage("answers"):
             model = found.model.fit(features.matrix, y)
+        answer, values = _values(model, found, features, target)
         seconds = time.perf_counter() - began
-        answer, said = _answer(model, features, target, settings)
+        answer, said = _promise(model, answer, features, target, settings)
     with stage("how well it does"):
-        name = settings["method"] if found.calibrated else "confidence-machine"
-        members, folds = members_and_folds(model, name, found, features, target, seconds, seed)
+        name = settings["method"]
+        members, folds = members_and_folds(values, name, found, features, target, seconds, seed)
     with stage("map"):
         where = row_map(features.matrix, seed)
     notes = [*target.notes, *_about_columns(features), *found.notes, *said]
@@ -290,7 +293,7 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
         members=members,
         out_of_fold=folds,
         columns=features.columns,
-        relevance=relevance(model, features),
+        relevance=relevance(values.estimator, features),
         map=where,
         settings=settings | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
@@ -309,11 +312,23 @@ def _about_columns(features: Features) -> list[str]:
     return [f"Left out: {names}."]
 
 
-def _answer(
-    model: Any, features: Features, target: Target, settings: dict[str, Any]
+def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
+    """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
+    if found.calibrated:
+        return model.answer_, Values(model.refitted_, model._again.order)
+    every = np.arange(len(target.labels))
+    if found.values is None:
+        return model.answer_, Values(model, every)
+    with stage("values"):
+        blend = found.values.fit(features.matrix, target.labels)
+    return settle(model.answer_, blend.answer_), Values(blend, every)
+
+
+def _promise(
+    model: Any, answer: Answer, features: Features, target: Target, settings: dict[str, Any]
 ) -> tuple[Answer, list[str]]:
     """Return the answer with its promise at the certainty wanted, unsure rows rejected, and what to tell besides."""
-    answer, notes = model.answer_, []
+    notes = []
     if isinstance(model, ConformalTransducer):
         promised = words.promise(
             model._facts,

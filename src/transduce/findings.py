@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from transduce._typing import AnyArray, Array
 from transduce.blend import TransductiveBlend
-from transduce.conformal import ConformalTransducer
 from transduce.fill_methods import FOLDS, Plan, parts
 from transduce.methods._graph_shell import neighbor_graph
 from transduce.model_selection import cross_val_transduce
@@ -21,6 +21,22 @@ from transduce.vectorize import Features
 
 MOST_MAPPED = 20_000
 SCORERS = {"regression": "R²", "classification": "accuracy"}
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What the values come from.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted to all labels.
+    order : int array
+        Positions in the table of the rows that it was fitted to.
+    """
+
+    estimator: Any
+    order: AnyArray
 
 
 def score(task: str, true: AnyArray, answered: AnyArray) -> float:
@@ -33,14 +49,13 @@ def score(task: str, true: AnyArray, answered: AnyArray) -> float:
 
 
 def members_and_folds(
-    model: Any, method: str, plan: Plan, features: Features, target: Target, seconds: float, seed: int
+    values: Values, method: str, plan: Plan, features: Features, target: Target, seconds: float, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return how each method did, and the out-of-fold answers at the labels that were shown.
+    """Return how each method did, and the out-of-fold answers at the labelled rows.
 
     Parameters
     ----------
-    model : estimator
-        Fitted.
+    values : Values
     method : str
         Its name.
     plan : Plan
@@ -55,11 +70,10 @@ def members_and_folds(
     members, out_of_fold : pandas.DataFrame
         As in `Filled`.
     """
-    inner = getattr(model, "estimator_", None)
-    if isinstance(inner, TransductiveBlend):
-        lines, folds = _of_blend(model, inner, target)
+    if isinstance(values.estimator, TransductiveBlend):
+        lines, folds = _of_blend(values.estimator, values.order, target)
     else:
-        folds = _cross_validate(model, features, target, seed)
+        folds = _cross_validate(values.estimator, features, target, seed)
         lines = [(method, 1.0, score(target.task, folds["true"], folds["answered"]), seconds, "")]
     lines += [(name, np.nan, np.nan, np.nan, why) for name, why in plan.left_out.items()]
     members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
@@ -68,14 +82,14 @@ def members_and_folds(
 
 
 def _of_blend(
-    model: ConformalTransducer, blend: TransductiveBlend, target: Target
+    blend: TransductiveBlend, order: AnyArray, target: Target
 ) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
     """Return a line for each member of the blend, and the blend's out-of-fold answers."""
     diagnostics = blend.answer_.diagnostics
     found = getattr(blend, "out_of_fold_", None)
     scores, folds = dict.fromkeys(blend.weights_.index, np.nan), _no_folds()
     if found is not None:
-        true = target.labels[model._masked.order[found.index]]
+        true = target.labels[order[found.index]]
         answers = {name: _answered(found, name, blend) for name in [*blend.weights_.index, "blend"]}
         scores = {name: score(target.task, true, answers[name]) for name in blend.weights_.index}
         folds = pd.DataFrame({"true": true, "answered": answers["blend"]})
@@ -101,18 +115,13 @@ def _no_folds() -> pd.DataFrame:
     return pd.DataFrame({"true": [], "answered": []})
 
 
-def _cross_validate(model: Any, features: Features, target: Target, seed: int) -> pd.DataFrame:
-    """Return out-of-fold answers of a single method, from the labels that were shown to it."""
-    shown = target.labels.copy()
-    estimator = model
-    if isinstance(model, ConformalTransducer):
-        shown[model.hidden_] = np.nan if target.task == "regression" else None
-        estimator = model.estimator
+def _cross_validate(fitted: Any, features: Features, target: Target, seed: int) -> pd.DataFrame:
+    """Return out-of-fold answers of a single method."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answers = cross_val_transduce(
-                estimator, features.matrix, shown, cv=FOLDS, random_state=seed
+                fitted, features.matrix, target.labels, cv=FOLDS, random_state=seed
             ).answers
     except ValueError:  # too few labels of a class, say: there is nothing to show then
         return _no_folds()
