@@ -329,16 +329,19 @@ def draw_coverage(study, summary):
     figure, ax = plt.subplots(figsize=(5, 3.4))
     names = summary["row"].unique()
     for place, (name, lines) in enumerate(summary.groupby("row", sort=False)):
-        shift = 1.6 * (place / (len(names) - 1) - 0.5)
+        shift = 0.7 * (place / (len(names) - 1) - 0.5)
         colour, label = (BLUE, "four tables, ten folds") if name in TABLES else (RED, "Mexican hat")
         first = name in (names[0], "auto-mpg")
         ax.errorbar(
-            lines["promised"] + shift, lines["excess"], 2 * lines["error"], fmt="o", color=colour, markersize=2.5,
+            np.arange(len(PROMISES)) + shift, lines["excess"], 2 * lines["error"], fmt="o", color=colour, markersize=2.5,
             linewidth=0.8, label=label if first else None,
         )  # fmt: skip
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=0)
-    ax.set(xlabel="promised, % of labels", ylabel="held less promised, percentage points")
-    ax.set_xticks([100 * level for level in PROMISES if level != 0.95])
+    ax.set(
+        xlabel="promised, % of labels",
+        ylabel="held less promised, percentage points\n(bars: two standard errors)",
+    )
+    ax.set_xticks(range(len(PROMISES)), [f"{100 * level:g}" for level in PROMISES])
     figure.legend(*ax.get_legend_handles_labels(), loc="upper center", ncols=2)
     figure.tight_layout(rect=(0, 0, 1, 0.93))
     study.draw("coverage", figure)
