@@ -140,7 +140,7 @@ def draw_errors(study, part, frame, varied):
         label="transductive",
     )
     named = {"log width": "log width (natural)", "m": "asked rows in a fit, m"}[varied]
-    ax.set(xlabel=named, ylabel="mean squared error")
+    ax.set(xlabel=named, ylabel="mean squared error\n(bars: standard error of the difference)")
     if varied == "m":
         ax.set_xscale("log", base=2)
         ax.set_xticks(means.index, [f"{m:g}" for m in means.index])
