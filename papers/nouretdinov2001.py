@@ -333,8 +333,8 @@ def draw_coverage(study, summary):
         colour, label = (BLUE, "four tables, ten folds") if name in TABLES else (RED, "Mexican hat")
         first = name in (names[0], "auto-mpg")
         ax.errorbar(
-            np.arange(len(PROMISES)) + shift, lines["excess"], 2 * lines["error"], fmt="o", color=colour, markersize=2.5,
-            linewidth=0.8, label=label if first else None,
+            np.arange(len(PROMISES)) + shift, lines["excess"], 2 * lines["error"],
+            fmt="o", color=colour, markersize=2.5, linewidth=0.8, label=label if first else None,
         )  # fmt: skip
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=0)
     ax.set(
