@@ -55,7 +55,7 @@ PAPER = {
 RAW = {"diabetes", "triazines", "pyrimidines"}
 N_FOLDS = 10
 # Folds of the quick mode; of the sets that take longest, fewer.
-QUICK, QUICK_LONG = 5, {"heights": 1, "boston": 2, "gilgais": 2, "triazines": 2, "ufc": 2}
+QUICK, QUICK_LONG = 5, {"heights": 1, "boston": 2, "gilgais": 2, "triazines": 2, "ufc": 3}
 
 
 def run_fold(name: str, fold: int) -> dict:
@@ -78,8 +78,9 @@ def run_fold(name: str, fold: int) -> dict:
 
 def table_1(study: Study) -> None:
     """Errors on the 23 sets, and the tests."""
-    for source in sorted({load_dataset(name).source for name in PAPER}):
-        print(f"{', '.join(name for name in PAPER if load_dataset(name).source == source)}: from {source}")
+    sources = {name: load_dataset(name).source for name in PAPER}
+    for source in sorted(set(sources.values())):
+        print(f"{', '.join(name for name in PAPER if sources[name] == source)}: from {source}")
     counts = {name: study.splits(QUICK_LONG.get(name, QUICK), N_FOLDS) for name in PAPER}
     cells = [{"name": name, "fold": fold} for name, folds in counts.items() for fold in folds]
     folds = study.collect("table-1", cells, run_fold)
@@ -100,6 +101,7 @@ def say(folds: pd.DataFrame, summary: pd.DataFrame) -> str:
         compare("Trans AMS against Ind", ours["Trans AMS"], ours["Ind"]),
         compare("Trans AMS against Ind AMS", ours["Trans AMS"], ours["Ind AMS"]),
         compare("Ind AMS against Ind", ours["Ind AMS"], ours["Ind"]),
+        compare("Our Ind against the paper's", ours["Ind"], paper["Ind"]),
         compare("Our Trans AMS against the paper's", ours["Trans AMS"], paper["Trans AMS"]),
         compare("Our Ind AMS against the paper's Trans AMS", ours["Ind AMS"], paper["Trans AMS"]),
         compare("The paper's own figures, Trans AMS against Ind", paper["Trans AMS"], paper["Ind"]),
@@ -110,8 +112,11 @@ def say(folds: pd.DataFrame, summary: pd.DataFrame) -> str:
 
 
 def compare(what: str, first: pd.Series, second: pd.Series) -> str:
-    """Return on how many sets the first error is below the second, and the one-sided Wilcoxon signed-rank test."""
-    differs = (first - second).abs() > 1e-9
+    """Return on how many sets the first error is below the second, and the one-sided Wilcoxon signed-rank test.
+
+    Errors that differ by less than 1e-6 are equal: with one feature, two of the methods are the same but for rounding.
+    """
+    differs = (first - second).abs() > 1e-6
     said = f"{what}: below on {int((first < second)[differs].sum())} of {len(first)} sets"
     if not differs.all():
         said += f", equal on {int((~differs).sum())}"
@@ -135,10 +140,17 @@ def draw(study: Study, summary: pd.DataFrame) -> None:
         )  # fmt: skip
     ticks = [PAPER[name][2] for name in names]
     ax.scatter(ticks, list(place.values()), marker="|", s=170, color="black", label="Trans AMS, paper")
-    ax.set(yticks=list(place.values()), yticklabels=names, xlabel="root mean squared error", xscale="log")
+    ax.set(yticks=list(place.values()), yticklabels=names, ylim=(0.3, len(names) + 0.7))
+    ax.set(
+        xlabel="root mean squared error, mean ± standard deviation over folds", xscale="log", xlim=(0.03, 2)
+    )
+    ax.set_xticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
+    ax.minorticks_off()
     ax.grid(axis="y", color="#eeeeee")
     ax.set_axisbelow(True)
-    figure.legend(loc="outside upper center", ncols=4)
+    shown = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    order = [*METHODS, "Trans AMS, paper"]
+    figure.legend([shown[name] for name in order], order, loc="outside upper center", ncols=4)
     study.draw("table-1", figure)
     plt.close(figure)
 
