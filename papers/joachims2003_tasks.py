@@ -40,7 +40,13 @@ SETS = {
     "adult": Setup(100, 10, (40, 80, 160, 320)),
     "ionosphere": Setup(100, 10, (40, 80, 160)),
 }
-VIEWS = {"page": "webkb-pages", "links": "webkb-links", "concatenated": "", "co-training": ""}
+VIEWS = {
+    "page": "webkb-pages",
+    "links": "webkb-links",
+    "counts concatenated": "",  # then weighted by TFIDF as one text
+    "rows concatenated": "",  # each view weighted and of unit length before
+    "co-training": "",
+}
 WEBKB = Setup(200, 12)
 PART_OF_ADULT = "adult, 10,000 rows"  # where many graphs are compared
 KNN = (1, 2, 3, 5, 10, 20, 50)
@@ -56,9 +62,8 @@ AUTO = "transducer, c by rows"
 @lru_cache(maxsize=3)
 def table(data):
     """Return rows of unit length, which of them are positive in each task, and the tasks' names."""
-    if data == "concatenated":
-        parts = [table(VIEWS[view]) for view in ("page", "links")]
-        return normalize(sp.hstack([part[0] for part in parts]).tocsr()), *parts[0][1:]
+    if data.endswith("concatenated"):
+        return concatenated(data == "counts concatenated"), *table("webkb-pages")[1:]
     source = load_dataset({PART_OF_ADULT: "adult"}.get(data, data))
     X, y = source.encoded(), source.y
     if data == "reuters" or data.startswith("webkb"):
@@ -72,6 +77,14 @@ def table(data):
     classes = np.unique(y)
     classes = classes if len(classes) > 2 else classes[1:]
     return normalize(X[kept]), y.to_numpy()[kept, None] == classes, [str(name) for name in classes]
+
+
+def concatenated(counts):
+    """Return page and links side by side, counts or rows of unit length."""
+    views = VIEWS["page"], VIEWS["links"]
+    if counts:
+        return TfidfTransformer().fit_transform(sp.hstack([load_dataset(v).X for v in views]).tocsr())
+    return normalize(sp.hstack([table(v)[0] for v in views]).tocsr())
 
 
 @lru_cache(maxsize=1)
