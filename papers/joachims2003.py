@@ -102,7 +102,7 @@ def run_sizes(study):
     summary = summarise(gains.sort_values("size", kind="stable"), "row", "column", "gain")
     order = [f"{data}, {words}" for data in SETS for words in pairs]
     summary = summary.sort_values("row", key=lambda rows: rows.map(order.index), kind="stable")
-    title = f"What the {OURS} (or by rows), has over kNN and SVM with their best parameters, in points, by number of labels"
+    title = f"Points that the {OURS} (or by rows), has over kNN and SVM with their best parameters, by labels"
     study.publish("sizes", title, summary, digits=1, note=fading(summary))
     study.draw("sizes", draw_sizes(frame))
 
