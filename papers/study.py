@@ -120,6 +120,7 @@ class Study:
         digits: int = 2,
         sd: bool = True,
         note: str = "",
+        check: bool = True,
     ) -> None:
         """Write and print a part's table, and hold it against the full run in the docs.
 
@@ -133,6 +134,8 @@ class Study:
             Whether to show the standard deviations over splits.
         note : str, default=""
             A sentence under the table, such as a test's outcome.
+        check : bool, default=True
+            Whether to hold the figures against the full run; False for times, which are those of a machine.
         """
         summary = summary[LINE]
         summary.to_csv(self.out / f"{part}-summary.csv", index=False, float_format="%.6g")
@@ -140,7 +143,8 @@ class Study:
         text += f"\n{note}\n" if note else ""
         (self.out / f"{part}.md").write_text(text)
         print(f"\n{text}", flush=True)
-        print(self.agreement(part, summary), flush=True)
+        if check:
+            print(self.agreement(part, summary), flush=True)
 
     def agreement(self, part: str, summary: pd.DataFrame) -> str:
         """Say which figures are within one standard deviation over splits of the full run in docs/results."""
