@@ -36,6 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
 from transduce.members import default_members
+from transduce.methods._asking import is_transducer, last_step
 
 LABELS = (15, 40)
 MOST_ASKED = 300
@@ -96,11 +97,11 @@ def opponents(task):
 def answers(method, X, y, n_labels, task):
     """Return a method's answers at the rows after the labelled ones, and their standard errors if it has any."""
     method = clone(method)
-    if "missing_label" not in method.get_params():
+    if not is_transducer(method):
         return method.fit(X[:n_labels], y[:n_labels]).predict(X[n_labels:]), None
     labels = y.astype(float if task == "regression" else object)
     labels[n_labels:] = np.nan if task == "regression" else None
-    answer = method.fit(X, labels).answer_
+    answer = last_step(method.fit(X, labels)).answer_
     return answer.values, answer.standard_errors
 
 
