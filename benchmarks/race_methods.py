@@ -1,7 +1,7 @@
 """The methods of the race: what a user would pick instead, the five systems, their blend, and what fills by default.
 
-Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or asked, which
-can only help those that would see the labelled rows alone. Settings:
+Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or asked,
+which can only help those that would see the labelled rows alone. Settings:
 
 - Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
   the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
