@@ -58,7 +58,7 @@ def draw_rows(y: np.ndarray, n_labels: int, task: str, random: np.random.Generat
 
 
 def race(task: str, table: str, labels: str, draw: int) -> list[dict[str, object]]:
-    """Return the error of every method in one draw, its seconds, and why it failed if it did."""
+    """Return the error of every method in one draw, its processor seconds, and why it failed if it did."""
     X, y = read_table(table)
     n_labels = count_labels(labels, len(y))
     seed = zlib.crc32(f"{table} {labels} {draw}".encode()) % 2**31
@@ -68,12 +68,12 @@ def race(task: str, table: str, labels: str, draw: int) -> list[dict[str, object
     X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     lines = []
     for name, answer in methods(task, X.shape[1]).items():
-        began, failure = time.perf_counter(), ""
+        began, failure = time.process_time(), ""
         try:
             error = measure(answer(X, y[:n_labels], seed), y[:n_labels], y[n_labels:])
         except Exception as problem:  # a method of any make may raise anything
             error, failure = np.nan, f"{type(problem).__name__}: {problem}"[:300]
-        seconds = round(time.perf_counter() - began, 3)
+        seconds = round(time.process_time() - began, 3)
         lines.append({"method": name, "error": error, "seconds": seconds, "failure": failure})
     return lines
 
