@@ -17,7 +17,7 @@ STRONG, GREY, INK = "#c8371e", "#8a8a8a", "#333333"
 STYLE = {"svg.hashsalt": "transduce", "svg.fonttype": "none", "font.size": 9}
 TITLES = {"regression": "Numbers", "classification": "Classes"}
 STEP = 0.42  # between the lines of names
-WIDTH, LINE = 5.2, 0.19  # inches: of a panel, of a line
+WIDTH, LINE = 5.8, 0.19  # inches: of a panel, of a line
 
 
 def draw(panels: dict[tuple[str, str], pd.DataFrame], path: Path) -> None:
@@ -61,14 +61,15 @@ def _depth(errors: pd.DataFrame) -> float:
 def _panel(axes: plt.Axes, errors: pd.DataFrame, title: str, depth: float) -> None:
     ranks, difference, groups = _bars(errors)
     k = len(ranks)
-    reach = 0.42 * (k - 1)  # room for names beside the axis
+    reach = 0.36 * (k - 1)  # room for names beside the axis
     axes.set_xlim(1 - reach, k + reach)
     axes.set_ylim(-depth + 1.4, 1.4)
     axes.text(1 - reach, 1.15, title, weight="bold", color=INK, va="center")
     axes.plot([1, k], [0, 0], color=INK, linewidth=1)
     for tick in range(1, k + 1):
         axes.plot([tick, tick], [0, 0.1], color=INK, linewidth=1)
-        axes.text(tick, 0.17, str(tick), ha="center", va="bottom", color=INK, size=8)
+        if k <= 10 or tick % 2 == 1:
+            axes.text(tick, 0.17, str(tick), ha="center", va="bottom", color=INK, size=8)
     axes.plot([1, 1 + difference], [0.85, 0.85], color=INK, linewidth=1.4, marker="|", markersize=6)
     axes.text(
         1 + difference + 0.15, 0.85, f"critical difference {difference:.1f}", va="center", size=8, color=INK
@@ -86,7 +87,7 @@ def _names(axes: plt.Axes, ranks: pd.Series, top: float, reach: float) -> None:
     for place, (name, rank) in enumerate(ranks.items()):
         left = place < half
         y = top - STEP * (place if left else k - 1 - place)
-        x = 1 - 0.05 * (k - 1) if left else k + 0.05 * (k - 1)
+        x = 1 - 0.02 * (k - 1) if left else k + 0.02 * (k - 1)
         color = STRONG if name in OURS else GREY
         axes.plot([rank, rank, x], [0, y, y], color=color, linewidth=1, zorder=1)
         text = f"{name}  {rank:.1f}" if left else f"{rank:.1f}  {name}"

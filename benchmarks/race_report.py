@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,31 +97,26 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 
 def tables(ranks: pd.DataFrame) -> str:
-    """Return a table of mean ranks for each task, mean errors beside them, ours in bold type."""
-    texts = []
-    for task, title in TITLES.items():
-        part = ranks[ranks["task"] == task]
-        if part.empty:
-            continue
-        first = [labels for labels in LABELS if labels in set(part["labels"])]
-        few = part[part["labels"].isin(["10", "30"])] if {"10", "30"} & set(first) else part
-        order = few.groupby("method")["rank"].mean().sort_values().index
-        cell = {(line.method, line.labels): line for line in part.itertuples()}
-        show = (
-            (lambda line: f"{line.rank:.1f}")
-            if task == "both"
-            else (lambda line: f"{line.rank:.1f} ({line.error:.3f})")
-        )
-        rows = [[_name(method), *(show(cell[method, labels]) for labels in first)] for method in order]
-        rows.append(
-            [
-                "critical difference",
-                *(f"{cell[order[0], labels].critical_difference:.1f}" for labels in first),
-            ]
-        )
-        rows.append(["tables, draws of each", *(_counts(cell[order[0], labels]) for labels in first)])
-        texts.append(f"{title}:\n\n{markdown(['method', *map(_labels, first)], rows)}")
-    return "\n\n".join(texts)
+    """Return a table of mean ranks for each task, ours in bold type; the best at 30 labels or fewer first."""
+    parts = ((title, ranks[ranks["task"] == task]) for task, title in TITLES.items())
+    return "\n\n".join(f"{title}:\n\n{table(part)}" for title, part in parts if len(part))
+
+
+def table(ranks: pd.DataFrame) -> str:
+    """Return mean ranks of one task, with mean errors where they are of one kind."""
+    columns = [labels for labels in LABELS if labels in set(ranks["labels"])]
+    few = ranks[ranks["labels"].isin(columns[:2])]
+    order = few.groupby("method")["rank"].mean().sort_values().index
+    cell = {(line.method, line.labels): line for line in ranks.itertuples()}
+    rows = [[_name(method), *(_rank(cell[method, labels]) for labels in columns)] for method in order]
+    some = [cell[order[0], labels] for labels in columns]
+    rows.append(["critical difference", *(f"{line.critical_difference:.1f}" for line in some)])
+    rows.append(["tables, draws of each", *(_counts(line) for line in some)])
+    return markdown(["method", *map(_labels, columns)], rows)
+
+
+def _rank(line: Any) -> str:
+    return f"{line.rank:.1f}" if line.task == "both" else f"{line.rank:.1f} ({line.error:.3f})"
 
 
 def _name(method: str) -> str:
@@ -132,13 +128,9 @@ def _labels(labels: str) -> str:
     return f"{labels} labels"
 
 
-def _counts(line: object) -> str:
-    draws = (
-        str(line.fewest_draws)
-        if line.fewest_draws == line.most_draws
-        else f"{line.fewest_draws} to {line.most_draws}"
-    )
-    return f"{line.tables}, {draws}"
+def _counts(line: Any) -> str:
+    fewest, most = line.fewest_draws, line.most_draws
+    return f"{line.tables}, {fewest}" if fewest == most else f"{line.tables}, {fewest} to {most}"
 
 
 def verdicts(ranks: pd.DataFrame) -> str:
@@ -199,6 +191,7 @@ def publish(out: Path) -> None:
     page = DOCS / "choosing.md"
     text = page.read_text()
     before, after = text.split(START)[0], text.split(END)[1]
-    inside = tables(pd.read_csv(out / "ranks.csv", dtype={"labels": str}))
+    ranks = pd.read_csv(out / "ranks.csv", dtype={"labels": str})
+    inside = f"{tables(ranks)}\n\n{verdicts(ranks)}"
     page.write_text(f"{before}{START}\n\n{inside}\n\n{END}{after}")
     print(f"Copied to {target}; the table of {page} is new.")
