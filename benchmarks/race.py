@@ -37,7 +37,7 @@ from study import Study, _read_lines  # noqa: E402
 
 OUT = HERE / "output" / "race"
 TASKS = ("regression", "classification")
-DRAWS = {"10": 10, "30": 10, "100": 4, "many": 2}
+DRAWS = {"10": 10, "30": 8, "100": 4, "many": 2}
 
 
 def cells(tasks: list[str], draws: dict[str, int]) -> list[dict[str, object]]:
