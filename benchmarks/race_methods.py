@@ -1,0 +1,158 @@
+"""The methods of the race: what a user would pick instead, the five systems, their blend, and what fills by default.
+
+Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or asked,
+which can only help those that would see the labelled rows alone. Settings:
+
+- Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
+  the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
+- Of ours the settings are those of `choose_method` (`transduce.members.every_method`), but for the Gaussian process,
+  which is as it comes: with moment matching.
+- ``auto`` is the model that `transduce.fill` fits. It hides labels to calibrate its regions, and answers with fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC, SVR
+
+from transduce import TransductiveBlend, TransductiveGPRegressor
+from transduce.fill_methods import plan
+from transduce.members import every_method
+from transduce.methods._asking import last_step
+
+TREES = 200
+PENALTIES = np.logspace(-3, 4, 30)
+GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
+OURS = (
+    "auto",
+    "blend",
+    "transductive ridge",
+    "transductive GP",
+    "spectral graph",
+    "Bayesian transduction",
+    "confidence machine",
+)
+Method = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+
+
+def methods(task: str, n_features: int) -> dict[str, Method]:
+    """Return functions of features, labels and a seed that answer at the rows after the labels, by name."""
+    return _number_methods(n_features) if task == "regression" else _class_methods(n_features)
+
+
+def _number_methods(n_features: int) -> dict[str, Method]:
+    kernel = ConstantKernel() * RBF(np.sqrt(n_features)) + WhiteKernel()
+    svm = GridSearchCV(SVR(), GRID, scoring="neg_mean_squared_error")
+    return {
+        "ridge": _plain(lambda seed: RidgeCV(PENALTIES)),
+        "SVM": _plain(lambda seed: TransformedTargetRegressor(svm, transformer=StandardScaler())),
+        "random forest": _plain(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
+        "gradient boosting": _plain(lambda seed: GradientBoostingRegressor(random_state=seed)),
+        "GP": _plain(
+            lambda seed: GaussianProcessRegressor(
+                kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed
+            )
+        ),
+        "transductive ridge": _member("transductive_ridge", "regression"),
+        "transductive GP": _transducer(
+            lambda n_rows, n_labels, seed: TransductiveGPRegressor(random_state=seed)
+        ),
+        "confidence machine": _member("confidence_machine", "regression"),
+        "blend": _blend("regression"),
+        "auto": _auto("regression"),
+    }
+
+
+def _class_methods(n_features: int) -> dict[str, Method]:
+    # A fold may lose all but one class: it counts as wrong for every C.
+    svm = GridSearchCV(SVC(), GRID, cv=3, error_score=0.0)
+    kernel = ConstantKernel() * RBF(np.sqrt(n_features))
+    return {
+        "ridge": _plain(lambda seed: RidgeClassifierCV(PENALTIES)),
+        "SVM": _plain(lambda seed: svm),
+        "random forest": _plain(lambda seed: RandomForestClassifier(TREES, random_state=seed)),
+        "gradient boosting": _plain(lambda seed: GradientBoostingClassifier(random_state=seed)),
+        "GP": _plain(lambda seed: GaussianProcessClassifier(kernel, random_state=seed)),
+        "label spreading": _semi_supervised(lambda seed: LabelSpreading(kernel="knn")),
+        "self-training": _semi_supervised(
+            lambda seed: SelfTrainingClassifier(LogisticRegression(max_iter=2000))
+        ),
+        "transductive ridge": _member("transductive_ridge", "classification"),
+        "spectral graph": _member("spectral_graph", "classification"),
+        "Bayesian transduction": _member("bayesian_transduction", "classification"),
+        "confidence machine": _member("confidence_machine", "classification"),
+        "blend": _blend("classification"),
+        "auto": _auto("classification"),
+    }
+
+
+# ------------------------------------------------------------------------------------------------- how to ask
+
+
+def _plain(make: Callable[[int], object]) -> Method:
+    """Fit to the labelled rows, predict the others."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        return make(seed).fit(X[: len(labels)], labels).predict(X[len(labels) :])
+
+    return answer
+
+
+def _semi_supervised(make: Callable[[int], object]) -> Method:
+    """Fit to all rows, with scikit-learn's -1 where a label is missing."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        y = np.concatenate([labels, np.full(len(X) - len(labels), -1)])
+        model = make(seed).fit(X, y)
+        if hasattr(model, "transduction_"):
+            return model.transduction_[len(labels) :]
+        return model.predict(X[len(labels) :])
+
+    return answer
+
+
+def _transducer(make: Callable[[int, int, int], object]) -> Method:
+    """Fit to all rows with labels missing; where there is no answer, the mean or the most frequent class."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        numbers = labels.dtype.kind == "f"
+        y = np.full(len(X), np.nan if numbers else None, dtype=float if numbers else object)
+        y[: len(labels)] = labels
+        found = last_step(make(len(X), len(labels), seed).fit(X, y)).answer_
+        values = np.array(found.values)
+        unreached = np.asarray(found.status) == "unreached"
+        values[unreached] = labels.mean() if numbers else np.bincount(labels).argmax()
+        return values.astype(labels.dtype)
+
+    return answer
+
+
+def _member(name: str, task: str) -> Method:
+    return _transducer(lambda n_rows, n_labels, seed: every_method(task, n_rows, seed)[name])
+
+
+def _blend(task: str) -> Method:
+    return _transducer(lambda n_rows, n_labels, seed: TransductiveBlend(task=task, random_state=seed))
+
+
+def _auto(task: str) -> Method:
+    return _transducer(
+        lambda n_rows, n_labels, seed: (
+            plan("auto", task, n_rows=n_rows, n_labels=n_labels, random_state=seed).model
+        )
+    )
