@@ -7,7 +7,8 @@ which can only help those that would see the labelled rows alone. Settings:
   the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
 - Of ours the settings are those of `choose_method` (`transduce.members.every_method`), but for the Gaussian process,
   which is as it comes: with moment matching.
-- ``auto`` is the model that `transduce.fill` fits. It hides labels to calibrate its regions, and answers with fewer.
+- ``auto`` is what `transduce.fill` answers: the blend's values, moved into regions that are calibrated on hidden labels
+  (or are the confidence machine's, with 10 labels).
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
-from transduce import TransductiveBlend, TransductiveGPRegressor
+from transduce import ConformalTransducer, TransductiveBlend, TransductiveGPRegressor
+from transduce._conformal_values import settle
+from transduce.answer import Answer
 from transduce.fill_methods import plan
 from transduce.members import every_method
 from transduce.methods._asking import last_step
@@ -69,12 +72,9 @@ def _number_methods(n_features: int) -> dict[str, Method]:
             )
         ),
         "transductive ridge": _member("transductive_ridge", "regression"),
-        "transductive GP": _transducer(
-            lambda n_rows, n_labels, seed: TransductiveGPRegressor(random_state=seed)
-        ),
+        "transductive GP": _transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
         "confidence machine": _member("confidence_machine", "regression"),
-        "blend": _blend("regression"),
-        "auto": _auto("regression"),
+        **_blend_and_auto("regression"),
     }
 
 
@@ -96,8 +96,7 @@ def _class_methods(n_features: int) -> dict[str, Method]:
         "spectral graph": _member("spectral_graph", "classification"),
         "Bayesian transduction": _member("bayesian_transduction", "classification"),
         "confidence machine": _member("confidence_machine", "classification"),
-        "blend": _blend("classification"),
-        "auto": _auto("classification"),
+        **_blend_and_auto("classification"),
     }
 
 
@@ -126,33 +125,48 @@ def _semi_supervised(make: Callable[[int], object]) -> Method:
     return answer
 
 
-def _transducer(make: Callable[[int, int, int], object]) -> Method:
-    """Fit to all rows with labels missing; where there is no answer, the mean or the most frequent class."""
+def _with_holes(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    numbers = labels.dtype.kind == "f"
+    y = np.full(len(X), np.nan if numbers else None, dtype=float if numbers else object)
+    y[: len(labels)] = labels
+    return y
+
+
+def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
+    """Return an answer's values; where there is none, the mean or the most frequent class."""
+    values = np.array(found.values)
+    unreached = np.asarray(found.status) == "unreached"
+    values[unreached] = labels.mean() if labels.dtype.kind == "f" else np.bincount(labels).argmax()
+    return values.astype(labels.dtype)
+
+
+def _member(name: str, task: str) -> Method:
+    return _transducer(lambda n_rows, seed: every_method(task, n_rows, seed)[name])
+
+
+def _transducer(make: Callable[[int, int], object]) -> Method:
+    """Fit to all rows with labels missing."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        numbers = labels.dtype.kind == "f"
-        y = np.full(len(X), np.nan if numbers else None, dtype=float if numbers else object)
-        y[: len(labels)] = labels
-        found = last_step(make(len(X), len(labels), seed).fit(X, y)).answer_
-        values = np.array(found.values)
-        unreached = np.asarray(found.status) == "unreached"
-        values[unreached] = labels.mean() if numbers else np.bincount(labels).argmax()
-        return values.astype(labels.dtype)
+        return _values(last_step(make(len(X), seed).fit(X, _with_holes(X, labels))).answer_, labels)
 
     return answer
 
 
-def _member(name: str, task: str) -> Method:
-    return _transducer(lambda n_rows, n_labels, seed: every_method(task, n_rows, seed)[name])
+def _blend_and_auto(task: str) -> dict[str, Method]:
+    """Return the blend, and `auto`, which takes its values from that blend and moves them into its regions."""
+    kept: dict[int, Answer] = {}
 
+    def blend(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        model = TransductiveBlend(task=task, random_state=seed).fit(X, _with_holes(X, labels))
+        kept[seed] = model.answer_
+        return _values(model.answer_, labels)
 
-def _blend(task: str) -> Method:
-    return _transducer(lambda n_rows, n_labels, seed: TransductiveBlend(task=task, random_state=seed))
+    def auto(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        model = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed).model
+        if isinstance(model, ConformalTransducer):  # its second fit is the blend, which is there already
+            model.set_params(refit=False, test_exchangeability=False)
+        answer = model.fit(X, _with_holes(X, labels)).answer_
+        return _values(settle(answer, kept[seed]), labels)
 
-
-def _auto(task: str) -> Method:
-    return _transducer(
-        lambda n_rows, n_labels, seed: (
-            plan("auto", task, n_rows=n_rows, n_labels=n_labels, random_state=seed).model
-        )
-    )
+    return {"blend": blend, "auto": auto}
