@@ -1,4 +1,4 @@
-"""Values from a fit with all labels, kept inside the regions or sets that a fit with some of them hidden calibrates."""
+"""Values from a fit with all labels, beside the regions or sets that a fit with some of them hidden calibrates."""
 
 from __future__ import annotations
 
@@ -6,58 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from transduce._typing import AnyArray, Array, Mask
-from transduce.answer import Answer, Regions
-
-
-def within_regions(values: Array, regions: Regions) -> Array:
-    """Return each value, or the nearest point of its row's region if it is outside; values where there is no region.
-
-    Parameters
-    ----------
-    values : array of shape (m,)
-    regions : Regions of m rows
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> within_regions(np.array([0.5, 4.0, 2.4]), Regions.from_pieces([[(0, 1)], [(0, 3)], [(0, 1), (3, 5)]]))
-    array([0.5, 3. , 3. ])
-    """
-    moved = values.copy()
-    for row in np.flatnonzero(~regions.contains(values) & (regions.n_pieces > 0) & ~np.isnan(values)):
-        ends = regions[int(row)].ravel()
-        moved[row] = ends[np.argmin(np.abs(ends - values[row]))]
-    return moved
-
-
-def within_sets(codes: AnyArray, likely: Array, sets: Mask) -> AnyArray:
-    """Return the number of each row's class: the likeliest in its set if its own is not there.
-
-    Parameters
-    ----------
-    codes : int array of shape (m,)
-        Numbers of the classes, -1 where there is no answer.
-    likely : array of shape (m, n_classes)
-        How likely each class is, on any scale.
-    sets : bool array of shape (m, n_classes)
-
-    Returns
-    -------
-    int array of shape (m,)
-
-    Examples
-    --------
-    >>> sets = np.array([[True, False, True], [False, False, False]])
-    >>> within_sets(np.array([1, 1]), np.array([[0.1, 0.7, 0.2], [0.1, 0.8, 0.1]]), sets)
-    array([2, 1])
-    """
-    outside = (codes >= 0) & sets.any(axis=1) & ~sets[np.arange(len(codes)), codes]
-    best = np.where(sets, likely, -np.inf).argmax(axis=1)
-    return np.where(outside, best, codes)
+from transduce._typing import AnyArray, Array
+from transduce.answer import Answer
 
 
 def confidence_in(codes: AnyArray, p: Array) -> Array:
@@ -84,8 +34,8 @@ def confidence_in(codes: AnyArray, p: Array) -> Array:
     return np.asarray(1.0 - others.max(axis=1), dtype=float)
 
 
-def settle(answer: Answer, better: Answer) -> Answer:
-    """Return an answer with the values of a better one, each inside its region or set.
+def with_values(answer: Answer, better: Answer) -> Answer:
+    """Return an answer with the values of a better one; its regions or sets stay, whether they hold them or not.
 
     Parameters
     ----------
@@ -98,23 +48,21 @@ def settle(answer: Answer, better: Answer) -> Answer:
     Returns
     -------
     Answer
+
+    Notes
+    -----
+    Moving a value into its region makes it worse: regions hold the truth nine times in ten, and the values of a good
+    method with all labels are more often right than that.
     """
-    if answer.regions is not None:
-        values = within_regions(np.asarray(better.values, dtype=float), answer.regions)
-        return replace(answer, values=values, status=better.status, standard_errors=better.standard_errors)
-    assert answer.classes is not None
-    assert answer.label_sets is not None
-    assert answer.p_values is not None
+    answer = replace(
+        answer,
+        values=better.values,
+        status=better.status,
+        standard_errors=better.standard_errors,
+        probabilities=better.probabilities,
+    )
+    if answer.p_values is None or answer.classes is None:
+        return answer
     number = {label: code for code, label in enumerate(answer.classes.tolist())}
     codes = np.array([number.get(label, -1) for label in better.values.tolist()], dtype=int)
-    ranked = (better.probabilities, better.scores, answer.p_values)
-    likely = next(part for part in ranked if part is not None)
-    codes = within_sets(codes, likely, answer.label_sets)
-    values = np.where(codes >= 0, answer.classes[codes], better.values)
-    return replace(
-        answer,
-        values=values.astype(better.values.dtype),
-        status=better.status,
-        probabilities=better.probabilities,
-        confidence=confidence_in(codes, answer.p_values),
-    )
+    return replace(answer, confidence=confidence_in(codes, answer.p_values))

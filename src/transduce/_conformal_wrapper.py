@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from transduce._conformal_shell import Masked, check_estimator_setting, is_transductive
-from transduce._conformal_values import settle
+from transduce._conformal_values import with_values
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer
 from transduce.calibration import SCORES, hidden_number
@@ -134,9 +134,8 @@ class Wrapper(EitherTransducer):
             status=found.status,
             standard_errors=found.spreads,
             probabilities=found.probabilities,
-            scores=found.scores,
         )
-        return settle(answer, better)
+        return with_values(answer, better)
 
     def _names(self, codes: AnyArray) -> AnyArray:
         """Return classes by their numbers; None where there is none."""

@@ -50,9 +50,8 @@ class ConformalTransducer(Wrapper):
     transductive : "auto" or bool, default="auto"
         Whether the estimator is given the rows without label too. ``"auto"``: if it is a transducer.
     refit : bool, default=False
-        Whether values come from a second fit, with all labels; regions, sets and promises stay those of the first. A
-        value outside its region is moved to the nearest point of it; a class outside its set gives way to the
-        likeliest of the set.
+        Whether values come from a second fit, with all labels; regions, sets and promises stay those of the first. Now
+        and then a value lies outside its region.
     test_exchangeability : bool, default=True
         Whether to test if asked rows look like labelled ones; the verdict is part of the guarantee.
     random_state : int, RandomState or None, default=None

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce import _conformal_promise as words
-from transduce._conformal_values import settle
+from transduce._conformal_values import with_values
 from transduce.answer import Answer, Guarantee
 from transduce.conformal import ConformalTransducer
 from transduce.exchangeability import exchangeability_test
@@ -192,8 +192,9 @@ def fill(
     task and the size of the table, and weighted by labels that are not hidden. So nothing is known of the hidden labels
     that is not known of the asked ones, and the promise of `ConformalTransducer` is exact; but for ``task="auto"``,
     which looks at all labels: say the task if numbers and classes could be mistaken. Values come from a second fit with
-    all labels (``ConformalTransducer(refit=True)``), moved to the end of their region if they are outside. The
-    confidence machine promises each row by itself, and nothing of the column. Warnings of the methods are in ``notes``.
+    all labels (``ConformalTransducer(refit=True)``), and now and then one lies outside its region, or a class outside
+    its set. The confidence machine promises each row by itself, and nothing of the column. Warnings of the methods are
+    in ``notes``.
 
     Examples
     --------
@@ -321,7 +322,7 @@ def _values(model: Any, found: Plan, features: Features, target: Target) -> tupl
         return model.answer_, Values(model, every)
     with stage("values"):
         blend = found.values.fit(features.matrix, target.labels)
-    return settle(model.answer_, blend.answer_), Values(blend, every)
+    return with_values(model.answer_, blend.answer_), Values(blend, every)
 
 
 def _promise(
