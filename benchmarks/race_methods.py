@@ -118,9 +118,11 @@ def _semi_supervised(make: Callable[[int], object]) -> Method:
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
         y = np.concatenate([labels, np.full(len(X) - len(labels), -1)])
         model = make(seed).fit(X, y)
-        if hasattr(model, "transduction_"):
-            return model.transduction_[len(labels) :]
-        return model.predict(X[len(labels) :])
+        if isinstance(
+            model, SelfTrainingClassifier
+        ):  # its `transduction_` has -1 where it was never sure enough
+            return model.predict(X[len(labels) :])
+        return model.transduction_[len(labels) :]
 
     return answer
 
