@@ -7,8 +7,7 @@ which can only help those that would see the labelled rows alone. Settings:
   the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
 - Of ours the settings are those of `choose_method` (`transduce.members.every_method`), but for the Gaussian process,
   which is as it comes: with moment matching.
-- ``auto`` is what `transduce.fill` answers: the blend's values, moved into regions that are calibrated on hidden labels
-  (or are the confidence machine's, with 10 labels).
+- ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
-from transduce import ConformalTransducer, TransductiveBlend, TransductiveGPRegressor
-from transduce._conformal_values import settle
+from transduce import TransductiveGPRegressor
 from transduce.answer import Answer
 from transduce.fill_methods import plan
 from transduce.members import every_method
@@ -43,7 +41,6 @@ PENALTIES = np.logspace(-3, 4, 30)
 GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
 OURS = (
     "auto",
-    "blend",
     "transductive ridge",
     "transductive GP",
     "spectral graph",
@@ -74,7 +71,7 @@ def _number_methods(n_features: int) -> dict[str, Method]:
         "transductive ridge": _member("transductive_ridge", "regression"),
         "transductive GP": _transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
         "confidence machine": _member("confidence_machine", "regression"),
-        **_blend_and_auto("regression"),
+        "auto": _auto("regression"),
     }
 
 
@@ -96,7 +93,7 @@ def _class_methods(n_features: int) -> dict[str, Method]:
         "spectral graph": _member("spectral_graph", "classification"),
         "Bayesian transduction": _member("bayesian_transduction", "classification"),
         "confidence machine": _member("confidence_machine", "classification"),
-        **_blend_and_auto("classification"),
+        "auto": _auto("classification"),
     }
 
 
@@ -155,20 +152,12 @@ def _transducer(make: Callable[[int, int], object]) -> Method:
     return answer
 
 
-def _blend_and_auto(task: str) -> dict[str, Method]:
-    """Return the blend, and `auto`, which takes its values from that blend and moves them into its regions."""
-    kept: dict[int, Answer] = {}
+def _auto(task: str) -> Method:
+    """Fit what `fill` takes its values from, by the size of the table."""
 
-    def blend(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        model = TransductiveBlend(task=task, random_state=seed).fit(X, _with_holes(X, labels))
-        kept[seed] = model.answer_
-        return _values(model.answer_, labels)
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        found = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed)
+        model = found.values if found.values is not None else found.model.estimator
+        return _values(model.fit(X, _with_holes(X, labels)).answer_, labels)
 
-    def auto(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        model = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed).model
-        if isinstance(model, ConformalTransducer):  # its second fit is the blend, which is there already
-            model.set_params(refit=False, test_exchangeability=False)
-        answer = model.fit(X, _with_holes(X, labels)).answer_
-        return _values(settle(answer, kept[seed]), labels)
-
-    return {"blend": blend, "auto": auto}
+    return answer
