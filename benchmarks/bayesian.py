@@ -28,12 +28,19 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from speed_table import as_frame, line
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer, area_under_rejection_curve
 from transduce.billiard import VersionSpace
 from transduce.kernels import Kernel
 from transduce.votes import Game, Voter
+
+SIZES = {  # labelled rows, asked rows, splits
+    "quick": ((150, 1_000), (100, 1_000), 1),
+    "standard": ((150, 1_000), (100, 1_000, 10_000), 1),
+    "full": ((150, 1_000, 5_000), (100, 1_000, 10_000), 5),
+}
 
 
 def make_kernel(n_labelled, n_asked):
@@ -144,6 +151,7 @@ def compare_jobs(n_splits):
                     {
                         "data": name,
                         "method": method,
+                        "labels": int(np.sum(~asked)),
                         "s": seconds,
                         "error %": 100 * np.mean(answers != y[asked]),
                         "log-loss": log_loss(y[asked], np.clip(shares, 1e-3, 1 - 1e-3)),
@@ -158,15 +166,33 @@ def compare_jobs(n_splits):
 
 def run_ours(X, y, asked, softness):
     labels = np.where(asked, np.nan, y)
-    return (
-        BayesianTransducer(softness=softness, random_state=0, n_jobs=2).fit(X, labels).answer_.probabilities
-    )
+    return BayesianTransducer(softness=softness, random_state=0).fit(X, labels).answer_.probabilities
 
 
 def run_peer(which, X, y, asked):
     Z = StandardScaler().fit_transform(X)
     width = float(np.sqrt(2 * X.shape[1]))
     return peers(width)[which].fit(Z[~asked], y[~asked]).predict_proba(Z[asked])
+
+
+def measure(size):
+    """Return lines for the table of all comparisons; n is the number of labels."""
+    labelled, asked, n_splits = SIZES[size]
+    name, lines = "BayesianTransducer", []
+    bounces = compare_bounces([(n_labelled, m) for m in asked for n_labelled in labelled])
+    for found in bounces.to_dict("records"):
+        ours, ratio = 1 / found["bounces a second"], found["ratio to the plain billiard"]
+        what = f"a bounce with votes at {found['asked']:,} rows"
+        lines.append(line(name, what, found["labelled"], ours, "billiard without caches", ratio * ours))
+    X, y = load_breast_cancer(return_X_y=True)
+    run_ours(X[:60], y[:60], np.arange(60) >= 50, softness="cv")  # compiles
+    for data, part in compare_jobs(n_splits).groupby("data", sort=False):
+        ours, _, *others = part.to_dict("records")
+        lines += [
+            line(name, f"whole job, {data}", ours["labels"], ours["s"], other["method"], other["s"])
+            for other in others
+        ]
+    return as_frame(lines)
 
 
 def main():
@@ -179,12 +205,10 @@ def main():
     print(
         platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
     )
-    labelled, asked = (
-        ((150, 1_000), (100, 1_000)) if options.quick else ((150, 1_000, 5_000), (100, 1_000, 10_000))
-    )
+    labelled, asked, n_splits = SIZES["quick" if options.quick else "full"]
     results = {
         "bounces": compare_bounces([(n_labelled, m) for n_labelled in labelled for m in asked]),
-        "jobs": compare_jobs(1 if options.quick else 5),
+        "jobs": compare_jobs(n_splits),
     }
     for name, table in results.items():
         print(f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}')}", flush=True)

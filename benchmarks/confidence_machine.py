@@ -30,12 +30,26 @@ import online_cp
 import pandas as pd
 from crepes import WrapRegressor
 from sklearn.linear_model import Ridge
+from speed_table import as_frame, line
 
 from transduce import RidgeConfidenceMachine
 from transduce.kernels import Kernel
 
 LEVELS = (0.9, 0.95, 0.99)
 WIDTH = 5.0
+FEW = {
+    1_000: 50,
+    10_000: 20,
+    100_000: 5,
+    500: 20,
+    2_000: 5,
+    5_000: 2,
+}  # rows that slow opponents answer, by labels
+SIZES = {  # labels of the linear and of the kernel form
+    "quick": ((1_000,), (500,)),
+    "standard": ((1_000, 10_000), (500, 2_000)),
+    "full": ((1_000, 10_000, 100_000), (500, 2_000, 5_000)),
+}
 
 
 def make_data(n_labelled, n_asked, d=20, seed=0, heavy=False):
@@ -208,6 +222,50 @@ def memory_by_rows(kernel, n_labelled, counts):
     return pd.DataFrame(lines, columns=["kernel", "labels", "asked", "features MB", "peak MB"])
 
 
+def compare_all(size, seconds=4):
+    """Return the lines of all sizes, the linear form first."""
+    linear, kernel = SIZES[size]
+    tables = [
+        compare(
+            "linear",
+            n,
+            1_000,
+            [(OursDefault, 1_000), (OnlineCP, FEW[n]), (Refit, FEW[n]), (Split, 1_000)],
+            seconds,
+        )
+        for n in linear
+    ]
+    tables += [
+        compare("rbf", n, 500, [(OnlineCP, FEW[n]), (Refit, 1 if n > 500 else 5)], seconds) for n in kernel
+    ]
+    heavy = compare("linear", linear[-1], 1_000, [(OursDefault, 1_000), (Split, 1_000)], seconds, heavy=True)
+    return pd.concat([*tables, heavy])
+
+
+def measure(size):
+    """Return lines for the table of all comparisons; n is the number of labels."""
+    found, lines = compare_all(size, seconds=1.5), []
+    for (kernel, n), part in found.groupby(["kernel", "labels"], sort=False):
+        ours, *others = part.to_dict("records")
+        n_asked = 500 if kernel == "rbf" else 1_000
+        what = f"{kernel}: regions at three levels, {n_asked:,} rows"
+        lines += [
+            line(
+                "RidgeConfidenceMachine",
+                what,
+                n,
+                ours["us a row"] * n_asked / 1e6,
+                other["method"],
+                other["us a row"] * n_asked / 1e6,
+                ours["peak MB"],
+                other["peak MB"],
+            )
+            for other in others
+            if not other["method"].startswith("transduce")
+        ]
+    return as_frame(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes only (a minute)")
@@ -219,25 +277,7 @@ def main():
     )
     for kernel in ("linear", "rbf"):
         print(f"largest difference to a refit for every row, {kernel}: {check_equal(kernel, 300):.1e}")
-    linear, kernel = ((1_000,), (500,)) if options.quick else ((1_000, 10_000, 100_000), (500, 2_000, 5_000))
-    few = {1_000: 50, 10_000: 20, 100_000: 5, 500: 20, 2_000: 5, 5_000: 2}
-    tables = [
-        compare(
-            "linear",
-            n,
-            1_000,
-            [(OursDefault, 1_000), (OnlineCP, few[n]), (Refit, few[n]), (Split, 1_000)],
-            seconds=4,
-        )
-        for n in linear
-    ]
-    tables += [
-        compare("rbf", n, 500, [(OnlineCP, few[n]), (Refit, 1 if n > 500 else 5)], seconds=4) for n in kernel
-    ]
-    tables.append(
-        compare("linear", linear[-1], 1_000, [(OursDefault, 1_000), (Split, 1_000)], seconds=4, heavy=True)
-    )
-    speed = pd.concat(tables)
+    speed = compare_all("quick" if options.quick else "full")
     memory = pd.concat(
         [
             memory_by_rows("linear", 1_000, (1_000, 10_000, 100_000)),

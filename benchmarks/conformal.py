@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
+from speed_table import as_frame, line
 
 from transduce import ConformalTransducer, TransductiveRidge, exchangeability_test
 
@@ -54,7 +55,7 @@ def fill(inner, X, y):
     return clone(inner).fit(X[known], y[known]).predict(X[~known])
 
 
-def measure(inner, X, truth, n_labelled, seed):
+def run_split(inner, X, truth, n_labelled, seed):
     """Return share outside, whether more than the bound, width, and the ratio of errors, in one split."""
     rows = np.random.default_rng([seed, len(X), n_labelled]).permutation(len(X))[: n_labelled + 256]
     X, truth = X[rows], truth[rows]
@@ -79,7 +80,7 @@ def main():
         if len(X) < options.labels + 100:
             continue
         for name, inner in ESTIMATORS.items():
-            found = np.array([measure(inner, X, truth, options.labels, s) for s in range(options.splits)])
+            found = np.array([run_split(inner, X, truth, options.labels, s) for s in range(options.splits)])
             totals[name].append(found.mean(axis=0))
             write(data, name, found.mean(axis=0))
     for name, found in totals.items():
@@ -96,20 +97,38 @@ def write(data, name, found):
 
 
 def time_wrapper():
+    for found in measure("full").to_dict("records"):
+        ours = f"{found['method']}, {found['what']}, {found['n']:,} rows: {found['ours_s']:.2f} s"
+        print(f"{ours}; {found['opponent']}: {found['opponent_s']:.2f} s")
+
+
+def best_time(work, repeats=3):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def measure(size):
+    """Return lines for the table of all comparisons: what a guarantee costs on top of a fit; n counts rows."""
     X, truth = load_diabetes(return_X_y=True)
     y = np.append(truth[:100], np.full(342, np.nan))
     inner = RandomForestRegressor(100, random_state=0)
-    for word, work in (
-        ("bare fit", lambda: clone(inner).fit(X[:100], truth[:100]).predict(X[100:])),
-        ("wrapper", lambda: ConformalTransducer(inner, test_exchangeability=False).fit(X, y)),
-        ("exchangeability test, 442 rows", lambda: exchangeability_test(X, np.arange(442) < 100)),
-        ("exchangeability test, 1,000 of 20,000 rows", lambda: exchangeability_test(
-            np.random.default_rng(0).normal(size=(20_000, 20)), np.arange(20_000) < 2_000
-        )),
-    ):  # fmt: skip
-        start = time.perf_counter()
-        work()
-        print(f"{word}: {time.perf_counter() - start:.2f} s")
+    bare = best_time(lambda: clone(inner).fit(X[:100], truth[:100]).predict(X[100:]))
+    wrapped = ConformalTransducer(inner, test_exchangeability=False)
+    name, lines = "ConformalTransducer", []
+    lines.append(
+        line(name, "around a forest", 442, best_time(lambda: wrapped.fit(X, y)), "the forest alone", bare)
+    )
+    for n in (442,) if size == "quick" else (442, 20_000):
+        rows = X if n == 442 else np.random.default_rng(0).normal(size=(n, 20))
+        target, known = rows[:, 0], np.arange(n) < (100 if n == 442 else 2_000)
+        bare = best_time(lambda r=rows, t=target, k=known: clone(inner).fit(r[k], t[k]).predict(r[~k]), 1)
+        ours = best_time(lambda r=rows, k=known: exchangeability_test(r, k), 1)
+        lines.append(line("exchangeability_test", "at most 1,000 rows drawn", n, ours, "a forest", bare))
+    return as_frame(lines)
 
 
 if __name__ == "__main__":

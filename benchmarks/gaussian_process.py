@@ -30,12 +30,18 @@ import numpy as np
 import pandas as pd
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from speed_table import as_frame, line
 
 from transduce import TransductiveGPRegressor
 from transduce.gaussian import Objective
 from transduce.gaussian_search import Search
 
-ROWS, FEATURES, N_RESTARTS = (200, 500, 1_000, 2_000), (5, 20, 60), 2
+N_RESTARTS = 2
+SIZES = {  # rows, rows of whole fits in the table of all comparisons, and features
+    "quick": ((200, 500), (200,), (5, 20)),
+    "standard": ((200, 500, 1_000), (200, 500), (5, 20)),
+    "full": ((200, 500, 1_000, 2_000), (200, 500, 1_000), (5, 20, 60)),
+}
 LONGEST_FIT = 1_000  # rows up to which scikit-learn is fitted
 
 
@@ -181,6 +187,24 @@ def compare_fits(rows, features):
     return pd.DataFrame(lines)
 
 
+def measure(size):
+    """Return lines for the table of all comparisons; n is the number of rows."""
+    rows, fitted, features = SIZES[size]
+    name, opponent, lines = "TransductiveGPRegressor", "GaussianProcessRegressor", []
+    for found in compare_evaluations(rows, features).sort_values(["features", "rows"]).to_dict("records"):
+        what, s = f"likelihood and gradient, {found['features']} features", found["ms"] / 1e3
+        megabytes = max(found["MB"], 1.0)
+        times, memory = found["time, sklearn / ours"], found["memory, sklearn / ours"]
+        lines.append(line(name, what, found["rows"], s, opponent, times * s, megabytes, memory * megabytes))
+    for found in compare_fits(fitted, features).sort_values(["features", "rows"]).to_dict("records"):
+        times = found.get("time, sklearn / ours", np.nan)
+        what = f"whole fit, {found['features']} features"
+        if times == times and found["its log likelihood"] < found["log likelihood"] - 10:
+            what += ", theirs at a poor optimum"
+        lines.append(line(name, what, found["rows"], found["s"], opponent, times * found["s"]))
+    return as_frame(lines).dropna(subset="ratio")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes only")
@@ -197,7 +221,7 @@ def main():
     print(
         platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
     )
-    rows, features = (ROWS[:2], FEATURES[:2]) if options.quick else (ROWS, FEATURES)
+    rows, _, features = SIZES["quick" if options.quick else "full"]
     tables = {"evaluation": compare_evaluations(rows, features), "fit": compare_fits(rows, features)}
     sizes = [(n, 20) for n in rows[:3]]
     tables["matching, times the cost without"] = pd.DataFrame(

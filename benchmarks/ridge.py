@@ -25,11 +25,15 @@ import numpy as np
 import pandas as pd
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
+from speed_table import as_frame, line
 
 from transduce import TransductiveRidge
 
-EXACT = (500, 2_000, 5_000)
-CENTRES = (20_000, 100_000, 300_000)
+SIZES = {  # rows with centres at all of them, and with 500 centres
+    "quick": ((500,), (20_000,)),
+    "standard": ((500, 2_000), (20_000,)),
+    "full": ((500, 2_000, 5_000), (20_000, 100_000, 300_000)),
+}
 
 
 def make_data(n, n_labelled, d=10):
@@ -106,6 +110,37 @@ def compare(n, n_labelled, centres):
     }
 
 
+def compare_all(size):
+    exact, centres = SIZES[size]
+    cases = [(n, n // 2, None) for n in exact] + [(n, 1_000, 500) for n in centres]
+    return pd.DataFrame([compare(*case) for case in cases])
+
+
+def measure(size):
+    """Return lines for the table of all comparisons; n is the number of rows."""
+    lines = []
+    for found in compare_all(size).to_dict("records"):
+        exact = found["centres"] == found["rows"]
+        what = (
+            "search and fit, centres at all rows, half labelled" if exact else "search and fit, 500 centres"
+        )
+        ratio, memory = found["time, grid search / ours"], found["memory, grid search / ours"]
+        megabytes = 1024 * found["GB"]
+        lines.append(
+            line(
+                "TransductiveRidge",
+                what,
+                found["rows"],
+                found["s"],
+                "KernelRidge with GridSearchCV",
+                ratio * found["s"],
+                megabytes,
+                memory * megabytes,
+            )
+        )
+    return as_frame(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes only")
@@ -119,8 +154,7 @@ def main():
     print(
         platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
     )
-    cases = [(n, n // 2, None) for n in EXACT] + [(n, 1_000, 500) for n in CENTRES]
-    table = pd.DataFrame([compare(*case) for case in (cases[:1] + cases[3:4] if options.quick else cases)])
+    table = compare_all("quick" if options.quick else "full")
     print(table.to_string(index=False, float_format="{:.3g}".format))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from speed_table import as_frame, line
 
-SIZES = (10_000, 70_000, 300_000, 1_000_000)
+SIZES = {
+    "quick": (10_000,),
+    "standard": (10_000, 30_000),
+    "full": (10_000, 70_000, 300_000, 1_000_000),
+}
 PEERS = ("LabelSpreading", "LabelPropagation", "Laplace learning", "Poisson learning")
 LIMIT_S = 120
 
@@ -235,9 +240,39 @@ def compare_parts(kind, sizes, opponents):
     return pd.DataFrame(lines)
 
 
+def measure(size):
+    """Return lines for the table of all comparisons; n is the number of rows."""
+    sizes, name = SIZES[size], "SpectralGraphTransducer"
+    large = [n for n in sizes if n > 10_000]
+    lines = []
+    for what, key, found in (
+        ("from features to labels, ten classes", "method", compare_peers(sizes)),
+        (
+            "80 eigenvectors",
+            "which",
+            compare_parts("spectrum", large[:1], ("ours", "ARPACK, double precision")),
+        ),
+        (
+            "ten neighbours",
+            "which",
+            compare_parts("neighbors", large, ("approximate", "faiss", "scikit-learn, exact")),
+        ),
+    ):
+        for n, part in found.groupby("n", sort=False) if len(found) else ():
+            ours, *others = part.to_dict("records")
+            megabytes = 1024 * ours["peak GB"]
+            lines += [
+                line(name, what, n, ours["s"], other[key], other["s"], megabytes, 1024 * other["peak GB"])
+                for other in others
+                if np.isfinite(other.get("s", np.nan))
+            ]
+    order = {opponent: i for i, opponent in enumerate(dict.fromkeys(found["opponent"] for found in lines))}
+    return as_frame(sorted(lines, key=lambda found: (found["what"], order[found["opponent"]], found["n"])))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of rows")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES["full"]), help="numbers of rows")
     parser.add_argument("--quick", action="store_true", help="10,000 and 70,000 rows only")
     parser.add_argument("--out", type=Path, help="folder for the tables as CSV")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)

@@ -56,7 +56,7 @@ def test_lock_files_name_no_index():
 
 
 LAYERS = [
-    {"_typing"},
+    {"_typing", "_catalogue"},
     {
         "answer",
         "sample",

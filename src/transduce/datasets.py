@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn import datasets as bundled
 
+from transduce._catalogue import CATALOGUE, IDA, Entry
 from transduce._typing import AnyArray, Array
 
 FOLDER = "TRANSDUCE_DATA"
@@ -35,7 +36,7 @@ class Dataset:
     source : str
         Where it was read: a folder, OpenML or scikit-learn.
     splits : tuple of two int arrays of shape (s, l) and (s, m), or None
-        The rows to learn from and the rows to ask in each of s published splits, if the set comes with them.
+        The rows to learn from and the rows to ask in each of s splits, for the sets whose papers share them.
 
     Examples
     --------
@@ -47,10 +48,10 @@ class Dataset:
 
     name: str
     task: str
-    X: Any
-    y: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
     source: str
-    splits: tuple[AnyArray, AnyArray] | None = None
+    splits: tuple[AnyArray, AnyArray] | None = field(default=None, repr=False)
 
     def encoded(self) -> Any:
         """Return the features as numbers: one column of zeros and ones for each category.
@@ -68,17 +69,6 @@ class Dataset:
         if scipy.sparse.issparse(self.X):
             return self.X.astype(float)
         return pd.get_dummies(self.X).to_numpy(float)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """What the catalogue knows of a set: enough to see that the right one was found."""
-
-    task: str
-    n_rows: int
-    n_features: int
-    read: Callable[[Path], tuple[Any, ...]] | None = None
-    openml: str = ""
 
 
 def data_folder() -> Path | None:
@@ -100,7 +90,7 @@ def data_folder() -> Path | None:
         return None
     folder = Path(word).expanduser()
     if not folder.is_dir():
-        raise FileNotFoundError(f"{FOLDER} names the folder {word!r}, which is not there.")
+        raise FileNotFoundError(f"{FOLDER} names {word!r}, and there is no such folder.")
     return folder
 
 
@@ -145,16 +135,15 @@ def load_dataset(name: str) -> Dataset:
     Raises
     ------
     ValueError
-        There is no set of this name, or what was found is another one: its size differs.
+        There is no set of this name, its files cannot be read, or what was found is another one: its size differs.
     FileNotFoundError
         The set is not in the folder and not on OpenML, or OpenML cannot be reached.
 
     Notes
     -----
-    The folder holds ``regression/NAME.csv`` (target last) and ``classification/``: tables with the label last
-    (``optdigits.csv``), ``ida_NAME.npz`` with arrays ``x``, ``t``, ``train`` and ``test`` for the sets with published
-    splits, and sparse matrices as scipy saves them with their labels beside. Files may be packed (``.csv.gz``). From
-    OpenML these sets come without the published splits: random ones of the same sizes take their place.
+    How to lay out the folder is on the page on data sets. From OpenML the sets with published splits come without
+    them: a hundred random ones of the same sizes take their place (`random_splits`), and features are scaled to mean
+    zero and variance one, as they are in the published files.
 
     Examples
     --------
@@ -163,33 +152,38 @@ def load_dataset(name: str) -> Dataset:
     >>> digits.X.shape, digits.y.nunique()
     ((1797, 64), 10)
     """
-    if name not in CATALOGUE:
+    if not isinstance(name, str) or name not in CATALOGUE:
         near = get_close_matches(str(name), CATALOGUE, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "See dataset_names()."
         raise ValueError(f"There is no data set {name!r}. {hint}")
     entry = CATALOGUE[name]
-    if name.startswith("bundled-"):
-        data = getattr(bundled, BUNDLED[name])(as_frame=True)
+    if entry.kind == "bundled":
+        data = getattr(bundled, entry.stem)(as_frame=True)
         return _checked(Dataset(name, entry.task, data.data, data.target, "scikit-learn"), entry)
-    folder = data_folder()
-    if folder is not None and entry.read is not None:
+    folder, missing = data_folder(), "in a folder at hand"
+    if folder is not None:
         try:
-            return _checked(Dataset(name, entry.task, *_with_source(entry.read(folder), folder)), entry)
-        except FileNotFoundError:
-            if not entry.openml:
-                raise
-    return _checked(_fetch(name, entry), entry)
+            found = _read(name, entry, folder)
+            return _checked(
+                Dataset(name, entry.task, found.X, found.y, str(folder), splits=found.splits), entry
+            )
+        except FileNotFoundError as error:
+            missing = f"in the folder {str(folder)!r} ({error})"
+    return _checked(_fetch(name, entry, missing), entry)
 
 
-def _with_source(parts: tuple[Any, ...], folder: Path) -> tuple[Any, ...]:
-    return (*parts[:2], str(folder), *parts[2:])
-
-
-def _checked(data: Dataset, entry: _Entry) -> Dataset:
+def _checked(data: Dataset, entry: Entry) -> Dataset:
     if data.X.shape != (entry.n_rows, entry.n_features) or len(data.y) != entry.n_rows:
         raise ValueError(
             f"The set {data.name!r} from {data.source} has {data.X.shape[0]:,} rows and {data.X.shape[1]:,} features "
-            f"where {entry.n_rows:,} and {entry.n_features:,} are expected: it is another set, or a version of it."
+            f"with {len(data.y):,} labels where {entry.n_rows:,} rows and {entry.n_features:,} features are expected: "
+            "it is another set, or another version of it."
+        )
+    if data.splits is not None and any(
+        part.min(initial=0) < 0 or part.max(initial=0) >= entry.n_rows for part in data.splits
+    ):
+        raise ValueError(
+            f"The splits of the set {data.name!r} from {data.source} name rows that are not there; rows count from 0."
         )
     return data
 
@@ -197,112 +191,145 @@ def _checked(data: Dataset, entry: _Entry) -> Dataset:
 # ------------------------------------------------------------------------------------------------- from a folder
 
 
-def _first(folder: Path, stem: str) -> Path:
-    """Return the file of a table, packed or not."""
-    for ending in (".csv", ".csv.gz"):
-        if (folder / f"{stem}{ending}").is_file():
-            return folder / f"{stem}{ending}"
-    raise FileNotFoundError(f"There is no file {stem}.csv or {stem}.csv.gz in {folder}.")
+class _Found(NamedTuple):
+    """What a file holds."""
+
+    X: Any
+    y: Any
+    splits: tuple[AnyArray, AnyArray] | None = None
 
 
-def _table(folder: str, stem: str) -> Callable[[Path], tuple[Any, ...]]:
-    def read(root: Path) -> tuple[Any, ...]:
-        frame = pd.read_csv(_first(root / folder, stem))
-        return frame.iloc[:, :-1], frame.iloc[:, -1]
-
-    return read
-
-
-def _read_machine(root: Path) -> tuple[Any, ...]:
-    """Read machine without ERP, an estimate of the target by others."""
-    frame = pd.read_csv(_first(root / "regression", "machine"))
-    return frame.drop(columns=["ERP", "PRP"]), frame["PRP"]
-
-
-def _read_usps(root: Path) -> tuple[Any, ...]:
-    """Read the 7,291 training rows, then the 2,007 test rows."""
-    parts = [pd.read_csv(_first(root / "classification", f"usps_{part}")) for part in ("train", "test")]
-    frame = pd.concat(parts, ignore_index=True)
-    return frame.iloc[:, :-1], frame.iloc[:, -1]
+def _read(name: str, entry: Entry, folder: Path) -> _Found:
+    """Read a set from its files; say which file is missing, or that one cannot be read."""
+    try:
+        return READERS[entry.kind](folder, entry.stem)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever a broken file makes of the parsers: the same remedy for all
+        raise ValueError(
+            f"The files {entry.stem}* of the set {name!r} in {str(folder)!r} cannot be read "
+            f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no more is known'}). "
+            "Replace them by whole ones."
+        ) from error
 
 
-def _ida(stem: str) -> Callable[[Path], tuple[Any, ...]]:
-    def read(root: Path) -> tuple[Any, ...]:
-        with np.load(root / "classification" / f"ida_{stem}.npz") as data:
-            x, t = data["x"].astype(float), data["t"].astype(int)
-            splits = data["train"].astype(np.intp), data["test"].astype(np.intp)
-        return pd.DataFrame(x).rename(columns="x{}".format), pd.Series(t, name="t"), splits
-
-    return read
+def _first(root: Path, *names: str) -> Path:
+    """Return the first of the files that is there."""
+    for name in names:
+        if (root / name).is_file():
+            return root / name
+    raise FileNotFoundError(f"there is no {' or '.join(names)}")
 
 
-def _sparse(root: Path, stem: str) -> Any:
-    return scipy.sparse.csr_matrix(
-        scipy.sparse.load_npz(root / "classification" / f"{stem}.npz"), dtype=float
-    )
+def _read_csv(root: Path, stem: str) -> pd.DataFrame:
+    return pd.read_csv(_first(root, f"{stem}.csv", f"{stem}.csv.gz"))
 
 
-def _read_adult(root: Path) -> tuple[Any, ...]:
-    """Read the rows of a9a, those to learn from first."""
-    parts = ("adult_a9a_train", "adult_a9a_test")
-    labels = [pd.read_csv(root / "classification" / f"{part}_labels.csv")["label"] for part in parts]
-    X = scipy.sparse.vstack([_wide(_sparse(root, part), 123) for part in parts], format="csr")
-    return X, pd.concat(labels, ignore_index=True)
-
-
-def _read_small_adult(root: Path) -> tuple[Any, ...]:
-    labels = pd.read_csv(root / "classification" / "adult_a1a_train_labels.csv")["label"]
-    return _wide(_sparse(root, "adult_a1a_train"), 123), labels
-
-
-def _wide(X: Any, n_features: int) -> Any:
-    """Return the matrix with empty columns added at the end."""
-    X.resize((X.shape[0], n_features))
+def _read_npz(root: Path, stem: str, n_features: int | None = None) -> Any:
+    """Read a sparse matrix, with empty columns added at the end if it has too few."""
+    with _first(root, f"{stem}.npz").open("rb") as file:  # numpy leaves a broken file open
+        X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=float)
+    if n_features is not None:
+        X.resize((X.shape[0], max(n_features, X.shape[1])))
     return X
 
 
-def _read_reuters(root: Path) -> tuple[Any, ...]:
+def _read_table(root: Path, stem: str) -> _Found:
+    frame = _read_csv(root, stem)
+    return _Found(frame.iloc[:, :-1], frame.iloc[:, -1])
+
+
+def _read_machine(root: Path, stem: str) -> _Found:
+    """Read machine without ERP, an estimate of the target by others."""
+    frame = _read_csv(root, stem)
+    return _Found(frame.drop(columns=["ERP", "PRP"]), frame["PRP"])
+
+
+def _read_two_tables(root: Path, stem: str) -> _Found:
+    """Read the rows to learn from, then the test rows."""
+    parts = [_read_csv(root, f"{stem}_{part}") for part in ("train", "test")]
+    frame = pd.concat(parts, ignore_index=True)
+    return _Found(frame.iloc[:, :-1], frame.iloc[:, -1])
+
+
+def _read_ida(root: Path, stem: str) -> _Found:
+    with _first(root, f"{stem}.npz").open("rb") as file, np.load(file) as data:
+        x, t = data["x"].astype(float), data["t"].astype(int)
+        splits = data["train"].astype(np.intp), data["test"].astype(np.intp)
+    return _Found(pd.DataFrame(x).rename(columns="x{}".format), pd.Series(t, name="t"), splits)
+
+
+def _read_adult(root: Path, stem: str) -> _Found:
+    """Read the rows to learn from, then the test rows of the one of two sets that has them."""
+    parts = [f"{stem}_train", f"{stem}_test"][: 2 if stem.endswith("a9a") else 1]
+    X = scipy.sparse.vstack([_read_npz(root, part, 123) for part in parts], format="csr")
+    labels = [_read_csv(root, f"{part}_labels")["label"] for part in parts]
+    return _Found(X, pd.concat(labels, ignore_index=True))
+
+
+def _read_reuters(root: Path, stem: str) -> _Found:
     """Read the test documents of ModApte with the stems that occur in them, counted, and ten topics."""
-    labels = pd.read_csv(root / "classification" / "reuters_modapte_labels.csv")
+    labels = _read_csv(root, f"{stem}_labels")
     asked = (labels["split"] == "test").to_numpy()
-    X = _sparse(root, "reuters_modapte_tf")[np.flatnonzero(asked)]
+    X = _read_npz(root, f"{stem}_tf")[np.flatnonzero(asked)]
     kept = np.flatnonzero(X.getnnz(axis=0))
-    return X[:, kept], labels.loc[asked].iloc[:, 3:].reset_index(drop=True)
+    return _Found(X[:, kept], labels.loc[asked].iloc[:, 3:].reset_index(drop=True))
 
 
-def _webkb(view: str) -> Callable[[Path], tuple[Any, ...]]:
-    def read(root: Path) -> tuple[Any, ...]:
-        labels = pd.read_csv(root / "classification" / "webkb_course_labels.csv")["label"]
-        return _sparse(root, f"webkb_course_{view}_tf"), labels
+def _read_view(root: Path, stem: str) -> _Found:
+    """Read one of the views of the same rows, counted words; the labels are shared."""
+    return _Found(
+        _read_npz(root, f"{stem}_tf"), _read_csv(root, f"{stem.rpartition('_')[0]}_labels")["label"]
+    )
 
-    return read
+
+READERS: dict[str, Callable[[Path, str], _Found]] = {
+    "table": _read_table,
+    "machine": _read_machine,
+    "two tables": _read_two_tables,
+    "ida": _read_ida,
+    "adult": _read_adult,
+    "reuters": _read_reuters,
+    "view": _read_view,
+}
 
 
 # ------------------------------------------------------------------------------------------------- from OpenML
 
 
-def _fetch(name: str, entry: _Entry) -> Dataset:
+def _fetch(name: str, entry: Entry, missing: str) -> Dataset:
     """Fetch a set from OpenML, drop incomplete rows, and draw splits where published ones are missing."""
-    where = f"Set the environment variable {FOLDER} to a folder that holds it; see transduce.datasets in the docs."
+    where = f"Set the environment variable {FOLDER} to a folder that holds it; the docs on data sets say how."
     if not entry.openml:
-        raise FileNotFoundError(f"The set {name!r} is not in a folder at hand, and not on OpenML. {where}")
+        raise FileNotFoundError(f"The set {name!r} is not {missing}, and not on OpenML. {where}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = bundled.fetch_openml(name=entry.openml, version=1, as_frame=True, parser="auto")
     except Exception as error:  # no network, no such set, a changed service: the same remedy for all
         raise FileNotFoundError(
-            f"The set {name!r} is not in a folder at hand, and fetching {entry.openml!r} from OpenML failed "
+            f"The set {name!r} is not {missing}, and fetching {entry.openml!r} from OpenML failed "
             f"({type(error).__name__}). {where}"
         ) from error
     whole = data.data.notna().all(axis=1).to_numpy() & data.target.notna().to_numpy()
-    X, y = data.data[whole].reset_index(drop=True), data.target[whole].reset_index(drop=True)
-    y = pd.to_numeric(y) if entry.task == "regression" else y.astype(str)
-    if name not in IDA:
+    X = data.data[whole].reset_index(drop=True).apply(_plain)
+    y = _plain(data.target[whole].reset_index(drop=True))
+    if entry.task == "regression" and not pd.api.types.is_numeric_dtype(y):
+        raise ValueError(f"The labels of the set {name!r} from OpenML are not numbers: it is another set.")
+    if entry.kind != "ida":
         return Dataset(name, entry.task, X, y, "OpenML")
     t = pd.Series(np.where(pd.factorize(y, sort=True)[0] == 0, -1, 1), name="t")
-    X = (X.astype(float) - X.astype(float).mean()) / X.astype(float).std(ddof=0)
-    return Dataset(name, entry.task, X, t, "OpenML", random_splits(len(t), *IDA[name]))
+    X = (X.astype(float) - X.astype(float).mean()) / X.astype(float).std(ddof=1)
+    return Dataset(name, entry.task, X, t, "OpenML", splits=random_splits(len(t), *IDA[name]))
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """Return a column as numbers if all its values are, else as text: OpenML calls some codes categories."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    words = column.astype(str).str.strip("'\"")
+    numbers = pd.to_numeric(words, errors="coerce")
+    return words if numbers.isna().any() else numbers
 
 
 def random_splits(n_rows: int, n_learn: int, seed: int, n_splits: int = 100) -> tuple[Array, Array]:
@@ -329,86 +356,3 @@ def random_splits(n_rows: int, n_learn: int, seed: int, n_splits: int = 100) -> 
     random = np.random.default_rng([1999, seed])
     orders = np.array([random.permutation(n_rows) for _ in range(n_splits)])
     return orders[:, :n_learn], orders[:, n_learn:]
-
-
-# ------------------------------------------------------------------------------------------------- the catalogue
-
-# Of the sets with published splits: how many rows are learnt from, and a seed for random splits in their place.
-IDA = {
-    "banana": (400, 0),
-    "breast-cancer": (200, 1),
-    "diabetis": (468, 2),
-    "heart": (170, 5),
-    "thyroid": (140, 9),
-    "titanic": (150, 10),
-}
-BUNDLED = {
-    "bundled-diabetes": "load_diabetes",
-    "bundled-breast-cancer": "load_breast_cancer",
-    "bundled-digits": "load_digits",
-    "bundled-iris": "load_iris",
-    "bundled-wine": "load_wine",
-}
-# Name: rows, features and, where the same table is there, the name on OpenML.
-TABLES: dict[str, tuple[int, int, str]] = {
-    "BigMac2003": (69, 9, ""),
-    "CobarOre": (38, 2, ""),
-    "GAGurine": (314, 1, ""),
-    "UN3": (125, 6, ""),
-    "auto-mpg": (392, 7, "autoMpg"),
-    "birthwt": (189, 7, ""),
-    "boston": (506, 13, "boston"),
-    "caution": (100, 2, ""),
-    "cpus": (209, 7, ""),
-    "crabs": (200, 6, ""),
-    "diabetes": (43, 2, "diabetes_numeric"),
-    "engel": (235, 1, ""),
-    "ftcollinssnow": (93, 1, ""),
-    "geyser": (299, 1, ""),
-    "gilgais": (365, 8, ""),
-    "heights": (1375, 1, ""),
-    "highway": (39, 11, ""),
-    "kin-32fh": (8192, 32, ""),
-    "mcycle": (133, 1, ""),
-    "pyrimidines": (74, 27, "pyrim"),
-    "servo": (167, 4, ""),
-    "sniffer": (125, 4, ""),
-    "snowgeese": (45, 2, ""),
-    "topo": (52, 2, ""),
-    "triazines": (186, 60, "triazines"),
-    "ufc": (372, 4, ""),
-}
-_REGRESSION = {
-    name: _Entry("regression", rows, columns, _table("regression", name), openml)
-    for name, (rows, columns, openml) in TABLES.items()
-}
-_REGRESSION["machine"] = _Entry("regression", 209, 8, _read_machine)
-_CLASSIFICATION = {
-    "banana": _Entry("classification", 5300, 2, _ida("banana"), "banana"),
-    "breast-cancer": _Entry("classification", 277, 9, _ida("breast_cancer")),
-    "diabetis": _Entry("classification", 768, 8, _ida("diabetis"), "diabetes"),
-    "heart": _Entry("classification", 270, 13, _ida("heart"), "heart-statlog"),
-    "thyroid": _Entry("classification", 215, 5, _ida("thyroid")),
-    "titanic": _Entry("classification", 2201, 3, _ida("titanic")),
-    "usps": _Entry("classification", 9298, 256, _read_usps),
-    "optdigits": _Entry("classification", 5620, 64, _table("classification", "optdigits"), "optdigits"),
-    "isolet": _Entry("classification", 7797, 617, _table("classification", "isolet"), "isolet"),
-    "ionosphere": _Entry("classification", 351, 34, _table("classification", "ionosphere"), "ionosphere"),
-    "adult": _Entry("classification", 48842, 123, _read_adult),
-    "adult-small": _Entry("classification", 1605, 123, _read_small_adult),
-    "reuters": _Entry("classification", 3299, 11849, _read_reuters),
-    "webkb-pages": _Entry("classification", 1051, 17247, _webkb("page")),
-    "webkb-links": _Entry("classification", 1051, 1917, _webkb("link")),
-}
-_SHAPES = {
-    "bundled-diabetes": ("regression", 442, 10),
-    "bundled-breast-cancer": ("classification", 569, 30),
-    "bundled-digits": ("classification", 1797, 64),
-    "bundled-iris": ("classification", 150, 4),
-    "bundled-wine": ("classification", 178, 13),
-}
-CATALOGUE: dict[str, _Entry] = {
-    **dict(sorted(_REGRESSION.items(), key=lambda pair: pair[0].lower())),
-    **_CLASSIFICATION,
-    **{name: _Entry(*shape) for name, shape in _SHAPES.items()},
-}

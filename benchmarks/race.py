@@ -1,0 +1,92 @@
+"""Accuracy race: scikit-learn's methods, the five systems, their blend and `auto`, with few labels and with many.
+
+    TRANSDUCE_DATA=folder python benchmarks/race.py [--quick] [--jobs 2] [--report] [--publish]
+
+Transductive cross-validation, by repeated random masking: of each table some rows are drawn, 10, 30, 100 or many of
+them keep their labels, the others (30 to 300) are asked, with their features in sight. Many: 300 labels, or 70 % of the
+rows if that is fewer, where that is more than 100. Sets are all of `transduce.datasets` with enough rows for it and no
+more classes than half the labels; each class is among the labels. Left out are the sparse sets of text and web pages,
+the large adult (the small one is there) and scikit-learn's digits (they are part of optdigits); of machine, the column
+of nearly unique model names. Methods and their settings: `race_methods.py`.
+
+Error: of numbers the root mean squared error over that of the labelled mean; of classes the share of wrong answers. A
+method that fails on a draw has no error there and comes last on that table.
+
+A run can be stopped and resumed with the same command: draw 0 of all tables comes first. It writes into
+``benchmarks/output/race``; ``--report`` makes tables and figures of what is there, ``--publish`` also copies them
+to ``docs/results/race`` and renews the table in ``docs/choosing.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+from race_draws import LEFT_OUT, enters, race
+from race_report import publish, report
+
+from transduce.datasets import dataset_names
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "papers"))
+
+from study import Study, _read_lines  # noqa: E402
+
+OUT = HERE / "output" / "race"
+TASKS = ("regression", "classification")
+DRAWS = {"10": 10, "30": 8, "100": 4, "many": 2}
+
+
+def cells(tasks: list[str], draws: dict[str, int]) -> list[dict[str, object]]:
+    """Return what to run, ordered so that a run that is cut short is balanced."""
+    names = [(task, name) for task in tasks for name in dataset_names(task) if name not in LEFT_OUT]
+    return [
+        {"task": task, "table": name, "labels": labels, "draw": draw}
+        for draw in range(max(draws.values()))
+        for labels in draws
+        if draw < draws[labels]
+        for task, name in names
+        if enters(name, labels)
+    ]
+
+
+def collected() -> pd.DataFrame:
+    """Return all lines there are, of any run."""
+    done = _read_lines(OUT / "race.jsonl")
+    if not done:
+        sys.exit(f"There is nothing in {OUT} yet: run the race first.")
+    return pd.DataFrame([{**json.loads(key), **line} for key in done for line in done[key]])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/race.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--labels", nargs="+", choices=list(DRAWS), default=list(DRAWS))
+    parser.add_argument("--task", choices=TASKS, help="one task only")
+    parser.add_argument("--draws", type=int, help=f"for every number of labels [{DRAWS}]")
+    parser.add_argument("--quick", action="store_true", help="one draw")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at work [1]")
+    parser.add_argument("--report", action="store_true", help="of what is there; runs nothing")
+    parser.add_argument("--publish", action="store_true", help="report, and copy it into the docs")
+    options = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    if not (options.report or options.publish):
+        draws = {labels: 1 if options.quick else options.draws or DRAWS[labels] for labels in options.labels}
+        tasks = [options.task] if options.task else list(TASKS)
+        try:
+            Study("race", True, OUT, options.jobs).collect("race", cells(tasks, draws), race)
+        except FileNotFoundError as error:
+            sys.exit(str(error))
+        except KeyboardInterrupt:
+            print(f"\nStopped. What was done is in {OUT}; the same command goes on from there.")
+    report(collected(), OUT)
+    if options.publish:
+        publish(OUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The methods of the race: what a user would pick instead, the five systems, their blend, and what fills by default.
+
+Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or asked,
+which can only help those that would see the labelled rows alone. Settings:
+
+- Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
+  the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
+- Of ours the settings are those of `choose_method` (`transduce.members.every_method`), but for the Gaussian process,
+  which is as it comes: with moment matching.
+- ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import LogisticRegression, RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC, SVR
+
+from transduce import TransductiveGPRegressor
+from transduce.answer import Answer
+from transduce.fill_methods import plan
+from transduce.members import every_method
+from transduce.methods._asking import last_step
+
+TREES = 200
+PENALTIES = np.logspace(-3, 4, 30)
+GRID = {"C": [0.1, 1.0, 10.0, 100.0]}
+OURS = (
+    "auto",
+    "transductive ridge",
+    "transductive GP",
+    "spectral graph",
+    "Bayesian transduction",
+    "confidence machine",
+)
+Method = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+
+
+def methods(task: str, n_features: int) -> dict[str, Method]:
+    """Return functions of features, labels and a seed that answer at the rows after the labels, by name."""
+    return _number_methods(n_features) if task == "regression" else _class_methods(n_features)
+
+
+def _number_methods(n_features: int) -> dict[str, Method]:
+    kernel = ConstantKernel() * RBF(np.sqrt(n_features)) + WhiteKernel()
+    svm = GridSearchCV(SVR(), GRID, scoring="neg_mean_squared_error")
+    return {
+        "ridge": _plain(lambda seed: RidgeCV(PENALTIES)),
+        "SVM": _plain(lambda seed: TransformedTargetRegressor(svm, transformer=StandardScaler())),
+        "random forest": _plain(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
+        "gradient boosting": _plain(lambda seed: GradientBoostingRegressor(random_state=seed)),
+        "GP": _plain(
+            lambda seed: GaussianProcessRegressor(
+                kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed
+            )
+        ),
+        "transductive ridge": _member("transductive_ridge", "regression"),
+        "transductive GP": _transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
+        "confidence machine": _member("confidence_machine", "regression"),
+        "auto": _auto("regression"),
+    }
+
+
+def _class_methods(n_features: int) -> dict[str, Method]:
+    # A fold may lose all but one class: it counts as wrong for every C.
+    svm = GridSearchCV(SVC(), GRID, cv=3, error_score=0.0)
+    kernel = ConstantKernel() * RBF(np.sqrt(n_features))
+    return {
+        "ridge": _plain(lambda seed: RidgeClassifierCV(PENALTIES)),
+        "SVM": _plain(lambda seed: svm),
+        "random forest": _plain(lambda seed: RandomForestClassifier(TREES, random_state=seed)),
+        "gradient boosting": _plain(lambda seed: GradientBoostingClassifier(random_state=seed)),
+        "GP": _plain(lambda seed: GaussianProcessClassifier(kernel, random_state=seed)),
+        "label spreading": _semi_supervised(lambda seed: LabelSpreading(kernel="knn")),
+        "self-training": _semi_supervised(
+            lambda seed: SelfTrainingClassifier(LogisticRegression(max_iter=2000))
+        ),
+        "transductive ridge": _member("transductive_ridge", "classification"),
+        "spectral graph": _member("spectral_graph", "classification"),
+        "Bayesian transduction": _member("bayesian_transduction", "classification"),
+        "confidence machine": _member("confidence_machine", "classification"),
+        "auto": _auto("classification"),
+    }
+
+
+# ------------------------------------------------------------------------------------------------- how to ask
+
+
+def _plain(make: Callable[[int], object]) -> Method:
+    """Fit to the labelled rows, predict the others."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        return make(seed).fit(X[: len(labels)], labels).predict(X[len(labels) :])
+
+    return answer
+
+
+def _semi_supervised(make: Callable[[int], object]) -> Method:
+    """Fit to all rows, with scikit-learn's -1 where a label is missing."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        y = np.concatenate([labels, np.full(len(X) - len(labels), -1)])
+        model = make(seed).fit(X, y)
+        if isinstance(
+            model, SelfTrainingClassifier
+        ):  # its `transduction_` has -1 where it was never sure enough
+            return model.predict(X[len(labels) :])
+        return model.transduction_[len(labels) :]
+
+    return answer
+
+
+def _with_holes(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    numbers = labels.dtype.kind == "f"
+    y = np.full(len(X), np.nan if numbers else None, dtype=float if numbers else object)
+    y[: len(labels)] = labels
+    return y
+
+
+def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
+    """Return an answer's values; where there is none, the mean or the most frequent class."""
+    values = np.array(found.values)
+    unreached = np.asarray(found.status) == "unreached"
+    values[unreached] = labels.mean() if labels.dtype.kind == "f" else np.bincount(labels).argmax()
+    return values.astype(labels.dtype)
+
+
+def _member(name: str, task: str) -> Method:
+    return _transducer(lambda n_rows, seed: every_method(task, n_rows, seed)[name])
+
+
+def _transducer(make: Callable[[int, int], object]) -> Method:
+    """Fit to all rows with labels missing."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        return _values(last_step(make(len(X), seed).fit(X, _with_holes(X, labels))).answer_, labels)
+
+    return answer
+
+
+def _auto(task: str) -> Method:
+    """Fit what `fill` takes its values from, by the size of the table."""
+
+    def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+        found = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed)
+        model = found.values if found.values is not None else found.model.estimator
+        return _values(model.fit(X, _with_holes(X, labels)).answer_, labels)
+
+    return answer
