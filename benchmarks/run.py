@@ -107,7 +107,8 @@ def main():
         "--quick", dest="size", action="store_const", const="quick", help="small sizes (minutes)"
     )
     size.add_argument("--full", dest="size", action="store_const", const="full", help="large sizes (an hour)")
-    size.add_argument("--size", choices=SIZES, default="standard", help=argparse.SUPPRESS)
+    size.add_argument("--size", choices=SIZES, help=argparse.SUPPRESS)
+    parser.set_defaults(size="standard")
     parser.add_argument("--only", nargs="+", choices=(*SCRIPTS, "scaling"), help="run some of the scripts")
     parser.add_argument("--threads", type=int, default=1, help="threads of each process; 0 for all cores")
     parser.add_argument(

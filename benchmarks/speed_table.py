@@ -32,7 +32,7 @@ def line(method, what, n, ours_s, opponent, opponent_s, ours_mb=np.nan, opponent
 
 
 def as_frame(lines):
-    return pd.DataFrame(lines, columns=COLUMNS)
+    return pd.DataFrame(lines, columns=COLUMNS).astype({"n": int})
 
 
 def short(number):
