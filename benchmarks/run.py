@@ -32,7 +32,10 @@ THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
 
 
 def environment(threads):
-    """Return the environment of a process that may use so many threads; 0 leaves all of them."""
+    """Return the environment of a process that may use so many threads; 0 leaves all of them.
+
+    On one thread, seconds are those of the processor: other work on the machine does not count.
+    """
     if not threads:
         return dict(os.environ)
     limits = {f"{name}_NUM_THREADS": str(threads) for name in THREADS[:-1]}
@@ -41,6 +44,7 @@ def environment(threads):
         **limits,
         f"{THREADS[-1]}_THREADS": str(threads),
         "LOKY_MAX_CPU_COUNT": str(threads),
+        "BENCH_CLOCK": "cpu" if threads == 1 else "wall",
     }
 
 
