@@ -224,7 +224,7 @@ SYSTEMS = (
     ),
     System(
         f"RidgeConfidenceMachine, rbf, m = {N_ASKED} asked",
-        "3",
+        "2 to 3",
         "flops",
         "n³ / 3 + 2 n² m",
         (375, 750, 1_500, 3_000, 6_000),
@@ -383,6 +383,7 @@ def draw(table, path):
             axis.legend(title=method, fontsize=8, title_fontsize=9, handletextpad=0.2, **box)
             axis.set_xlabel("n")
             axis.tick_params(labelbottom=True)
+            axis.minorticks_off()
         for axis in axes[:, 0]:
             axis.set_ylabel("seconds, one thread")
         for axis in axes.flat[methods.nunique() :]:

@@ -2,7 +2,7 @@
 
 A line holds the seconds of one of our methods and of one opponent for the same work in the same run, and the peak
 memory of both where it was measured. The ratio is the opponent's time over ours: above 1 we are faster. Seconds are
-those of the clock on the wall, or of the processor if ``BENCH_CLOCK=cpu``: on one thread and an idle machine the two are
+those of the clock on the wall, or of the processor if ``BENCH_CLOCK=cpu``: on one thread of an idle machine they are
 the same, but only the second means anything on a busy one.
 """
 
@@ -43,8 +43,9 @@ def short(number):
     """Return a ratio in two digits: 0.25, 4.6, 720."""
     if not np.isfinite(number):
         return "-"
-    digits = 2 - 1 - int(np.floor(np.log10(number))) if number > 0 else 0
-    return f"{round(number, digits):,.{max(digits, 0)}f}"
+    number = float(f"{number:.1e}")
+    digits = 1 - int(np.floor(np.log10(number))) if number > 0 else 0
+    return f"{number:,.{max(digits, 0)}f}"
 
 
 def as_markdown(frame):

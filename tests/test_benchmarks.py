@@ -21,7 +21,8 @@ def _beside(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0.254, "0.25"), (4.63, "4.6"), (718.0, "720"), (12_345.0, "12,000"), (np.nan, "-")]
+    ("number", "text"),
+    [(0.254, "0.25"), (0.996, "1.0"), (4.63, "4.6"), (718.0, "720"), (12_345.0, "12,000"), (np.nan, "-")],
 )
 def test_ratios_have_two_digits(number, text):
     import speed_table
