@@ -13,7 +13,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "Thumbs.db"]
+exclude_patterns = ["_build", "Thumbs.db", "results/*/*.md"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
