@@ -40,13 +40,8 @@ format: $(VENV)/dev.stamp  ## rewrite the code in the house format
 docs: $(VENV)/dev.stamp  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -b html docs docs/_build/html
 
-bench: $(VENV)/dev.stamp  ## speed and memory against the peers, as ratios in one run
-	$(BIN)/python benchmarks/confidence_machine.py
-	$(BIN)/python benchmarks/ridge.py
-	$(BIN)/python benchmarks/gaussian_process.py
-	$(BIN)/python benchmarks/bayesian.py
-	$(BIN)/python benchmarks/spectral_graph.py --quick
-	$(BIN)/python benchmarks/conformal.py
+bench: $(VENV)/dev.stamp  ## speed against the peers, as ratios in one run, and how cost grows (about ten minutes)
+	$(BIN)/python benchmarks/run.py
 
 lock:  ## renew requirements/*.txt (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
@@ -55,7 +50,7 @@ lock:  ## renew requirements/*.txt (needs uv)
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements/run.txt
 
 clean:  ## remove the environment and everything that was made
-	rm -rf $(VENV) demo-output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "transduce needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }

@@ -32,7 +32,10 @@ THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
 
 
 def environment(threads):
-    """Return the environment of a process that may use so many threads; 0 leaves all of them."""
+    """Return the environment of a process that may use so many threads; 0 leaves all of them.
+
+    On one thread, seconds are those of the processor: other work on the machine does not count.
+    """
     if not threads:
         return dict(os.environ)
     limits = {f"{name}_NUM_THREADS": str(threads) for name in THREADS[:-1]}
@@ -41,6 +44,7 @@ def environment(threads):
         **limits,
         f"{THREADS[-1]}_THREADS": str(threads),
         "LOKY_MAX_CPU_COUNT": str(threads),
+        "BENCH_CLOCK": "cpu" if threads == 1 else "wall",
     }
 
 
@@ -107,7 +111,8 @@ def main():
         "--quick", dest="size", action="store_const", const="quick", help="small sizes (minutes)"
     )
     size.add_argument("--full", dest="size", action="store_const", const="full", help="large sizes (an hour)")
-    size.add_argument("--size", choices=SIZES, default="standard", help=argparse.SUPPRESS)
+    size.add_argument("--size", choices=SIZES, help=argparse.SUPPRESS)
+    parser.set_defaults(size="standard")
     parser.add_argument("--only", nargs="+", choices=(*SCRIPTS, "scaling"), help="run some of the scripts")
     parser.add_argument("--threads", type=int, default=1, help="threads of each process; 0 for all cores")
     parser.add_argument(

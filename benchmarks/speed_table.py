@@ -1,13 +1,16 @@
 """One table for all comparisons of speed: its lines, how it is shown, and on what it was measured.
 
 A line holds the seconds of one of our methods and of one opponent for the same work in the same run, and the peak
-memory of both where it was measured. The ratio is the opponent's time over ours: above 1 we are faster.
+memory of both where it was measured. The ratio is the opponent's time over ours: above 1 we are faster. Seconds are
+those of the clock on the wall, or of the processor if ``BENCH_CLOCK=cpu``: on one thread of an idle machine they are
+the same, but only the second means anything on a busy one.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -17,6 +20,7 @@ import pandas as pd
 COLUMNS = ["method", "what", "n", "ours_s", "opponent", "opponent_s", "ratio", "ours_mb", "opponent_mb"]
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "online-cp", "crepes", "graphlearning", "faiss-cpu")
 SIZES = ("quick", "standard", "full")
+clock = time.process_time if os.environ.get("BENCH_CLOCK") == "cpu" else time.perf_counter
 
 
 def line(method, what, n, ours_s, opponent, opponent_s, ours_mb=np.nan, opponent_mb=np.nan):
@@ -32,15 +36,16 @@ def line(method, what, n, ours_s, opponent, opponent_s, ours_mb=np.nan, opponent
 
 
 def as_frame(lines):
-    return pd.DataFrame(lines, columns=COLUMNS)
+    return pd.DataFrame(lines, columns=COLUMNS).astype({"n": int})
 
 
 def short(number):
     """Return a ratio in two digits: 0.25, 4.6, 720."""
     if not np.isfinite(number):
         return "-"
-    digits = 2 - 1 - int(np.floor(np.log10(number))) if number > 0 else 0
-    return f"{round(number, digits):,.{max(digits, 0)}f}"
+    number = float(f"{number:.1e}")
+    digits = 1 - int(np.floor(np.log10(number))) if number > 0 else 0
+    return f"{number:,.{max(digits, 0)}f}"
 
 
 def as_markdown(frame):
