@@ -13,7 +13,7 @@ INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format bench docs lock clean
+.PHONY: help demo test slow check format papers bench docs lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -40,6 +40,13 @@ format: $(VENV)/dev.stamp  ## rewrite the code in the house format
 docs: $(VENV)/dev.stamp  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -b html docs docs/_build/html
 
+papers: $(VENV)/run.stamp  ## the papers' tables and figures in quick mode (minutes each), from the data in TRANSDUCE_DATA
+	$(BIN)/python papers/nouretdinov2001.py
+	$(BIN)/python papers/graepel1999.py
+	$(BIN)/python papers/chapelle1999.py
+	$(BIN)/python papers/le2006.py
+	$(BIN)/python papers/joachims2003.py
+
 bench: $(VENV)/dev.stamp  ## speed against the peers, as ratios in one run, and how cost grows (about ten minutes)
 	$(BIN)/python benchmarks/run.py
 
@@ -50,7 +57,7 @@ lock:  ## renew requirements/*.txt (needs uv)
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements/run.txt
 
 clean:  ## remove the environment and everything that was made
-	rm -rf $(VENV) demo-output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-output papers/output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "transduce needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }

@@ -102,6 +102,8 @@ class Study:
         ) as bar, store.open("a") as file:  # fmt: skip
             task = bar.add_task(f"{self.paper}: {part}", total=len(cells), completed=len(cells) - len(left))
             run = Parallel(n_jobs=self.jobs, return_as="generator")
+            if store.stat().st_size and not store.read_text().endswith("\n"):
+                file.write("\n")  # a line was cut off; the next one must not hang on to it
             for cell, lines in zip(left, run(delayed(_quietly)(work, cell) for cell in left), strict=True):
                 done[_key(cell)] = lines
                 file.write(json.dumps({"cell": cell, "lines": lines}) + "\n")

@@ -1,0 +1,100 @@
+"""The page of results: full runs copied into docs/results, and docs/results.md made from them.
+
+    python papers/page.py [PAPER ...]
+
+copies tables, figures and numbers of the full runs in ``papers/output`` (of all papers, or of those named) into
+``docs/results`` and writes the page again: for each paper what held and what did not (``papers/PAPER.md``, written by
+hand), its tables and its figures. With no full run there it writes the page from what is in ``docs/results``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
+MOST_BYTES = 400_000  # of raw numbers in the docs; what is larger stays where it was made
+
+# Each paper: its reference, and its parts in the order of the page.
+PAPERS = {
+    "chapelle1999": (
+        "Chapelle, Vapnik, Weston 1999: transductive ridge",
+        "O. Chapelle, V. Vapnik, J. Weston. Transductive inference for estimating values of functions. NIPS 12, 1999.",
+        ["figure1a", "figure1b", "figure1c", "figure1d", "table1"],
+    ),
+    "le2006": (
+        "Le, Smola, Gartner, Altun 2006: moment-matched Gaussian process",
+        "Q. V. Le, A. J. Smola, T. Gartner, Y. Altun. Transductive Gaussian process regression with automatic model "
+        "selection. ECML 2006.",
+        ["table-1"],
+    ),
+    "joachims2003": (
+        "Joachims 2003: spectral graph transducer",
+        "T. Joachims. Transductive learning via spectral graph partitioning. ICML 2003.",
+        ["table", "sizes", "settings-c", "settings-d", "settings-k", "webkb", "speed"],
+    ),
+    "graepel1999": (
+        "Graepel, Herbrich, Obermayer 1999: Bayesian transduction",
+        "T. Graepel, R. Herbrich, K. Obermayer. Bayesian transduction. NIPS 12, 1999.",
+        ["figure-2"],
+    ),
+    "nouretdinov2001": (
+        "Nouretdinov, Melluish, Vovk 2001: ridge regression confidence machine",
+        "I. Nouretdinov, T. Melluish, V. Vovk. Ridge regression confidence machine. ICML 2001.",
+        ["table1", "figure2", "figure3", "table3", "table4", "coverage"],
+    ),
+}
+OPENING = """# The papers, reproduced
+
+Our figures beside the published ones, and what held. Everything on this page was written by the scripts in `papers/`
+from full runs, with as many splits as the papers have where they say so; only the paragraphs are by hand. `a ± b` is
+the mean and the standard deviation over splits; a column *paper* holds the published figure. The raw numbers lie in
+`docs/results`.
+
+    TRANSDUCE_DATA=folder make papers                             # quick mode of all: minutes each
+    TRANSDUCE_DATA=folder python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
+    python papers/page.py                                         # this page, from the full runs
+
+The quick mode takes the first splits of the full one, prints the same tables, and says which figures are within
+one standard deviation of this page. Where the data come from: [data sets](datasets.md). How our methods do against
+others: [when to use which](choosing.md); how fast they are: [performance](performance.md).
+"""
+
+
+def copy_full_run(paper: str) -> None:
+    """Copy what a full run wrote to docs/results, but for large files of raw numbers."""
+    source, target = HERE / "output" / paper / "full", DOCS / "results" / paper
+    if not source.is_dir():
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.iterdir()):
+        if path.suffix in (".md", ".svg", ".csv") and path.stat().st_size <= MOST_BYTES:
+            shutil.copyfile(path, target / path.name)
+
+
+def page(texts: Path = HERE, results: Path = DOCS / "results") -> str:
+    """Return the page, from the paragraphs by hand and the tables and figures of the full runs."""
+    parts = [OPENING]
+    for paper, (title, reference, names) in PAPERS.items():
+        parts.append(f"## {title}\n\n{reference} `papers/{paper}.py`\n")
+        parts.append((texts / f"{paper}.md").read_text())
+        for name in names:
+            table, figure = results / paper / f"{name}.md", results / paper / f"{name}.svg"
+            parts += [table.read_text()] if table.is_file() else []
+            parts += [f"![{title}, {name}](results/{paper}/{name}.svg)\n"] if figure.is_file() else []
+    return "\n".join(part.strip() + "\n" for part in parts)
+
+
+def main() -> None:
+    for paper in sys.argv[1:] or PAPERS:
+        if paper not in PAPERS:
+            sys.exit(f"There is no paper {paper!r}: choose among {', '.join(PAPERS)}.")
+        copy_full_run(paper)
+    (DOCS / "results.md").write_text(page())
+    print(f"Written: {DOCS / 'results.md'}")
+
+
+if __name__ == "__main__":
+    main()
