@@ -24,8 +24,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from race_draws import LEFT_OUT, enters, race
+from race_methods import methods
 from race_report import publish, report
 
 from transduce.datasets import dataset_names
@@ -37,28 +39,36 @@ from study import Study, _read_lines  # noqa: E402
 
 OUT = HERE / "output" / "race"
 TASKS = ("regression", "classification")
-DRAWS = {"10": 10, "30": 8, "100": 4, "many": 2}
+DRAWS = {"10": 6, "30": 6, "100": 3, "many": 2}
 
 
 def cells(tasks: list[str], draws: dict[str, int]) -> list[dict[str, object]]:
     """Return what to run, ordered so that a run that is cut short is balanced."""
     names = [(task, name) for task in tasks for name in dataset_names(task) if name not in LEFT_OUT]
     return [
-        {"task": task, "table": name, "labels": labels, "draw": draw}
+        {"task": task, "table": name, "labels": labels, "draw": draw, "method": method}
         for draw in range(max(draws.values()))
         for labels in draws
         if draw < draws[labels]
         for task, name in names
         if enters(name, labels)
+        for method in methods(task, 1)
     ]
 
 
 def collected() -> pd.DataFrame:
-    """Return all lines there are, of any run."""
+    """Return the lines of all draws of which every method has been run."""
     done = _read_lines(OUT / "race.jsonl")
-    if not done:
+    lines = pd.DataFrame([{**json.loads(key), **line} for key in done for line in done[key]])
+    if not len(lines):
         sys.exit(f"There is nothing in {OUT} yet: run the race first.")
-    return pd.DataFrame([{**json.loads(key), **line} for key in done for line in done[key]])
+    expected = {task: list(methods(task, 1)) for task in TASKS}
+    known = [method in expected[task] for task, method in zip(lines["task"], lines["method"], strict=True)]
+    lines = lines[np.array(known) & ~lines["table"].isin(LEFT_OUT)]
+    whole = lines.groupby(["task", "table", "labels", "draw"])["method"].transform("nunique")
+    lines = lines[whole == lines["task"].map({task: len(names) for task, names in expected.items()})]
+    order = {name: place for names in expected.values() for place, name in enumerate(names)}
+    return lines.sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)
 
 
 def main() -> None:

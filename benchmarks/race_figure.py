@@ -55,7 +55,7 @@ def _bars(errors: pd.DataFrame) -> tuple[pd.Series, float, list[tuple[int, int]]
 def _depth(errors: pd.DataFrame) -> float:
     """Return how far a panel reaches, from its title to the lowest name."""
     ranks, _, groups = _bars(errors)
-    return 1.9 + 0.2 * len(groups) + STEP * (len(ranks) + 1) // 2 + STEP
+    return 1.9 + 0.2 * len(groups) + STEP * ((len(ranks) + 1) // 2) + STEP
 
 
 def _panel(axes: plt.Axes, errors: pd.DataFrame, title: str, depth: float) -> None:

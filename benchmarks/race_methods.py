@@ -17,6 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     RandomForestClassifier,
@@ -43,6 +45,7 @@ OURS = (
     "auto",
     "transductive ridge",
     "transductive GP",
+    "transductive GP, wide prior",
     "spectral graph",
     "Bayesian transduction",
     "confidence machine",
@@ -62,6 +65,7 @@ def _number_methods(n_features: int) -> dict[str, Method]:
         "ridge": _plain(lambda seed: RidgeCV(PENALTIES)),
         "SVM": _plain(lambda seed: TransformedTargetRegressor(svm, transformer=StandardScaler())),
         "random forest": _plain(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
+        "extra trees": _plain(lambda seed: ExtraTreesRegressor(TREES, random_state=seed)),
         "gradient boosting": _plain(lambda seed: GradientBoostingRegressor(random_state=seed)),
         "GP": _plain(
             lambda seed: GaussianProcessRegressor(
@@ -70,6 +74,7 @@ def _number_methods(n_features: int) -> dict[str, Method]:
         ),
         "transductive ridge": _member("transductive_ridge", "regression"),
         "transductive GP": _transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
+        "transductive GP, wide prior": _member("gaussian_process", "regression"),
         "confidence machine": _member("confidence_machine", "regression"),
         "auto": _auto("regression"),
     }
@@ -83,6 +88,7 @@ def _class_methods(n_features: int) -> dict[str, Method]:
         "ridge": _plain(lambda seed: RidgeClassifierCV(PENALTIES)),
         "SVM": _plain(lambda seed: svm),
         "random forest": _plain(lambda seed: RandomForestClassifier(TREES, random_state=seed)),
+        "extra trees": _plain(lambda seed: ExtraTreesClassifier(TREES, random_state=seed)),
         "gradient boosting": _plain(lambda seed: GradientBoostingClassifier(random_state=seed)),
         "GP": _plain(lambda seed: GaussianProcessClassifier(kernel, random_state=seed)),
         "label spreading": _semi_supervised(lambda seed: LabelSpreading(kernel="knn")),

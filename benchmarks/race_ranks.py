@@ -19,13 +19,21 @@ def mean_ranks(errors: pd.DataFrame) -> pd.Series:
 def friedman(errors: pd.DataFrame) -> float:
     """Return the p-value of Friedman's test, in the form of Iman and Davenport, that all columns rank alike."""
     n, k = errors.shape
-    return float(stats.f.sf(friedman_statistic(mean_ranks(errors), n)[1], k - 1, (k - 1) * (n - 1)))
+    ranks = errors.rank(axis=1, na_option="bottom")
+    tied = sum(
+        float((count**3 - count).sum()) for count in (row.value_counts() for _, row in ranks.iterrows())
+    )
+    return float(stats.f.sf(friedman_statistic(ranks.mean(), n, tied)[1], k - 1, (k - 1) * (n - 1)))
 
 
-def friedman_statistic(ranks: pd.Series, n_tables: int) -> tuple[float, float]:
-    """Return Friedman's chi-squared of mean ranks, and Iman and Davenport's F."""
+def friedman_statistic(ranks: pd.Series, n_tables: int, tied: float = 0.0) -> tuple[float, float]:
+    """Return Friedman's chi-squared of mean ranks, and Iman and Davenport's F.
+
+    `tied` is the sum of ``t^3 - t`` over all groups of t equal errors in a table.
+    """
     k = len(ranks)
     chi = float(12 * n_tables / (k * (k + 1)) * ((ranks - (k + 1) / 2) ** 2).sum())
+    chi /= 1 - tied / (n_tables * k * (k**2 - 1))
     rest = n_tables * (k - 1) - chi
     return chi, (n_tables - 1) * chi / rest if rest > 0 else np.inf
 

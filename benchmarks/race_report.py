@@ -20,6 +20,8 @@ NAMES = {
     "SVM": "support vector machine",
     "GP": "Gaussian process, scikit-learn's",
     "transductive GP": "Gaussian process, ours",
+    "transductive GP, wide prior": "Gaussian process, ours, wide prior",
+    "extra trees": "extremely randomised trees",
 }
 
 
@@ -76,7 +78,7 @@ def summarise(key: tuple[str, str], errors: pd.DataFrame, lines: pd.DataFrame) -
             "labels": labels,
             "method": ranks.index,
             "rank": ranks.to_numpy(),
-            "error": errors.mean()[ranks.index].to_numpy(),
+            "error": errors.mean(skipna=False)[ranks.index].to_numpy(),
             "ahead_of_auto": (errors.lt(errors["auto"], axis=0)).sum()[ranks.index].to_numpy(),
             "behind_auto": (errors.gt(errors["auto"], axis=0)).sum()[ranks.index].to_numpy(),
             "wilcoxon_auto": [wilcoxon(errors[name], errors["auto"]) for name in ranks.index],

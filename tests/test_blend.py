@@ -510,6 +510,7 @@ def test_the_default_members_are_those_documented():
     assert list(model.estimators_) == [
         "transductive_ridge",
         "spectral_graph",
+        "label_spreading",
         "logistic_regression",
         "random_forest",
         "extra_trees",

@@ -11,14 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import _safe_indexing, get_tags
 
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer
-from transduce.methods._asking import is_transducer, last_step
-
-BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
+from transduce.methods._asking import BY_NUMBER, is_transducer, last_step
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,6 +215,8 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
         return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
     if member == "spectral_graph":
         return 0.1 + 6e-4 * n_rows
+    if member == "label_spreading":
+        return 0.05 + 1e-4 * n_rows
     if member in ("random_forest", "extra_trees"):
         return 0.2 + 3e-3 * n_labels + 2e-5 * n_rows
     return 0.1 + 2e-4 * n_labels

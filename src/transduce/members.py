@@ -10,6 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, Rando
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
 
 from transduce.methods._asking import check_member
 from transduce.methods.bayesian_transducer import BayesianTransducer
@@ -26,12 +27,14 @@ CENTRES = 500
 MOST_LABELS = {"gaussian_process": 1000, "bayesian_transduction": 1000, "confidence_machine": 5000}
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold makes it anew
 TREES = 200
+NEIGHBORS = 7  # of label spreading, as it comes
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
     "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest"),
     "classification": (
         "transductive_ridge",
         "spectral_graph",
+        "label_spreading",
         "logistic_regression",
         "random_forest",
         "extra_trees",
@@ -63,8 +66,8 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and at 500 of them beyond: ``O(n^3)`` becomes ``O(n)``.
     The Gaussian process and Bayesian transduction cost ``O(l^3)`` and more for l labels, several hundred times over,
-    and are left out above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer above 20,000
-    rows.
+    and are left out above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer and
+    scikit-learn's label spreading above 20,000 rows.
 
     Examples
     --------
@@ -81,8 +84,9 @@ def default_members(
     left_out = {
         name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
     }
-    if "spectral_graph" in methods and n_rows > GRAPH_ROWS:
-        left_out["spectral_graph"] = f"{n_rows:,} rows are more than {GRAPH_ROWS:,}"
+    for name in ("spectral_graph", "label_spreading"):
+        if name in methods and n_rows > GRAPH_ROWS:
+            left_out[name] = f"{n_rows:,} rows are more than {GRAPH_ROWS:,}"
     return {name: method for name, method in methods.items() if name not in left_out}, left_out
 
 
@@ -101,7 +105,9 @@ def every_method(task: str, n_rows: int, random_state: Any = None) -> dict[str, 
     dict of str to estimator
     """
     centres = None if n_rows <= MOST_ROWS else CENTRES
-    return (_number_methods if task == "regression" else _class_methods)(centres, random_state)
+    if task == "regression":
+        return _number_methods(centres, random_state)
+    return _class_methods(centres, min(NEIGHBORS, n_rows), random_state)
 
 
 def _number_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
@@ -116,12 +122,15 @@ def _number_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
     }
 
 
-def _class_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
+def _class_methods(centres: int | None, n_neighbors: int, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidgeClassifier(centres=centres, random_state=random_state),
         "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
         "spectral_graph": make_pipeline(
             StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+        ),
+        "label_spreading": make_pipeline(
+            StandardScaler(), LabelSpreading(kernel="knn", n_neighbors=n_neighbors, max_iter=300)
         ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
         "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 
@@ -20,6 +21,7 @@ from transduce.sample import PartlyLabelled
 
 TASKS = ("auto", "regression", "classification")
 MOST_CLASSES = 10
+BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +202,8 @@ def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> 
     Parameters
     ----------
     estimator : estimator
-        A transducer sees all rows' features; any other is fitted to the visible rows and predicts.
+        A transducer, scikit-learn's own included, sees all rows' features; any other is fitted to the visible rows and
+        predicts.
     problem : Problem
     visible : integer array
         Which of the labelled rows show their label, by position among them.
@@ -221,6 +224,8 @@ def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> 
         if is_transducer(model):
             model.fit(problem.X, problem.shown(visible))
             reply = _read_answer(last_step(model), problem, rows)
+        elif isinstance(last_step(model), BY_NUMBER):
+            reply = _ask_by_number(model, problem, visible, rows)
         else:
             at = problem.rows[visible]
             model.fit(_safe_split(model, problem.X, None, at)[0], problem.labels[visible])
@@ -239,6 +244,20 @@ def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> 
         time.perf_counter() - start,
         sorted(notes, key=str),
     )
+
+
+def _ask_by_number(model: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> Reply:
+    """Fit one of scikit-learn's transducers to all rows; where no label reaches a row, it has no answer."""
+    assert problem.classes is not None
+    y = np.full(len(problem.sample.labelled), -1)
+    y[problem.rows[visible]] = problem.codes[visible]
+    model.fit(problem.X, y)
+    shares = getattr(last_step(model), "label_distributions_", None)
+    if shares is None:
+        return predict(model, _safe_split(model, problem.X, None, rows)[0], problem.classes)
+    own = problem.classes[last_step(model).classes_]
+    reply = _reply(own[shares[rows].argmax(axis=1)], shares[rows], None, own, problem.classes)
+    return replace(reply, given=reply.given & (shares[rows].sum(axis=1) > 0.0))
 
 
 def _read_answer(model: Any, problem: Problem, rows: AnyArray) -> Reply:
@@ -265,7 +284,10 @@ def predict(model: Any, X: Any, classes: AnyArray | None) -> Reply:
     scores = None
     if probabilities is None and hasattr(model, "decision_function"):
         scores = model.decision_function(X)
-    return _reply(model.predict(X), probabilities, scores, model.classes_, classes)
+    values, own = model.predict(X), model.classes_
+    if isinstance(last_step(model), BY_NUMBER):
+        values, own = classes[values], classes[own]
+    return _reply(values, probabilities, scores, own, classes)
 
 
 def _reply(values: Any, probabilities: Any, scores: Any, own: Any, classes: AnyArray | None) -> Reply:
