@@ -17,7 +17,7 @@ its own. `python -m transduce` is the same command.
 
 | new column | at a filled cell | at a cell that had a label |
 | --- | --- | --- |
-| `price_filled` | the answer | the label |
+| `price_filled` | the answer, from all labels; now and then outside its interval | the label |
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, joined by " \\| "; empty if every class would be strange | empty |
 | `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |

@@ -97,7 +97,9 @@ def test_few_labels_have_regions_by_the_confidence_machine():
 def test_certainty_is_in_the_promise():
     result = fill(line_table(), "price", method="ridge", certainty=0.99)
     law = result.model.column_law_
-    assert f"With 99 % certainty at most {law.quantile(0.99)} of the 20 values" in result.guarantee.promise
+    assert (
+        f"With 99 % certainty at most {law.quantile(0.99)} of the 20 true values" in result.guarantee.promise
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- in the wild

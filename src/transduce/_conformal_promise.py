@@ -163,7 +163,8 @@ def promise(
         sentences.append(f"{few} in every set.")
     if facts.n_unreached:
         sentences.append(
-            f"At {facts.n_unreached} more rows the estimator has no answer: their {facts.region} is {facts.everything}."
+            f"At {facts.n_unreached} more rows the estimator has no answer while labels are hidden: their "
+            f"{facts.region} is {facts.everything}."
         )
     reasons = [
         f"{facts.n_hidden} of {_labels(facts.n_labelled)} were hidden at random among the asked rows, so that the fit "
@@ -205,7 +206,7 @@ def _each(facts: Facts, confidence: float) -> str:
 
 
 def _column(facts: Facts, law: ColumnLaw | ClassColumnLaw, certainty: float) -> list[str]:
-    what = "true classes are outside their sets" if facts.classes else "values are outside their regions"
+    what = "true classes are outside their sets" if facts.classes else "true values are outside their regions"
     most, mean, sure = law.quantile(certainty), _number(law.mean), percent(certainty)
     if isinstance(law, ClassColumnLaw):
         return [

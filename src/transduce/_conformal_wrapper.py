@@ -123,6 +123,26 @@ class Wrapper(EitherTransducer):
         if self.exchangeability_.shifted:
             warnings.warn(self.exchangeability_.verdict, stacklevel=4)
 
+    def _fit_again(
+        self,
+        X: Any,
+        masked: Masked,
+        labels: AnyArray,
+        classes: AnyArray | None,
+        hidden: AnyArray,
+        asked: AnyArray,
+    ) -> Masked | None:
+        """Return a second fit, to all labels, if one is wanted; the first where no label was hidden."""
+        if not self.refit or not len(hidden):
+            return masked if self.refit else None
+        labelled = np.sort(np.concatenate([masked.visible, hidden]))
+        return Masked(self.estimator, X, labelled, asked, labels, classes, transductive=self._transductive())
+
+    @property
+    def _answering(self) -> Masked:
+        """The fit that values come from."""
+        return self._masked if self._again is None else self._again
+
     def _settled(self, answer: Answer) -> Answer:
         """Return the answer with the values of the second fit, if there was one."""
         if self._again is None:
@@ -172,7 +192,7 @@ class Wrapper(EitherTransducer):
 
     @_inner_has("predict")
     def predict(self, X: Any) -> AnyArray:
-        """Return the fitted estimator's prediction at rows, without transducing again; no promise goes with it.
+        """Return the estimator's prediction at rows, without transducing again; no promise goes with it.
 
         Parameters
         ----------
@@ -185,8 +205,9 @@ class Wrapper(EitherTransducer):
             At an asked row this differs from ``transduction_`` if the estimator's own `predict` does.
         """
         _shell.check_is_fitted(self)
-        values = self.estimator_.predict(self._masked.new_rows(X))
-        return self._names(np.asarray(values)) if self._masked.by_number else values
+        found = self._answering
+        values = found.estimator.predict(found.new_rows(X))
+        return self._names(np.asarray(values)) if found.by_number else values
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
@@ -203,7 +224,8 @@ class Wrapper(EitherTransducer):
             0 for a class all of whose labels were hidden.
         """
         _shell.check_is_fitted(self)
-        return self._masked.spread_out(self.estimator_.predict_proba(self._masked.new_rows(X)))
+        found = self._answering
+        return found.spread_out(found.estimator.predict_proba(found.new_rows(X)))
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
@@ -219,8 +241,9 @@ class Wrapper(EitherTransducer):
         array of shape (m,) for two classes, else (m, n_classes)
         """
         _shell.check_is_fitted(self)
-        scores = np.asarray(self.estimator_.decision_function(self._masked.new_rows(X)))
-        full = self._masked.by_class(scores)
+        found = self._answering
+        scores = np.asarray(found.estimator.decision_function(found.new_rows(X)))
+        full = found.by_class(scores)
         return scores if len(self.classes_) == 2 or full is None else full
 
     def __sklearn_tags__(self) -> Any:

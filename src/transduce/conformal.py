@@ -131,7 +131,7 @@ class ConformalTransducer(Wrapper):
     (29, 22)
     >>> print(model.guarantee_.promise)
     Each region holds its row's true label with probability at least 90 %. With 95 % certainty at most 22 of the 100
-    values are outside their regions; 10 are expected.
+    true values are outside their regions; 10 are expected.
     """
 
     def __init__(
@@ -195,6 +195,7 @@ class ConformalTransducer(Wrapper):
             classes,
             transductive=self._transductive(),
         )
+        again = self._fit_again(X, masked, labels, classes, hidden, asked)
         place = np.empty(len(sample.labelled), dtype=int)
         place[unlabelled] = np.arange(len(unlabelled))
         both = np.concatenate([hidden, asked])
@@ -210,16 +211,11 @@ class ConformalTransducer(Wrapper):
         )
         self._masked, self._table, self._sample, self._classes = masked, table, sample, classes
         self._level, self._shown = float(self.confidence), labels[seen]
+        self._again = again
+        if again is not None:
+            self.refitted_ = again.estimator
         self._describe(hidden)
         self._compare(X, sample, random)
-        self._again: Masked | None = None
-        if self.refit:
-            self._again = masked
-            if len(hidden):
-                self._again = Masked(
-                    self.estimator, X, labelled, asked, labels, classes, transductive=self._transductive()
-                )
-            self.refitted_ = self._again.estimator
         self._answer()
         return self
 
@@ -390,7 +386,8 @@ class ConformalTransducer(Wrapper):
         label : object, optional
             Classes: the class it is to be.
         correct : bool, default=False
-            Classes: it is to be the answer, whichever that is.
+            Classes: it is to be the answer, whichever that is; with ``refit=True`` that of the first fit, which
+            `Selection.values` holds.
         false_discovery : float, default=0.1
             Bound on the expected share of mistakes among the rows picked.
 

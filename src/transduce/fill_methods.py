@@ -15,7 +15,6 @@ from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 FOLDS = 5
-FITS = 2 * (1 + FOLDS)  # of each member: for the values and for the regions, each once whole and once a fold
 
 
 @dataclass(frozen=True)
@@ -175,13 +174,15 @@ def plan(
             f"takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which need none hidden."
         )
     if word in ("auto", "blend"):
-        inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state)
+        # Once whole and once a fold, for the values and, from labels that are not hidden, for the regions.
+        fits = (1 + FOLDS) * (2 if n_hidden else 1)
+        inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state, fits)
         notes = [
             f"Time budget {budget_seconds:.0f} s; the blend is likely to take about {max(seconds, 1.0):.0f} s."
         ]
     else:
         inner, left_out, notes = named(word, task, n_rows, random_state), {}, []
-        seconds = FITS * cost(METHODS[word].member, n_rows, n_labels)
+        seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels)
     if n_hidden == 0:
         few = (
             f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % (that takes "
@@ -223,11 +224,11 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
 
 
 def _blend(
-    task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int
+    task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float]:
     """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
     members, left_out = default_members(task, n_rows, n_labels, random_state)
-    costs = {name: FITS * cost(name, n_rows, n_labels) for name in members}
+    costs = {name: fits * cost(name, n_rows, n_labels) for name in members}
     left_out = dict(left_out)
     late = False
     while sum(costs.values()) > budget and len(costs) > 1:
@@ -241,9 +242,7 @@ def _blend(
 
 
 def parts(model: Any) -> dict[str, Any]:
-    """Return the fitted methods behind a fitted model, by name, the ends of pipelines only."""
-    inner = getattr(model, "refitted_", model)
-    members = getattr(inner, "estimators_", None)
-    if isinstance(inner, TransductiveBlend) and members is not None:
-        return {name: last_step(member) for name, member in members.items()}
-    return {"": last_step(inner)}
+    """Return the fitted methods behind a fitted estimator, by name, the ends of pipelines only."""
+    if isinstance(model, TransductiveBlend):
+        return {name: last_step(member) for name, member in model.estimators_.items()}
+    return {"": last_step(model)}

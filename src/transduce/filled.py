@@ -27,15 +27,16 @@ class Filled:
     guarantee : Guarantee
         What is promised of them, as sentences.
     model : estimator
-        The fitted `ConformalTransducer`; or the confidence machine, where labels were too few to hide any.
+        What the regions, or sets, come from: the fitted `ConformalTransducer`; or the confidence machine, where labels
+        were too few to hide any.
     confidence, certainty : float
         Levels of the promise for each row, and for the column.
     members : pandas.DataFrame
         One line for each method: ``name``, ``weight`` (NaN if it was not blended), ``score`` (out of fold), ``scorer``,
         ``seconds``, ``note`` (why it was left out, or empty).
     out_of_fold : pandas.DataFrame
-        ``true`` and ``answered`` at the labelled rows whose label was shown to the methods, each answered while hidden;
-        for classes also ``probability`` of the answered class, where there is one.
+        ``true`` and ``answered`` at the labelled rows, each answered while hidden; for classes also ``probability`` of
+        the answered class, where there is one.
     columns : pandas.DataFrame
         What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
         ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
@@ -47,6 +48,8 @@ class Filled:
         What was asked for, to do it again: source, target, method, seed and the like.
     notes : list of str
         Whatever the user should be told: how the task was guessed, columns left out, time budget, too few labels.
+    values_model : estimator or None
+        What the values come from, fitted to all labels: the blend, or the one method asked for.
     """
 
     frame: pd.DataFrame
@@ -64,3 +67,4 @@ class Filled:
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    values_model: Any = None

@@ -289,6 +289,7 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
         answer=answer,
         guarantee=answer.guarantee,
         model=model,
+        values_model=values.estimator,
         confidence=float(settings["confidence"]),
         certainty=float(settings["certainty"]),
         members=members,

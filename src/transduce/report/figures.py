@@ -101,7 +101,7 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
     digits = found["decimals"]
     text = (
         f"{count(len(rows), 'answer')} from {number(found['smallest'], digits)} to {number(found['largest'], digits)}, "
-        f"each a dash in its interval, in the order of the answers."
+        f"each a dash beside its interval, in the order of the answers."
     )
     if found["median_width"] is not None:
         text += f" {width_words(found)}"

@@ -146,6 +146,13 @@ def caveats(summary: dict[str, Any]) -> list[str]:
             f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
             f"at {level(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
         )
+    if answers.get("n_outside"):
+        region = "interval" if summary["task"] == "regression" else "set"
+        found.append(
+            f"{count(answers['n_outside'], 'answer')} {'lies' if answers['n_outside'] == 1 else 'lie'} outside "
+            f"{'its' if answers['n_outside'] == 1 else 'their'} own {region}: answers come from all known values, "
+            f"{region}s from a fit that saw fewer of them."
+        )
     if counts["unreached"]:
         found.append(
             f"{count(counts['unreached'], 'row')} could not be answered: the value stays empty there."

@@ -119,12 +119,26 @@ def _answers(filled: Filled, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "largest": float(values.max()) if len(values) else None,
         "median_width": middle,
         "n_unbounded": int(np.sum(np.isinf(widths))) if widths else 0,
+        "n_outside": sum(_is_outside(row) for row in rows),
         "n_unions": sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
         "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
         "decimals": decimals_for([middle] if middle else [values.std() or values.mean()])
         if len(values)
         else 2,
     }
+
+
+def _is_outside(row: dict[str, Any]) -> bool:
+    """Return whether an answer lies outside its own region or set; where there is none, it does not."""
+    if row["value"] is None:
+        return False
+    if row.get("set"):
+        return row["value"] not in row["set"]
+    ends = [
+        (-np.inf if low is None else low, np.inf if high is None else high)
+        for low, high in row.get("pieces") or ()
+    ]
+    return bool(ends) and not any(low <= row["value"] <= high for low, high in ends)
 
 
 def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -140,6 +154,7 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "n_one": sum(size == 1 for size in sizes) if known else None,
         "n_several": sum(size > 1 for size in sizes) if known else None,
+        "n_outside": sum(_is_outside(row) for row in rows) if known else 0,
         "n_empty": sum(size == 0 for size in sizes) if known else None,
         "by_class": [{"name": name, **tally} for name, tally in ordered],
     }
