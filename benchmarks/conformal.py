@@ -2,7 +2,7 @@
 
     TRANSDUCE_DATA=folder python benchmarks/conformal.py [--splits 40] [--labels 64]
 
-Reads ``regression/*.csv*`` (target last) and, if there is no such folder, the sets that come with scikit-learn. Prints
+All regression sets of `transduce.datasets` with enough rows or, without a folder, scikit-learn's diabetes. Prints
 
 1. for each set and estimator: share outside at 90 %, share of splits with more outside than the bound at 95 %
    certainty, mean width of the intervals over the labels' standard deviation, and the root mean squared error with
@@ -13,12 +13,11 @@ Reads ``regression/*.csv*`` (target last) and, if there is no such folder, the s
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from race_draws import read_table
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
@@ -26,6 +25,7 @@ from sklearn.linear_model import RidgeCV
 from speed_table import as_frame, clock, line
 
 from transduce import ConformalTransducer, TransductiveRidge, exchangeability_test
+from transduce.datasets import CATALOGUE, data_folder, dataset_names
 
 ESTIMATORS = {
     "transductive ridge": TransductiveRidge(),
@@ -34,16 +34,12 @@ ESTIMATORS = {
 }
 
 
-def read_sets():
-    """Return name, features and labels of every set at hand."""
-    folder = Path(os.environ.get("TRANSDUCE_DATA", "none")) / "regression"
-    if not folder.is_dir():
-        return [("diabetes", *load_diabetes(return_X_y=True))]
-    frames = ((path.name.split(".")[0], pd.read_csv(path)) for path in sorted(folder.glob("*.csv*")))
-    return [
-        (name, pd.get_dummies(frame.iloc[:, :-1]).to_numpy(float), frame.iloc[:, -1].to_numpy(float))
-        for name, frame in frames
-    ]
+def sets_at_hand(fewest_rows):
+    """Return the names of the sets with enough rows; without a folder, of the one that comes with scikit-learn."""
+    if data_folder() is None:
+        return ["bundled-diabetes"]
+    names = [name for name in dataset_names("regression") if not name.startswith("bundled")]
+    return [name for name in names if CATALOGUE[name].n_rows >= fewest_rows]
 
 
 def fill(inner, X, y):
@@ -72,19 +68,26 @@ def main():
     parser.add_argument("--labels", type=int, default=64)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    try:
+        compare(options.splits, options.labels)
+    except FileNotFoundError as error:
+        sys.exit(str(error))
+    time_wrapper()
+
+
+def compare(splits, n_labelled):
+    """Print a line for each set and estimator, and their means."""
     print("| data | estimator | outside % | more than the bound % | width / sd | error ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     totals = {name: [] for name in ESTIMATORS}
-    for data, X, truth in read_sets():
-        if len(X) < options.labels + 100:
-            continue
+    for data in sets_at_hand(n_labelled + 100):
+        X, truth = read_table(data)
         for name, inner in ESTIMATORS.items():
-            found = np.array([run_split(inner, X, truth, options.labels, s) for s in range(options.splits)])
+            found = np.array([run_split(inner, X, truth, n_labelled, s) for s in range(splits)])
             totals[name].append(found.mean(axis=0))
             write(data, name, found.mean(axis=0))
     for name, found in totals.items():
         write("mean", name, np.mean(found, axis=0))
-    time_wrapper()
 
 
 def write(data, name, found):

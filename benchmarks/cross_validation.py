@@ -11,12 +11,11 @@ With the paper's settings and with those chosen by leave-one-out.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from race_draws import read_table
 from sklearn.model_selection import KFold, cross_val_score
 from threadpoolctl import threadpool_limits
 
@@ -41,11 +40,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=40)
     options = parser.parse_args()
-    path = Path(os.environ.get("TRANSDUCE_DATA", "")) / "regression" / "kin-32fh.csv.gz"
-    if not path.is_file():
-        sys.exit("Set TRANSDUCE_DATA to the folder that holds regression/kin-32fh.csv.gz.")
-    frame = pd.read_csv(path)
-    X, truth = frame.iloc[:, :-1].to_numpy(float), frame.iloc[:, -1].to_numpy(float)
+    try:
+        X, truth = read_table("kin-32fh")
+    except FileNotFoundError as error:
+        sys.exit(str(error))
     lines = {}
     with threadpool_limits(1):
         for name, settings in SETTINGS.items():

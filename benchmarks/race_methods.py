@@ -62,18 +62,18 @@ def _number_methods(n_features: int) -> dict[str, Method]:
     kernel = ConstantKernel() * RBF(np.sqrt(n_features)) + WhiteKernel()
     svm = GridSearchCV(SVR(), GRID, scoring="neg_mean_squared_error")
     return {
-        "ridge": _plain(lambda seed: RidgeCV(PENALTIES)),
-        "SVM": _plain(lambda seed: TransformedTargetRegressor(svm, transformer=StandardScaler())),
-        "random forest": _plain(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
-        "extra trees": _plain(lambda seed: ExtraTreesRegressor(TREES, random_state=seed)),
-        "gradient boosting": _plain(lambda seed: GradientBoostingRegressor(random_state=seed)),
-        "GP": _plain(
+        "ridge": plain(lambda seed: RidgeCV(PENALTIES)),
+        "SVM": plain(lambda seed: TransformedTargetRegressor(svm, transformer=StandardScaler())),
+        "random forest": plain(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
+        "extra trees": plain(lambda seed: ExtraTreesRegressor(TREES, random_state=seed)),
+        "gradient boosting": plain(lambda seed: GradientBoostingRegressor(random_state=seed)),
+        "GP": plain(
             lambda seed: GaussianProcessRegressor(
                 kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed
             )
         ),
         "transductive ridge": _member("transductive_ridge", "regression"),
-        "transductive GP": _transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
+        "transductive GP": transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
         "transductive GP, wide prior": _member("gaussian_process", "regression"),
         "confidence machine": _member("confidence_machine", "regression"),
         "auto": _auto("regression"),
@@ -85,14 +85,14 @@ def _class_methods(n_features: int) -> dict[str, Method]:
     svm = GridSearchCV(SVC(), GRID, cv=3, error_score=0.0)
     kernel = ConstantKernel() * RBF(np.sqrt(n_features))
     return {
-        "ridge": _plain(lambda seed: RidgeClassifierCV(PENALTIES)),
-        "SVM": _plain(lambda seed: svm),
-        "random forest": _plain(lambda seed: RandomForestClassifier(TREES, random_state=seed)),
-        "extra trees": _plain(lambda seed: ExtraTreesClassifier(TREES, random_state=seed)),
-        "gradient boosting": _plain(lambda seed: GradientBoostingClassifier(random_state=seed)),
-        "GP": _plain(lambda seed: GaussianProcessClassifier(kernel, random_state=seed)),
-        "label spreading": _semi_supervised(lambda seed: LabelSpreading(kernel="knn")),
-        "self-training": _semi_supervised(
+        "ridge": plain(lambda seed: RidgeClassifierCV(PENALTIES)),
+        "SVM": plain(lambda seed: svm),
+        "random forest": plain(lambda seed: RandomForestClassifier(TREES, random_state=seed)),
+        "extra trees": plain(lambda seed: ExtraTreesClassifier(TREES, random_state=seed)),
+        "gradient boosting": plain(lambda seed: GradientBoostingClassifier(random_state=seed)),
+        "GP": plain(lambda seed: GaussianProcessClassifier(kernel, random_state=seed)),
+        "label spreading": semi_supervised(lambda seed: LabelSpreading(kernel="knn")),
+        "self-training": semi_supervised(
             lambda seed: SelfTrainingClassifier(LogisticRegression(max_iter=2000))
         ),
         "transductive ridge": _member("transductive_ridge", "classification"),
@@ -106,7 +106,7 @@ def _class_methods(n_features: int) -> dict[str, Method]:
 # ------------------------------------------------------------------------------------------------- how to ask
 
 
-def _plain(make: Callable[[int], object]) -> Method:
+def plain(make: Callable[[int], object]) -> Method:
     """Fit to the labelled rows, predict the others."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
@@ -115,17 +115,17 @@ def _plain(make: Callable[[int], object]) -> Method:
     return answer
 
 
-def _semi_supervised(make: Callable[[int], object]) -> Method:
+def semi_supervised(make: Callable[[int], object]) -> Method:
     """Fit to all rows, with scikit-learn's -1 where a label is missing."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
         y = np.concatenate([labels, np.full(len(X) - len(labels), -1)])
         model = make(seed).fit(X, y)
-        if isinstance(
-            model, SelfTrainingClassifier
-        ):  # its `transduction_` has -1 where it was never sure enough
+        last = last_step(model)
+        # Self-training's `transduction_` has -1 where it was never sure enough.
+        if isinstance(last, SelfTrainingClassifier):
             return model.predict(X[len(labels) :])
-        return model.transduction_[len(labels) :]
+        return last.transduction_[len(labels) :]
 
     return answer
 
@@ -146,10 +146,10 @@ def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
 
 
 def _member(name: str, task: str) -> Method:
-    return _transducer(lambda n_rows, seed: every_method(task, n_rows, seed)[name])
+    return transducer(lambda n_rows, seed: every_method(task, n_rows, seed)[name])
 
 
-def _transducer(make: Callable[[int, int], object]) -> Method:
+def transducer(make: Callable[[int, int], object]) -> Method:
     """Fit to all rows with labels missing."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from docs_page import put_between
 from race_figure import draw
 from race_methods import OURS
 from race_ranks import critical_difference, friedman, mean_ranks, wilcoxon
@@ -43,7 +44,7 @@ def report(lines: pd.DataFrame, out: Path) -> None:
                 out / ("critical-difference.svg" if labels == "all" else f"critical-difference-{labels}.svg"),
             )
     text = "\n\n".join([tables(ranks), verdicts(ranks), times(lines), failures(lines)])
-    (out / "race.md").write_text(text + "\n")
+    (out / "race.md").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}")
 
 
@@ -186,14 +187,10 @@ def failures(lines: pd.DataFrame) -> str:
 
 def publish(out: Path) -> None:
     """Copy tables and figures into the docs, and renew the table of the page that helps to choose."""
-    target = DOCS / "results" / "race"
+    page, target = DOCS / "choosing.md", DOCS / "results" / "race"
+    ranks = pd.read_csv(out / "ranks.csv", dtype={"labels": str})
+    put_between(page, START, END, f"{tables(ranks)}\n\n{verdicts(ranks)}")
     target.mkdir(parents=True, exist_ok=True)
     for name in ("race.md", "ranks.csv", "errors.csv", *(path.name for path in out.glob("*.svg"))):
         shutil.copy(out / name, target / name)
-    page = DOCS / "choosing.md"
-    text = page.read_text()
-    before, after = text.split(START)[0], text.split(END)[1]
-    ranks = pd.read_csv(out / "ranks.csv", dtype={"labels": str})
-    inside = f"{tables(ranks)}\n\n{verdicts(ranks)}"
-    page.write_text(f"{before}{START}\n\n{inside}\n\n{END}{after}")
     print(f"Copied to {target}; the table of {page} is new.")

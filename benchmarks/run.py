@@ -6,7 +6,8 @@ Runs ``measure`` of each script, each in a process of its own on as many threads
 (the opponent's time over ours, in the same run), and writes it with every number into ``benchmarks/output/speed``.
 The standard run takes about ten minutes; ``--quick`` takes small sizes, ``--full`` those that need an hour and 8 GB.
 ``--publish`` writes into ``docs/results/speed`` too and renews the tables between the markers of
-``docs/performance.md``. A script that fails, such as for want of an opponent's package, is named and left out.
+``docs/performance.md``; it takes a whole run of standard or full size. A script that fails, such as for want of an
+opponent's package, is named and left out, and nothing is published then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import warnings
 from pathlib import Path
 
 import pandas as pd
+from docs_page import put_between
 from speed_table import SIZES, as_markdown, machine, versions
 
 HERE = Path(__file__).parent
@@ -79,13 +81,17 @@ def heading(size, threads):
 
 
 def publish_into(page, marker, text):
-    """Put the text between two markers of a page."""
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    before, found, rest = page.read_text().partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        sys.exit(f"{page.name} has no markers {begin} and {end}.")
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+    """Put the text between the two markers of a name."""
+    put_between(page, f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->", text)
+
+
+def refuse_part(only, size):
+    """End with a message if what is to be published would be a part of what the docs hold."""
+    given = [*(["--only"] if only else []), *(["--quick"] if size == "quick" else [])]
+    if given:
+        sys.exit(
+            f"--publish renews all tables of the docs and needs a whole run: leave out {' and '.join(given)}."
+        )
 
 
 def write_speed(out, names, size, threads, publish):
@@ -99,7 +105,7 @@ def write_speed(out, names, size, threads, publish):
     for folder in (out, PUBLISHED) if publish else (out,):
         folder.mkdir(parents=True, exist_ok=True)
         table.to_csv(folder / "speed.csv", index=False, float_format="%.4g")
-        (folder / "speed.md").write_text(text + "\n")
+        (folder / "speed.md").write_text(text + "\n", encoding="utf-8")
     if publish:
         publish_into(DOCS / "performance.md", "speed", text)
 
@@ -121,6 +127,8 @@ def main():
     parser.add_argument("--out", type=Path, default=OUTPUT, help=argparse.SUPPRESS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.publish:
+        refuse_part(options.only, options.size)
     options.out.mkdir(parents=True, exist_ok=True)
     if options.one:
         run_one(options.one, options.size, options.out)
@@ -129,32 +137,29 @@ def main():
     print(heading(options.size, options.threads), flush=True)
     failed = run_all(names, options.size, options.out, options.threads)
     done = [name for name in names if name not in failed]
-    write_speed(
-        options.out,
-        [name for name in done if name != "scaling"],
-        options.size,
-        options.threads,
-        options.publish,
-    )
+    publish = options.publish and not failed
+    speed = [name for name in done if name != "scaling"]
+    write_speed(options.out, speed, options.size, options.threads, publish)
     if "scaling" in done:
-        write_scaling(options)
+        write_scaling(options.out, publish)
     if failed:
-        sys.exit(f"Not measured: {', '.join(failed)}. What went wrong is said above.")
+        unpublished = " The docs are as they were." if options.publish else ""
+        sys.exit(f"Not measured: {', '.join(failed)}. What went wrong is said above.{unpublished}")
 
 
-def write_scaling(options):
+def write_scaling(out, publish):
     """Print, draw and write how cost grows."""
     import scaling
 
-    table = pd.read_csv(options.out / "scaling.csv")
+    table = pd.read_csv(out / "scaling.csv")
     text = scaling.report(table)
     print(f"\n{text}\n")
-    for folder in (options.out, PUBLISHED) if options.publish else (options.out,):
+    for folder in (out, PUBLISHED) if publish else (out,):
         folder.mkdir(parents=True, exist_ok=True)
         table.to_csv(folder / "scaling.csv", index=False, float_format="%.4g")
-        (folder / "scaling.md").write_text(text + "\n")
+        (folder / "scaling.md").write_text(text + "\n", encoding="utf-8")
         scaling.draw(table, folder / "scaling.svg")
-    if options.publish:
+    if publish:
         publish_into(DOCS / "performance.md", "scaling", text)
 
 

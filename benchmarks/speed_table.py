@@ -83,7 +83,11 @@ def machine():
     """Return processor, cores and memory; nothing that names the machine."""
     processor = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").is_file():
-        models = [text for text in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in text]
+        models = [
+            text
+            for text in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            if "model name" in text
+        ]
         processor = models[0].partition(":")[2].strip() if models else processor
     memory = ""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

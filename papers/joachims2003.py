@@ -284,7 +284,7 @@ def run_webkb(study):
 def clock(folder, data, k, d):
     """Return the seconds that graph and spectrum took when they were made, and those of some labellings now."""
     found = spectrum(folder, data, k, d)
-    built = json.loads(place(folder, data, k, d).with_suffix(".json").read_text())
+    built = json.loads(place(folder, data, k, d).with_suffix(".json").read_text(encoding="utf-8"))
     lines = []
     for sample in range(21):
         y = next(tasks(data, 10, sample))[3]

@@ -123,7 +123,7 @@ def spectrum(folder, data, k, d=D_MAX):
         middle = time.perf_counter()
         found = graph_spectrum(graph, n_components=d, random_state=0)
         seconds = {"graph": middle - begin, "spectrum": time.perf_counter() - middle}
-        path.with_suffix(".json").write_text(json.dumps(seconds))
+        path.with_suffix(".json").write_text(json.dumps(seconds), encoding="utf-8")
         found.save(path)
     return Spectrum.load(path)
 

@@ -79,10 +79,10 @@ def page(texts: Path = HERE, results: Path = DOCS / "results") -> str:
     parts = [OPENING]
     for paper, (title, reference, names) in PAPERS.items():
         parts.append(f"## {title}\n\n{reference} `papers/{paper}.py`\n")
-        parts.append((texts / f"{paper}.md").read_text())
+        parts.append((texts / f"{paper}.md").read_text(encoding="utf-8"))
         for name in names:
             table, figure = results / paper / f"{name}.md", results / paper / f"{name}.svg"
-            parts += [table.read_text()] if table.is_file() else []
+            parts += [table.read_text(encoding="utf-8")] if table.is_file() else []
             parts += [f"![{title}, {name}](results/{paper}/{name}.svg)\n"] if figure.is_file() else []
     return "\n".join(part.strip() + "\n" for part in parts)
 
@@ -92,7 +92,7 @@ def main() -> None:
         if paper not in PAPERS:
             sys.exit(f"There is no paper {paper!r}: choose among {', '.join(PAPERS)}.")
         copy_full_run(paper)
-    (DOCS / "results.md").write_text(page())
+    (DOCS / "results.md").write_text(page(), encoding="utf-8")
     print(f"Written: {DOCS / 'results.md'}")
 
 

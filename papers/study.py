@@ -99,10 +99,10 @@ class Study:
         with Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             console=Console(stderr=True),
-        ) as bar, store.open("a") as file:  # fmt: skip
+        ) as bar, store.open("a", encoding="utf-8") as file:  # fmt: skip
             task = bar.add_task(f"{self.paper}: {part}", total=len(cells), completed=len(cells) - len(left))
             run = Parallel(n_jobs=self.jobs, return_as="generator")
-            if store.stat().st_size and not store.read_text().endswith("\n"):
+            if store.stat().st_size and not store.read_text(encoding="utf-8").endswith("\n"):
                 file.write("\n")  # a line was cut off; the next one must not hang on to it
             for cell, lines in zip(left, run(delayed(_quietly)(work, cell) for cell in left), strict=True):
                 done[_key(cell)] = lines
@@ -143,7 +143,7 @@ class Study:
         summary.to_csv(self.out / f"{part}-summary.csv", index=False, float_format="%.6g")
         text = f"**{title}**\n\n{as_markdown(summary, digits, sd)}\n"
         text += f"\n{note}\n" if note else ""
-        (self.out / f"{part}.md").write_text(text)
+        (self.out / f"{part}.md").write_text(text, encoding="utf-8")
         print(f"\n{text}", flush=True)
         if check:
             print(self.agreement(part, summary), flush=True)
@@ -221,7 +221,7 @@ def _key(cell: dict[str, Any]) -> str:
 def _read_lines(store: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the cells done so far; a last line cut off by an interruption is left out."""
     done = {}
-    for text in store.read_text().splitlines() if store.is_file() else []:
+    for text in store.read_text(encoding="utf-8").splitlines() if store.is_file() else []:
         try:
             record = json.loads(text)
         except json.JSONDecodeError:

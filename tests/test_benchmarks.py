@@ -1,4 +1,4 @@
-"""The table of the speed comparisons: what it shows, where it is written. Nothing is timed here."""
+"""What the benchmarks show and where they write it, and the tests of the race. Nothing is timed here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -59,14 +60,79 @@ def test_exponent_and_share():
     )
 
 
+def test_ranks_of_demsars_example():
+    """Demsar (2006): four methods on 14 tables."""
+    import race_ranks
+
+    ranks = pd.Series([3.143, 2.000, 2.893, 1.964])
+    chi, f = race_ranks.friedman_statistic(ranks, 14)
+    assert chi == pytest.approx(9.28, abs=0.005)
+    assert f == pytest.approx(3.69, abs=0.005)
+    assert race_ranks.critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "groups"),
+    [
+        ([1.0, 2.0, 3.0, 4.0], [(0, 1), (1, 2), (2, 3)]),  # neighbours alone do not differ
+        ([1.0, 1.5, 2.0, 4.0, 4.5], [(0, 2), (3, 4)]),
+        ([1.0, 1.5, 1.9, 2.2], [(0, 2), (1, 3)]),  # groups overlap; smaller ones inside them are left out
+        ([1.0, 3.0, 5.0], []),
+        ([2.0, 2.0, 2.0], [(0, 2)]),
+    ],
+)
+def test_cliques_by_hand(ranks, groups):
+    import race_ranks
+
+    assert race_ranks.cliques(np.array(ranks), 1.0) == groups
+
+
+def test_a_method_that_failed_comes_last():
+    import race_ranks
+
+    errors = pd.DataFrame({"a": [0.1, 0.2], "b": [np.nan, 0.1], "c": [0.3, 0.3]})
+    ranks = race_ranks.mean_ranks(errors)
+    assert ranks.to_dict() == {"a": 1.5, "b": 2.0, "c": 2.5}
+    assert list(ranks.index) == ["a", "b", "c"]
+
+
 # ------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_friedman_with_ties_is_scipys(seed):
+    import race_ranks
+
+    errors = pd.DataFrame(np.random.default_rng(seed).integers(4, size=(12, 5)) / 10)
+    expected = stats.friedmanchisquare(*errors.to_numpy().T)
+    ranks = errors.rank(axis=1)
+    tied = sum(float((c**3 - c).sum()) for c in (row.value_counts() for _, row in ranks.iterrows()))
+    assert tied > 0
+    chi, f = race_ranks.friedman_statistic(ranks.mean(), 12, tied)
+    assert chi == pytest.approx(expected.statistic)
+    assert race_ranks.friedman(errors) == pytest.approx(stats.f.sf(f, 4, 44))
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_draw_has_no_row_twice_and_every_class_among_the_labels(task):
+    import race_draws
+
+    y = np.repeat(np.arange(7), [300, 90, 5, 1, 1, 1, 1])  # chance alone would miss some
+    for seed in range(20):
+        rows = race_draws.draw_rows(y, 10, task, np.random.default_rng(seed))
+        assert len(rows) == min(len(y), 10 + race_draws.MOST_ASKED)
+        assert len(set(rows)) == len(rows)
+        assert set(rows) <= set(range(len(y)))
+        assert task == "regression" or set(y[rows[:10]]) == set(range(7))
+        again = race_draws.draw_rows(y, 10, task, np.random.default_rng(seed))
+        np.testing.assert_array_equal(rows, again)
 
 
 def test_every_script_of_the_runner_has_something_to_measure():
     import run
 
     for name in (*run.SCRIPTS, "scaling"):
-        tree = ast.parse((BENCHMARKS / f"{name}.py").read_text())
+        tree = ast.parse((BENCHMARKS / f"{name}.py").read_text(encoding="utf-8"))
         found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {"measure", "main"} <= found, name
 
@@ -75,11 +141,11 @@ def test_publishing_keeps_what_is_around_the_markers(tmp_path):
     import run
 
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter\n")
+    page.write_text("before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter ×\n", encoding="utf-8")
     for text in ("new", "newer"):
         run.publish_into(page, "speed", text)
-        assert page.read_text() == (
-            f"before\n<!-- speed: begin -->\n\n{text}\n\n<!-- speed: end -->\nafter\n"
+        assert page.read_text(encoding="utf-8") == (
+            f"before\n<!-- speed: begin -->\n\n{text}\n\n<!-- speed: end -->\nafter ×\n"
         )
 
 
@@ -98,6 +164,44 @@ def test_the_machine_is_not_named():
 def test_a_page_without_markers_is_refused(tmp_path):
     import run
 
-    (tmp_path / "page.md").write_text("nothing")
+    for words in ("nothing", "<!-- speed: end --> <!-- speed: begin -->"):
+        (tmp_path / "page.md").write_text(words, encoding="utf-8")
+        with pytest.raises(SystemExit, match="no markers"):
+            run.publish_into(tmp_path / "page.md", "speed", "text")
+
+
+def test_the_race_is_not_published_into_a_page_without_markers(tmp_path, monkeypatch):
+    import race_report
+
+    monkeypatch.setattr(race_report, "DOCS", tmp_path)
+    monkeypatch.setattr(race_report, "tables", lambda ranks: "table")
+    monkeypatch.setattr(race_report, "verdicts", lambda ranks: "words")
+    (tmp_path / "choosing.md").write_text("nothing", encoding="utf-8")
+    (tmp_path / "ranks.csv").write_text("labels\n10\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="no markers"):
-        run.publish_into(tmp_path / "page.md", "speed", "text")
+        race_report.publish(tmp_path)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("part", [["--only", "ridge"], ["--quick"]])
+def test_a_part_of_a_run_is_not_published(part, monkeypatch):
+    import run
+
+    monkeypatch.setattr("sys.argv", ["run.py", "--publish", *part])
+    monkeypatch.setattr(run, "run_all", lambda *given: pytest.fail("it ran"))
+    with pytest.raises(SystemExit, match=f"whole run: leave out {part[0]}"):
+        run.main()
+
+
+def test_a_run_that_failed_is_not_published(tmp_path, monkeypatch):
+    import run
+
+    told = {}
+    monkeypatch.setattr("sys.argv", ["run.py", "--publish", "--out", str(tmp_path)])
+    monkeypatch.setattr(run, "run_all", lambda *given: ["bayesian"])
+    monkeypatch.setattr(run, "write_speed", lambda *given: told.update(speed=given))
+    monkeypatch.setattr(run, "write_scaling", lambda *given: told.update(scaling=given))
+    with pytest.raises(SystemExit, match=r"Not measured: bayesian\..* The docs are as they were\."):
+        run.main()
+    assert told["speed"][-1] is told["scaling"][-1] is False
+    assert "bayesian" not in told["speed"][1]
