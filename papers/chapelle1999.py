@@ -314,4 +314,15 @@ def draw_table(study, summary, names):
 
 if __name__ == "__main__":
     parts = {p.__name__: p for p in (figure1a, figure1b, figure1c, figure1d, table1)}
-    main("chapelle1999", __doc__, parts)
+    names = (
+        "boston",
+        "kin-32fh",
+        "usps",
+        "banana",
+        "diabetis",
+        "titanic",
+        "breast-cancer",
+        "heart",
+        "thyroid",
+    )
+    main("chapelle1999", __doc__, parts, names)

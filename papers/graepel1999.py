@@ -88,7 +88,6 @@ def first_below(curve: np.ndarray, target: float) -> float:
 
 def figure_2(study: Study) -> None:
     """Error against rejection rate."""
-    print("; ".join(f"{name} from {load_dataset(name).source}" for name in WIDTHS))
     cells = [{"name": name, "split": split} for split in study.splits(20, 100) for name in WIDTHS]
     splits = study.collect("figure-2", cells, run_split).sort_values("name", ascending=False, kind="stable")
     splits["row"] = splits["name"] + ", " + splits["method"]
@@ -164,4 +163,4 @@ def draw(study: Study, splits: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    main("graepel1999", __doc__, {"figure-2": figure_2})
+    main("graepel1999", __doc__, {"figure-2": figure_2}, WIDTHS)

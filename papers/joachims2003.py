@@ -324,4 +324,4 @@ def run_speed(study):
 
 if __name__ == "__main__":
     parts = {"table": run_table, "sizes": run_sizes, "settings": run_settings, "webkb": run_webkb}
-    main("joachims2003", __doc__, {**parts, "speed": run_speed})
+    main("joachims2003", __doc__, {**parts, "speed": run_speed}, (*SETS, "webkb-pages", "webkb-links"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -124,7 +125,9 @@ def spectrum(folder, data, k, d=D_MAX):
         found = graph_spectrum(graph, n_components=d, random_state=0)
         seconds = {"graph": middle - begin, "spectrum": time.perf_counter() - middle}
         path.with_suffix(".json").write_text(json.dumps(seconds), encoding="utf-8")
-        found.save(path)
+        part = path.with_name(f"{os.getpid()}-{path.name}")
+        found.save(part)
+        os.replace(part, path)  # in one piece: a run may be stopped here, and others may be at the same
     return Spectrum.load(path)
 
 

@@ -78,9 +78,6 @@ def run_fold(name: str, fold: int) -> dict:
 
 def table_1(study: Study) -> None:
     """Errors on the 23 sets, and the tests."""
-    sources = {name: load_dataset(name).source for name in PAPER}
-    for source in sorted(set(sources.values())):
-        print(f"{', '.join(name for name in PAPER if sources[name] == source)}: from {source}")
     counts = {name: study.splits(QUICK_LONG.get(name, QUICK), N_FOLDS) for name in PAPER}
     cells = [{"name": name, "fold": fold} for name, folds in counts.items() for fold in folds]
     folds = study.collect("table-1", cells, run_fold)
@@ -156,4 +153,4 @@ def draw(study: Study, summary: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    main("le2006", __doc__, {"table-1": table_1})
+    main("le2006", __doc__, {"table-1": table_1}, PAPER)

@@ -349,4 +349,4 @@ def draw_coverage(study, summary):
 
 if __name__ == "__main__":
     parts = {p.__name__: p for p in (table1, figure2, figure3, table3, table4, coverage)}
-    main("nouretdinov2001", __doc__, parts)
+    main("nouretdinov2001", __doc__, parts, ("auto-mpg", "boston", "servo", "machine"))

@@ -16,7 +16,9 @@ into ``papers/output/PAPER/quick`` or ``full``. The splits of the quick mode are
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -31,6 +33,8 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
+
+from transduce.datasets import load_dataset
 
 HERE = Path(__file__).parent
 PUBLISHED = HERE.parent / "docs" / "results"
@@ -96,6 +100,13 @@ class Study:
         store = self.out / f"{part}.jsonl"
         done = _read_lines(store)
         left = [cell for cell in cells if _key(cell) not in done]
+        mark = _mark()
+        others = sum(other != mark for other in _marks(store))
+        if others:
+            print(
+                f"{others} cells of {store} were done by another version of this script; delete it to do them again.",
+                file=sys.stderr,
+            )
         with Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             console=Console(stderr=True),
@@ -106,7 +117,7 @@ class Study:
                 file.write("\n")  # a line was cut off; the next one must not hang on to it
             for cell, lines in zip(left, run(delayed(_quietly)(work, cell) for cell in left), strict=True):
                 done[_key(cell)] = lines
-                file.write(json.dumps({"cell": cell, "lines": lines}) + "\n")
+                file.write(json.dumps({"cell": cell, "lines": lines, "script": mark}) + "\n")
                 file.flush()
                 bar.advance(task)
         frame = pd.DataFrame([{**cell, **line} for cell in cells for line in done[_key(cell)]])
@@ -158,6 +169,8 @@ class Study:
         gap = (both["mean"] - both["mean_full"]).abs()
         far = both[gap > both["sd_full"].fillna(0) + 1e-4 * both["mean_full"].abs()]
         said = f"{len(both) - len(far)} of {len(both)} figures are within one standard deviation of docs/results.md"
+        if len(both) < len(ours):
+            said += f"; {len(ours) - len(both)} are not there"
         return said + "".join(
             f"\n  {line.row}, {line.column}: {line.mean:.4g}, there {line.mean_full:.4g} (sd {line.sd_full:.2g})"
             for line in far.itertuples()
@@ -230,6 +243,18 @@ def _read_lines(store: Path) -> dict[str, list[dict[str, Any]]]:
     return done
 
 
+def _mark() -> str:
+    """Return a few letters that change when the script does."""
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    return hashlib.sha1(Path(path).read_bytes()).hexdigest()[:8] if path else ""
+
+
+def _marks(store: Path) -> list[str]:
+    """Return which version of the script did each cell, where that is known."""
+    text = store.read_text(encoding="utf-8") if store.is_file() else ""
+    return re.findall(r'"script": "(\w*)"}$', text, re.MULTILINE)
+
+
 def _quietly(work: Callable[..., Any], cell: dict[str, Any]) -> list[dict[str, Any]]:
     """Do one cell on one thread; warnings are about settings that the papers fixed."""
     with threadpool_limits(1), warnings.catch_warnings():
@@ -242,8 +267,23 @@ def _quietly(work: Callable[..., Any], cell: dict[str, Any]) -> list[dict[str, A
     ]
 
 
-def main(paper: str, about: str, parts: dict[str, Callable[[Study], None]]) -> None:
-    """Run the parts of a script as the command line says."""
+def say_sources(names: Iterable[str]) -> str:
+    """Return where each set comes from, in words; nothing of those that are nowhere."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        try:
+            data = load_dataset(name)
+        except FileNotFoundError:  # the part that needs it will say so
+            continue
+        drawn = data.source == "OpenML" and data.splits is not None
+        found.setdefault(
+            data.source + (", with random splits in place of the published ones" if drawn else ""), []
+        ).append(name)
+    return "\n".join(f"Data from {source}: {', '.join(sets)}." for source, sets in found.items())
+
+
+def main(paper: str, about: str, parts: dict[str, Callable[[Study], None]], data: Iterable[str] = ()) -> None:
+    """Run the parts of a script as the command line says; `data` are the sets that it reads."""
     parser = argparse.ArgumentParser(
         prog=f"papers/{paper}.py", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -261,6 +301,7 @@ def main(paper: str, about: str, parts: dict[str, Callable[[Study], None]]) -> N
     study = Study(paper, options.full, out, options.jobs)
     matplotlib.use("svg")
     matplotlib.rcParams.update(STYLE)
+    print(say_sources(data), flush=True)
     try:
         for part in options.only or parts:
             parts[part](study)
