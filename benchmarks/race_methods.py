@@ -130,7 +130,7 @@ def semi_supervised(make: Callable[[int], object]) -> Method:
     return answer
 
 
-def _with_holes(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def with_holes(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     numbers = labels.dtype.kind == "f"
     y = np.full(len(X), np.nan if numbers else None, dtype=float if numbers else object)
     y[: len(labels)] = labels
@@ -153,7 +153,7 @@ def transducer(make: Callable[[int, int], object]) -> Method:
     """Fit to all rows with labels missing."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        return _values(last_step(make(len(X), seed).fit(X, _with_holes(X, labels))).answer_, labels)
+        return _values(last_step(make(len(X), seed).fit(X, with_holes(X, labels))).answer_, labels)
 
     return answer
 
@@ -164,6 +164,6 @@ def _auto(task: str) -> Method:
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
         found = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed)
         model = found.values if found.values is not None else found.model.estimator
-        return _values(model.fit(X, _with_holes(X, labels)).answer_, labels)
+        return _values(model.fit(X, with_holes(X, labels)).answer_, labels)
 
     return answer

@@ -84,6 +84,29 @@ def test_a_later_fit_forgets_the_second_one():
     assert not hasattr(model.set_params(refit=False).fit(X, y), "refitted_")
 
 
+def test_a_second_fit_that_fails_leaves_nothing():
+    class Spoilt(Ridge):
+        def fit(self, X, y):
+            if len(y) == 50:
+                raise ValueError("too many labels")
+            return super().fit(X, y)
+
+    X, y, _ = numbers()
+    model = ConformalTransducer(Spoilt(), refit=True, random_state=0)
+    with pytest.raises(ValueError, match="too many labels"):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+
+
+def test_predict_is_that_of_the_fit_behind_the_values():
+    X, y, _ = classes()
+    once, twice = pair(LogisticRegression(), X, y)
+    asked = np.array([label is None for label in y])
+    np.testing.assert_array_equal(twice.predict(X[asked]), twice.answer_.values)
+    np.testing.assert_allclose(twice.predict_proba(X[asked]), twice.answer_.probabilities)
+    assert np.any(twice.decision_function(X) != once.decision_function(X))
+
+
 def test_refit_is_yes_or_no():
     X, y, _ = numbers()
     with pytest.raises(ValueError, match="refit must be True or False"):

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from transduce import datasets
 from transduce._catalogue import CATALOGUE, IDA, Entry
-from transduce.datasets import Dataset, data_folder, dataset_names, load_dataset, random_splits
+from transduce.datasets import Dataset, _random_splits, data_folder, dataset_names, load_dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "datasets.md"
-PUBLIC = (Dataset, Dataset.encoded, load_dataset, dataset_names, data_folder, random_splits)
+PUBLIC = (Dataset, Dataset.encoded, load_dataset, dataset_names, data_folder)
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_without_the_published_splits_random_ones_take_their_place(nowhere, monk
     found = load_dataset("heart")
     learn, ask = found.splits
     assert (learn.shape, ask.shape) == ((100, 170), (100, 10))
-    np.testing.assert_array_equal(learn, random_splits(180, 170, 5)[0])
+    np.testing.assert_array_equal(learn, _random_splits(180, 170, 5)[0])
     assert found.y.tolist()[:2] == [1, -1]
     np.testing.assert_allclose(found.X.mean(), 0, atol=1e-12)
     np.testing.assert_allclose(found.X.std(ddof=1), 1)
@@ -239,15 +239,15 @@ def test_one_file_missing_from_the_folder_comes_from_openml(folder, monkeypatch)
 @given(st.integers(2, 30), st.data())
 def test_random_splits_hold_every_row_once(n, data):
     n_learn = data.draw(st.integers(1, n - 1))
-    learn, ask = random_splits(n, n_learn, seed=data.draw(st.integers(0, 5)), n_splits=3)
+    learn, ask = _random_splits(n, n_learn, seed=data.draw(st.integers(0, 5)), n_splits=3)
     assert learn.shape == (3, n_learn)
     for one, other in zip(learn, ask, strict=True):
         assert sorted([*one, *other]) == list(range(n))
 
 
 def test_same_seed_same_splits():
-    np.testing.assert_array_equal(random_splits(20, 5, 1)[0], random_splits(20, 5, 1)[0])
-    assert (random_splits(20, 5, 1)[0] != random_splits(20, 5, 2)[0]).any()
+    np.testing.assert_array_equal(_random_splits(20, 5, 1)[0], _random_splits(20, 5, 1)[0])
+    assert (_random_splits(20, 5, 1)[0] != _random_splits(20, 5, 2)[0]).any()
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name.startswith("bundled-")])

@@ -24,6 +24,7 @@ from sklearn.metrics import log_loss, make_scorer, mean_absolute_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RepeatedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -32,6 +33,7 @@ from transduce import (
     BayesianTransducer,
     RidgeConfidenceClassifier,
     RidgeConfidenceMachine,
+    TransductiveBlend,
     TransductiveRidge,
     TransductiveRidgeClassifier,
     TransductiveSearchCV,
@@ -41,7 +43,7 @@ from transduce import (
 from transduce.folds import random_folds
 from transduce.members import default_members, name_members
 from transduce.methods import _folding
-from transduce.methods._asking import Problem
+from transduce.methods._asking import Problem, ask
 from transduce.methods._shell import read_sample
 
 FIXED = {"width": 1.5, "ridge": 0.1}
@@ -232,6 +234,45 @@ def test_same_seed_same_folds_in_any_order_of_asked_rows():
     moved[asked] = asked[::-1]
     other = cross_val_transduce(TransductiveRidge(**FIXED), X[moved], y[moved], random_state=3)
     np.testing.assert_allclose(other.scores, one.scores)
+
+
+@pytest.mark.parametrize("names", [("no", "perhaps", "yes"), (5, 7, 9)])
+def test_transducers_of_scikit_learn_see_all_rows(names):
+    """Theirs want -1 where a label is missing; classes of any type go in and come out."""
+    X, y, _ = classes(names, n=60, asked=20)
+    asked = pd.isna(y)
+    fold = np.arange((~asked).sum()) % 4
+    found = cross_val_transduce(LabelSpreading(kernel="knn", n_neighbors=5), X, y, cv=pairs(fold))
+    labelled, sorted_names = np.flatnonzero(~asked), sorted(names)
+    for k in range(4):
+        codes = np.full(len(y), -1)
+        shown = labelled[fold != k]
+        codes[shown] = [sorted_names.index(label) for label in y[shown]]
+        model = LabelSpreading(kernel="knn", n_neighbors=5).fit(X, codes)
+        hidden = labelled[fold == k]
+        expected = [sorted_names[code] for code in model.transduction_[hidden]]
+        assert found.answers.values[fold == k].tolist() == expected
+        np.testing.assert_allclose(found.answers.probabilities[fold == k], model.label_distributions_[hidden])
+
+
+def test_a_row_that_no_label_reaches_has_no_answer():
+    """Label spreading calls such a row the first class; here it counts as not answered."""
+    X = np.concatenate([np.linspace(0, 1, 12), np.linspace(50, 51, 4)])[:, None]
+    y = np.array(["b", "a"] * 6 + [None] * 4, dtype=object)
+    problem = Problem.of(X, read_sample(TransductiveRidge(), X, y), "classification")
+    reply = ask(LabelSpreading(kernel="knn", n_neighbors=3), problem, np.arange(12), np.arange(12, 16))
+    assert not reply.given.any()
+
+
+def test_self_training_answers_where_it_never_dared_to():
+    X, y, _ = classes(n=60, asked=20)
+    model = SelfTrainingClassifier(LogisticRegression(), threshold=0.9999)
+    found = cross_val_transduce(model, X, y, random_state=0)
+    assert set(found.answers.values) == {"no", "yes"}
+    blend = TransductiveBlend([model, LabelSpreading()], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(blend.classes_, ["no", "yes"])
+    assert set(blend.predict(X)) == {"no", "yes"}
+    np.testing.assert_allclose(blend.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_a_job_can_be_sent_to_another_process():
@@ -492,7 +533,7 @@ def test_members_suit_the_table():
     assert "confidence_machine" not in default_members("classification", 30, 20)[0]
     assert "spectral_graph" in members
     left_out = default_members("classification", 30_000, 100, compare=True)[1]
-    assert left_out == {"spectral_graph": "30,000 rows are more than 20,000"}
+    assert left_out == dict.fromkeys(("spectral_graph", "label_spreading"), "30,000 rows are more than 20,000")
 
 
 @pytest.mark.parametrize(

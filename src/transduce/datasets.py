@@ -16,7 +16,7 @@ import scipy.sparse
 from sklearn import datasets as bundled
 
 from transduce._catalogue import CATALOGUE, IDA, Entry
-from transduce._typing import AnyArray, Array
+from transduce._typing import AnyArray
 
 FOLDER = "TRANSDUCE_DATA"
 
@@ -142,7 +142,7 @@ def load_dataset(name: str) -> Dataset:
     Notes
     -----
     How to lay out the folder is on the page on data sets. From OpenML the sets with published splits come without
-    them: a hundred random ones of the same sizes take their place (`random_splits`), and features are scaled to mean
+    them: a hundred random ones of the same sizes take their place, and features are scaled to mean
     zero and variance one, as they are in the published files.
 
     Examples
@@ -320,7 +320,7 @@ def _fetch(name: str, entry: Entry, missing: str) -> Dataset:
         return Dataset(name, entry.task, X, y, "OpenML")
     t = pd.Series(np.where(pd.factorize(y, sort=True)[0] == 0, -1, 1), name="t")
     X = (X.astype(float) - X.astype(float).mean()) / X.astype(float).std(ddof=1)
-    return Dataset(name, entry.task, X, t, "OpenML", splits=random_splits(len(t), *IDA[name]))
+    return Dataset(name, entry.task, X, t, "OpenML", splits=_random_splits(len(t), *IDA[name]))
 
 
 def _plain(column: pd.Series) -> pd.Series:
@@ -332,27 +332,8 @@ def _plain(column: pd.Series) -> pd.Series:
     return words if numbers.isna().any() else numbers
 
 
-def random_splits(n_rows: int, n_learn: int, seed: int, n_splits: int = 100) -> tuple[Array, Array]:
-    """Return random splits of all rows into rows to learn from and rows to ask.
-
-    Parameters
-    ----------
-    n_rows, n_learn : int
-    seed : int
-    n_splits : int, default=100
-
-    Returns
-    -------
-    learn : int array of shape (n_splits, n_learn)
-    ask : int array of shape (n_splits, n_rows - n_learn)
-
-    Examples
-    --------
-    >>> from transduce.datasets import random_splits
-    >>> learn, ask = random_splits(5, 3, seed=0, n_splits=2)
-    >>> learn.shape, ask.shape
-    ((2, 3), (2, 2))
-    """
+def _random_splits(n_rows: int, n_learn: int, seed: int, n_splits: int = 100) -> tuple[AnyArray, AnyArray]:
+    """Return random splits of all rows: rows to learn from (n_splits, n_learn), and the others, to ask."""
     random = np.random.default_rng([1999, seed])
     orders = np.array([random.permutation(n_rows) for _ in range(n_splits)])
     return orders[:, :n_learn], orders[:, n_learn:]
