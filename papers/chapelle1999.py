@@ -59,12 +59,12 @@ PAPER = {
 COLUMNS = ["AdaBoost", "regularised AdaBoost", "SVM", "transductive"]
 # How many splits in quick and in full mode: fits of thousands of rows take seconds.
 SPLITS = {
-    "postal": (4, 23),
-    "postal, one file": (2, 23),
-    "banana": (4, 100),
+    "postal": (6, 23),
+    "postal, one file": (8, 23),
+    "banana": (12, 100),
     "banana, all centres": (0, 5),
     "diabetis": (20, 100),
-    "titanic": (4, 100),
+    "titanic": (8, 100),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.test_model_selection import FIXED, classes, numbers
 from transduce import TransductiveBlend, TransductiveRidge, cross_val_transduce
@@ -17,7 +18,8 @@ def test_folds_in_two_processes():
     np.testing.assert_array_equal(two.scores, one.scores)
 
 
-def test_members_in_two_processes():
-    X, y, _ = classes()
+@pytest.mark.parametrize("make", [numbers, classes])
+def test_members_in_two_processes(make):
+    X, y, _ = make()
     one, two = (TransductiveBlend(random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(two.transduction_, one.transduction_)
