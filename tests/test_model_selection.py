@@ -533,7 +533,9 @@ def test_members_suit_the_table():
     assert "confidence_machine" not in default_members("classification", 30, 20)[0]
     assert "spectral_graph" in members
     left_out = default_members("classification", 30_000, 100, compare=True)[1]
-    assert left_out == dict.fromkeys(("spectral_graph", "label_spreading"), "30,000 rows are more than 20,000")
+    assert left_out == dict.fromkeys(
+        ("spectral_graph", "label_spreading"), "30,000 rows are more than 20,000"
+    )
 
 
 @pytest.mark.parametrize(
