@@ -147,9 +147,8 @@ def test_the_table_of_a_full_run_says_what_its_lines_say():
     for path in paths:
         table = path.with_name(path.name.replace("-summary.csv", ".md")).read_text(encoding="utf-8")
         lines = pd.read_csv(path).dropna(subset=["mean"])
-        digits = max(
-            len(number.partition(".")[2]) for number in re.findall(r"[| ](-?[0-9]+\.[0-9]+) ", table)
-        )
+        body = "\n".join(row for row in table.splitlines() if row.startswith("| "))
+        digits = max(len(number.partition(".")[2]) for number in re.findall(r"\| (-?[0-9]+\.[0-9]+) ", body))
         rows = {
             row.split(" | ")[0].removeprefix("| "): row for row in table.splitlines() if row.startswith("| ")
         }
