@@ -51,7 +51,7 @@ OPENING = """# The papers, reproduced
 Our figures beside the published ones, and what held. Everything on this page was written by the scripts in `papers/`
 from full runs, with as many splits as the papers have where they say so; only the paragraphs are by hand. `a ± b` is
 the mean and the standard deviation over splits; a column *paper* holds the published figure. The raw numbers lie in
-`docs/results`.
+`docs/results`, but for files of more than 400 kB, which a full run writes to `papers/output`.
 
     TRANSDUCE_DATA=folder make papers                             # quick mode of all: minutes each
     TRANSDUCE_DATA=folder python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
