@@ -51,8 +51,8 @@ def with_values(answer: Answer, better: Answer) -> Answer:
 
     Notes
     -----
-    A value outside its region stays there: the fit with all labels is the better one, and moving its values into
-    regions of a worse fit made them worse in trials (``benchmarks/refit_accuracy.py``).
+    A value outside its region stays there: the fit with all labels is the better one. Moving classes into the sets of a
+    worse fit made them worse, moving numbers changed nothing (``benchmarks/refit_accuracy.py``).
     """
     answer = replace(
         answer,
