@@ -84,11 +84,11 @@ def run_table(study):
 def run_sizes(study):
     cells = [
         {"data": data, "size": size, "sample": sample}
-        for data, setup in SETS.items() for size in setup.more for sample in study.splits(5, 100)
+        for data, setup in SETS.items() for size in setup.more for sample in study.splits(8, 100)
     ]  # fmt: skip
     more = study.collect("sizes", cells, partial(compare, study.out / "spectra"))
     fewest = compared(study)
-    fewest = fewest[fewest["sample"].isin(study.splits(5, 100))]
+    fewest = fewest[fewest["sample"].isin(study.splits(8, 100))]
     frame = macro(with_the_best(pd.concat([fewest, more], ignore_index=True)))
     least = frame["size"] == frame["data"].map({data: setup.labels for data, setup in SETS.items()})
     frame["column"] = np.where(least, "10 to 20", frame["size"].astype(str))
