@@ -65,4 +65,6 @@ def with_values(answer: Answer, better: Answer) -> Answer:
         return answer
     number = {label: code for code, label in enumerate(answer.classes.tolist())}
     codes = np.array([number.get(label, -1) for label in better.values.tolist()], dtype=int)
-    return replace(answer, confidence=confidence_in(codes, answer.p_values))
+    own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
+    return replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)

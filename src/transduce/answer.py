@@ -260,9 +260,9 @@ class Answer:
     p_values : array of shape (m, n_classes), optional
         Classification: p-value of each class.
     confidence, credibility : array of shape (m,), optional
-        Classification: how sure the answer is, from 0 to 1 (one less the second largest p-value; less the
-        largest one of the other classes, if the answer comes from a fit of its own; or the largest probability less the
-        second largest), and the largest p-value.
+        Classification: how sure the answer is, from 0 to 1 (one less the second largest p-value, or the largest
+        probability less the second largest), and the largest p-value. If the answer comes from a fit of its own: one
+        less the largest p-value of the other classes, and the p-value of the answered one.
     standard_errors : array of shape (m,), optional
         How far off each value, or probability, is by the method's own account: a standard deviation.
     inductive : array of the shape of `values`, optional

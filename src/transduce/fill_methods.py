@@ -166,6 +166,7 @@ def plan(
     word = read_method(method, task)
     n_hidden = hidden_number(n_labels, confidence)
     make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
+    what = "regions" if task == "regression" else "sets"
     if word == "confidence-machine":
         return Plan(make(confidence=confidence), {}, 1.0, [])
     if n_hidden == 0 and word != "auto":
@@ -187,12 +188,12 @@ def plan(
         few = (
             f"{n_labels} labels are too few to hide some and promise {100 * confidence:.6g} % (that takes "
             f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which hides none, "
-            "gives the regions. Its promise is for each row, not for the column."
+            f"gives the {what}. Its promise is for each row, not for the column."
         )
         return Plan(make(confidence=confidence), left_out, seconds, [few, *notes], inner)
     model = ConformalTransducer(inner, confidence=confidence, refit=True, random_state=random_state)
     notes.append(
-        f"Values come from all {n_labels} labels; regions from a fit that saw {n_labels - n_hidden} of them, since the "
+        f"Values come from all {n_labels} labels; {what} from a fit that saw {n_labels - n_hidden} of them, since the "
         f"other {n_hidden} were hidden to calibrate it."
     )
     return Plan(model, left_out, seconds, notes)

@@ -127,7 +127,7 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
     known = summary["answers"]["n_one"] is not None
     kinds = [("one", INSIDE, "one class possible" if known else "answers")]
-    kinds += [("several", REGION, "several possible"), ("none", OUTSIDE, "none usual")] if known else []
+    kinds += [("several", REGION, "several possible"), ("none", OUTSIDE, "outside its set")] if known else []
 
     def paint(ax: Any) -> None:
         places, start = np.arange(len(shown))[::-1], np.zeros(len(shown))

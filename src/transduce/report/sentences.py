@@ -150,8 +150,8 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         region = "interval" if summary["task"] == "regression" else "set"
         found.append(
             f"{count(answers['n_outside'], 'answer')} {'lies' if answers['n_outside'] == 1 else 'lie'} outside "
-            f"{'its' if answers['n_outside'] == 1 else 'their'} own {region}: answers come from all known values, "
-            f"{region}s from a fit that saw fewer of them."
+            f"{'its' if answers['n_outside'] == 1 else 'their'} own {region}: {region}s come from another fit, which "
+            f"{'saw fewer of the known values' if summary['law'] is not None else 'is that of the confidence machine'}."
         )
     if counts["unreached"]:
         found.append(

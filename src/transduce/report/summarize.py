@@ -149,7 +149,8 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for row in rows:
         name = "(no answer)" if row["value"] is None else name_of(row["value"])
         tally = by_class.setdefault(name, {"one": 0, "several": 0, "none": 0})
-        tally["one" if not known or len(row["set"]) == 1 else "several" if row["set"] else "none"] += 1
+        outside = known and row["value"] is not None and row["value"] not in row["set"]
+        tally["none" if outside else "one" if not known or len(row["set"]) == 1 else "several"] += 1
     ordered = sorted(by_class.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
     return {
         "n_one": sum(size == 1 for size in sizes) if known else None,
