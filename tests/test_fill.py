@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import types
@@ -91,6 +92,8 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     assert any("the confidence machine, which hides none, gives the regions" in note for note in result.notes)
     assert result.members["name"].tolist() == list(blend.weights_.index)
     np.testing.assert_array_equal(result.out_of_fold["true"], frame["price"][:10])
+    assert json.loads(result.json())["exchangeability"]["p_value"] == result.exchangeability.p_value
+    assert result.values_model.weights_.equals(blend.weights_)
     assert result.guarantee.kind == "approximate"  # the first rows have labels: more than chance chose them
 
 

@@ -50,6 +50,8 @@ class Filled:
         Whatever the user should be told: how the task was guessed, columns left out, time budget, too few labels.
     values_model : estimator or None
         What the values come from, fitted to all labels: the blend, or the one method asked for.
+    exchangeability : Exchangeability or None
+        Whether the asked rows look like the labelled ones.
     """
 
     frame: pd.DataFrame
@@ -68,3 +70,4 @@ class Filled:
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     values_model: Any = None
+    exchangeability: Any = None

@@ -16,7 +16,7 @@ from transduce import _conformal_promise as words
 from transduce._conformal_values import with_values
 from transduce.answer import Answer, Guarantee
 from transduce.conformal import ConformalTransducer
-from transduce.exchangeability import exchangeability_test
+from transduce.exchangeability import Exchangeability, exchangeability_test
 from transduce.fill_methods import Plan, plan, read_method
 from transduce.filled import Filled
 from transduce.findings import Values, members_and_folds, relevance, row_map
@@ -271,7 +271,8 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
             model = found.model.fit(features.matrix, y)
         answer, values = _values(model, found, features, target)
         seconds = time.perf_counter() - began
-        answer, said = _promise(model, answer, features, target, settings)
+        verdict = _verdict(model, features, target, settings)
+        answer, said = _promise(model, answer, verdict, settings)
     with stage("how well it does"):
         name = settings["method"]
         members, folds = members_and_folds(values, name, found, features, target, seconds, seed)
@@ -290,6 +291,7 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
         guarantee=answer.guarantee,
         model=model,
         values_model=values.estimator,
+        exchangeability=verdict,
         confidence=float(settings["confidence"]),
         certainty=float(settings["certainty"]),
         members=members,
@@ -326,8 +328,16 @@ def _values(model: Any, found: Plan, features: Features, target: Target) -> tupl
     return with_values(model.answer_, blend.answer_), Values(blend, every)
 
 
+def _verdict(model: Any, features: Features, target: Target, settings: dict[str, Any]) -> Exchangeability:
+    """Return whether the asked rows look like the labelled ones."""
+    if isinstance(model, ConformalTransducer) and model.exchangeability_ is not None:
+        return model.exchangeability_
+    with stage("exchangeability"):
+        return exchangeability_test(features.matrix, ~target.missing, random_state=settings["random_state"])
+
+
 def _promise(
-    model: Any, answer: Answer, features: Features, target: Target, settings: dict[str, Any]
+    model: Any, answer: Answer, verdict: Exchangeability, settings: dict[str, Any]
 ) -> tuple[Answer, list[str]]:
     """Return the answer with its promise at the certainty wanted, unsure rows rejected, and what to tell besides."""
     notes = []
@@ -336,14 +346,10 @@ def _promise(
             model._facts,
             float(settings["confidence"]),
             model.column_law_,
-            model.exchangeability_,
+            verdict,
             certainty=float(settings["certainty"]),
         )
     else:
-        with stage("exchangeability"):
-            verdict = exchangeability_test(
-                features.matrix, ~target.missing, random_state=settings["random_state"]
-            )
         own = model.guarantee_
         kind = "approximate" if verdict.shifted and own.kind == "exact" else own.kind
         promised = Guarantee(kind, own.promise, f"{own.why} {verdict.verdict}")

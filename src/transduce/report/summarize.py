@@ -181,7 +181,7 @@ def _law(filled: Filled) -> dict[str, Any] | None:
 
 
 def _exchangeability(filled: Filled) -> dict[str, Any] | None:
-    found = getattr(filled.model, "exchangeability_", None)
+    found = filled.exchangeability or getattr(filled.model, "exchangeability_", None)
     if not isinstance(found, Exchangeability):
         return _said(filled.guarantee.why)
     telling = (
