@@ -251,17 +251,7 @@ def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
 
 def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict[str, Any]) -> FillResult:
     """Fit what was planned, and gather all there is to know about it."""
-    seed = int(settings["random_state"])
-    found = plan(
-        settings["method"],
-        target.task,
-        n_rows=len(frame),
-        n_labels=target.n_labels,
-        confidence=float(settings["confidence"]),
-        budget_seconds=float(settings["budget_seconds"]),
-        n_jobs=settings["n_jobs"],
-        random_state=seed,
-    )
+    seed, found = int(settings["random_state"]), _plan(frame, target, settings)
     index = frame.index if settings["id"] is None else pd.Index(frame[settings["id"]])
     y = pd.Series(target.labels, index=index, name=target.name)
     began = time.perf_counter()
@@ -302,6 +292,20 @@ def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict
         settings=settings | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
         new=new,
+    )
+
+
+def _plan(frame: pd.DataFrame, target: Target, settings: dict[str, Any]) -> Plan:
+    """Return what to fit, by the size of the table."""
+    return plan(
+        settings["method"],
+        target.task,
+        n_rows=len(frame),
+        n_labels=target.n_labels,
+        confidence=float(settings["confidence"]),
+        budget_seconds=float(settings["budget_seconds"]),
+        n_jobs=settings["n_jobs"],
+        random_state=int(settings["random_state"]),
     )
 
 
