@@ -247,7 +247,7 @@ def fold_lines(name, repetition):
 
 
 def collect_folds(study):
-    cells = [{"name": name, "repetition": r} for name in TABLES for r in study.splits(5, 50)]
+    cells = [{"name": name, "repetition": r} for name in TABLES for r in study.splits(12, 50)]
     return study.collect("table4", cells, fold_lines).rename(columns={"name": "row"})
 
 
