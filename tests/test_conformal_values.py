@@ -56,6 +56,8 @@ def test_classes_come_from_all_labels_and_sets_from_some(estimator):
         answer.confidence[same & likeliest], once.answer_.confidence[same & likeliest]
     )
     assert not np.array_equal(answer.values, once.answer_.values)
+    codes = np.searchsorted(twice.classes_.astype(str), direct)
+    np.testing.assert_array_equal(answer.credibility, answer.p_values[np.arange(len(codes)), codes])
     picked, before = (
         twice.select(correct=True, false_discovery=0.3),
         once.select(correct=True, false_discovery=0.3),

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from transduce._typing import AnyArray, Array, Mask
 from transduce.answer import Answer
-from transduce.methods._asking import BY_NUMBER, is_transducer, last_step
+from transduce.methods._asking import BY_NUMBER, class_codes, is_transducer, last_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +223,7 @@ class Masked:
     def numbers_of(self, labels: Any) -> AnyArray:
         """Return the number of each class label, -1 where it is none of the classes."""
         assert self.classes is not None
-        number = {label: code for code, label in enumerate(self.classes.tolist())}
-        return np.array([number.get(label, -1) for label in np.asarray(labels).tolist()], dtype=int)
+        return class_codes(np.asarray(labels), self.classes)
 
     def by_class(self, columns: Any) -> Array | None:
         """Return one column for every class: 0, or the smallest score, for those that no visible row has."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from transduce._typing import AnyArray, Array
 from transduce.answer import Answer
+from transduce.methods._asking import class_codes
 
 
 def confidence_in(codes: AnyArray, p: Array) -> Array:
@@ -63,8 +64,7 @@ def with_values(answer: Answer, better: Answer) -> Answer:
     )
     if answer.p_values is None or answer.classes is None:
         return answer
-    number = {label: code for code, label in enumerate(answer.classes.tolist())}
-    codes = np.array([number.get(label, -1) for label in better.values.tolist()], dtype=int)
+    codes = class_codes(better.values, answer.classes)
     own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
     credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
     return replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)

@@ -413,10 +413,8 @@ class ConformalTransducer(Wrapper):
         p[reached] = selection_p_values(asked[reached], hidden[known], good[known])
         picked = np.zeros(len(p), dtype=bool)
         picked[reached] = pick(p[reached], bound)
-        answer, values = (
-            self.answer_,
-            self._table.asked.values,
-        )  # a second fit is not what the hidden rows judge
+        answer = self.answer_
+        values = self._table.asked.values  # the hidden rows judge the first fit, not a second one
         return Selection(
             rows=answer.rows[picked],
             values=values[picked] if self._classes is None else self._names(values)[picked],
