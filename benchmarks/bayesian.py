@@ -30,29 +30,30 @@ from sklearn.svm import SVC
 from speed_table import as_frame, clock, line
 from threadpoolctl import threadpool_limits
 
-from transduce import BayesianTransducer, area_under_rejection_curve
-from transduce.billiard import VersionSpace
-from transduce.kernels import Kernel
-from transduce.votes import Game, Voter
+from transduce import BayesianTransducer
+from transduce.core.kernels import Kernel
+from transduce.methods.billiard.flight import VersionSpace
+from transduce.methods.billiard.votes import Game, Voter
+from transduce.metrics import area_under_rejection_curve
 
-SIZES = {  # labelled rows, asked rows, splits
+SIZES = {  # labelled rows, unlabelled rows, splits
     "quick": ((150, 1_000), (100, 1_000), 1),
     "standard": ((150, 1_000), (100, 1_000, 10_000), 1),
     "full": ((150, 1_000, 5_000), (100, 1_000, 10_000), 5),
 }
 
 
-def make_kernel(n_labelled, n_asked):
+def make_kernel(n_labelled, n_unlabelled):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_labelled + n_asked, 10))
+    X = rng.normal(size=(n_labelled + n_unlabelled, 10))
     signs = np.where(X[:n_labelled, 0] > 0, 1.0, -1.0)
-    rows, asked = X[:n_labelled], X[n_labelled:]
+    rows, unlabelled = X[:n_labelled], X[n_labelled:]
     kernel = Kernel("rbf", 3.0)
     G = (kernel.matrix(rows, rows) + 1.0) / 2.0
     return (
         np.ascontiguousarray(G),
         signs,
-        np.ascontiguousarray((kernel.matrix(rows, asked) + 1.0) / np.sqrt(2.0)),
+        np.ascontiguousarray((kernel.matrix(rows, unlabelled) + 1.0) / np.sqrt(2.0)),
     )
 
 
@@ -97,17 +98,17 @@ def time_plain(G, signs, columns, n_bounces):
 
 def compare_bounces(sizes):
     lines = []
-    for n_labelled, n_asked in sizes:
-        case = make_kernel(n_labelled, n_asked)
+    for n_labelled, n_unlabelled in sizes:
+        case = make_kernel(n_labelled, n_unlabelled)
         with threadpool_limits(1):
             ours = min(time_ours(*case) for _ in range(3))
             plain = min(time_plain(*case, 100 if n_labelled < 2000 else 10) for _ in range(3))
         lines.append(
             {
                 "labelled": n_labelled,
-                "asked": n_asked,
+                "unlabelled": n_unlabelled,
                 "bounces a second": 1 / ours,
-                "ns a bounce and row": 1e9 * ours / (n_labelled + n_asked),
+                "ns a bounce and row": 1e9 * ours / (n_labelled + n_unlabelled),
                 "ratio to the plain billiard": plain / ours,
             }
         )
@@ -135,7 +136,7 @@ def compare_jobs(n_splits):
     lines = []
     for name, X, y in tables():
         for split in range(n_splits):
-            asked = np.random.default_rng(split).permutation(len(y)) >= 0.6 * len(y)
+            unlabelled = np.random.default_rng(split).permutation(len(y)) >= 0.6 * len(y)
             for method, run in {
                 "transduce, softness by cv": lambda *a: run_ours(*a, softness="cv"),
                 "transduce, softness 0": lambda *a: run_ours(*a, softness=0.0),
@@ -143,18 +144,18 @@ def compare_jobs(n_splits):
                 "GaussianProcessClassifier": lambda *a: run_peer("GaussianProcessClassifier", *a),
             }.items():
                 began = clock()
-                shares = run(X, y, asked)
+                shares = run(X, y, unlabelled)
                 seconds = clock() - began
                 answers, sure = shares.argmax(axis=1), np.abs(shares[:, 1] - 0.5)
                 lines.append(
                     {
                         "data": name,
                         "method": method,
-                        "labels": int(np.sum(~asked)),
+                        "labels": int(np.sum(~unlabelled)),
                         "s": seconds,
-                        "error %": 100 * np.mean(answers != y[asked]),
-                        "log-loss": log_loss(y[asked], np.clip(shares, 1e-3, 1 - 1e-3)),
-                        "area %": 100 * area_under_rejection_curve(y[asked], answers, sure),
+                        "error %": 100 * np.mean(answers != y[unlabelled]),
+                        "log-loss": log_loss(y[unlabelled], np.clip(shares, 1e-3, 1 - 1e-3)),
+                        "area %": 100 * area_under_rejection_curve(y[unlabelled], answers, sure),
                     }
                 )
     table = pd.DataFrame(lines).groupby(["data", "method"], sort=False).mean().reset_index()
@@ -163,25 +164,25 @@ def compare_jobs(n_splits):
     return table
 
 
-def run_ours(X, y, asked, softness):
-    labels = np.where(asked, np.nan, y)
+def run_ours(X, y, unlabelled, softness):
+    labels = np.where(unlabelled, np.nan, y)
     return BayesianTransducer(softness=softness, random_state=0).fit(X, labels).answer_.probabilities
 
 
-def run_peer(which, X, y, asked):
+def run_peer(which, X, y, unlabelled):
     Z = StandardScaler().fit_transform(X)
     width = float(np.sqrt(2 * X.shape[1]))
-    return peers(width)[which].fit(Z[~asked], y[~asked]).predict_proba(Z[asked])
+    return peers(width)[which].fit(Z[~unlabelled], y[~unlabelled]).predict_proba(Z[unlabelled])
 
 
 def measure(size):
     """Return lines for the table of all comparisons; n is the number of labels."""
-    labelled, asked, n_splits = SIZES[size]
+    labelled, unlabelled, n_splits = SIZES[size]
     name, lines = "BayesianTransducer", []
     bounces = compare_bounces([(n_labelled, m) for m in asked for n_labelled in labelled])
     for found in bounces.to_dict("records"):
         ours, ratio = 1 / found["bounces a second"], found["ratio to the plain billiard"]
-        what = f"a bounce with votes at {found['asked']:,} rows"
+        what = f"a bounce with votes at {found['unlabelled']:,} rows"
         lines.append(line(name, what, found["labelled"], ours, "billiard without caches", ratio * ours))
     X, y = load_breast_cancer(return_X_y=True)
     run_ours(X[:60], y[:60], np.arange(60) >= 50, softness="cv")  # compiles
@@ -204,9 +205,9 @@ def main():
     print(
         platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
     )
-    labelled, asked, n_splits = SIZES["quick" if options.quick else "full"]
+    labelled, unlabelled, n_splits = SIZES["quick" if options.quick else "full"]
     results = {
-        "bounces": compare_bounces([(n_labelled, m) for n_labelled in labelled for m in asked]),
+        "bounces": compare_bounces([(n_labelled, m) for n_labelled in labelled for m in unlabelled]),
         "jobs": compare_jobs(n_splits),
     }
     for name, table in results.items():

@@ -21,23 +21,23 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer
-from transduce.datasets import load_dataset
+from transduce.datasets.loading import load_dataset
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}
 METHODS = {"softness 0": 0.0, "softness by cv": "cv"}
 
 
 def run_split(name, split):
-    """Return the classes at the asked rows, and each method's probabilities of the second class there."""
+    """Return the classes at the unlabelled rows, and each method's probabilities of the second class there."""
     data = load_dataset(name)
     X, y = data.encoded(), (data.y > 0).to_numpy(int)
-    asked = np.random.default_rng(split).permutation(len(y)) >= int(0.6 * len(y))
-    found = {"truth": y[asked]}
+    unlabelled = np.random.default_rng(split).permutation(len(y)) >= int(0.6 * len(y))
+    found = {"truth": y[unlabelled]}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the budget of bounces may end a vote; it shows in the numbers
         for method, softness in METHODS.items():
             model = BayesianTransducer(width=WIDTHS[name], softness=softness, random_state=0)
-            found[method] = model.fit(X, np.where(asked, np.nan, y)).answer_.probabilities[:, 1]
+            found[method] = model.fit(X, np.where(unlabelled, np.nan, y)).answer_.probabilities[:, 1]
     return pd.DataFrame(found)
 
 

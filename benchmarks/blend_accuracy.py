@@ -2,12 +2,13 @@
 
     TRANSDUCE_DATA=folder python benchmarks/blend_accuracy.py [--quick] [--task TASK] [--draws 10] [--out FILE]
 
-15 or 40 rows are labelled at random and up to 300 others asked, on the tables of the race (`race.py`) with 75 rows or
-more and no more than 15 classes, and on cpus; of usps on the rows of its test file. Error: of numbers the root mean
-squared error over that of the labelled mean; of classes the share of wrong answers. A draw of class labels holds each
-class at least once. Prints mean errors over the tables, and mean ranks over the tables (of errors averaged over the
-draws) and over all draws; for numbers also the blend's errors in units of its standard errors. Everything is automatic;
-the support vector machine's C is chosen among 0.1, 1, 10 and 100 by cross-validation. ``--quick`` takes 2 draws.
+15 or 40 rows are labelled at random and up to 300 others unlabelled, on the tables of the race (`race.py`) with 75
+rows or more and no more than 15 classes, and on cpus; of usps on the rows of its test file. Error: of numbers the
+root mean squared error over that of the labelled mean; of classes the share of wrong answers. A draw of class labels
+holds each class at least once. Prints mean errors over the tables, and mean ranks over the tables (of errors averaged
+over the draws) and over all draws; for numbers also the blend's errors in units of its standard errors. Everything is
+automatic; the support vector machine's C is chosen among 0.1, 1, 10 and 100 by cross-validation. ``--quick`` takes 2
+draws.
 
 The seeds of the draws begin with 100; the members and the rule for the weights were chosen on draws 0 and 1.
 """
@@ -34,9 +35,9 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.datasets import CATALOGUE, dataset_names
-from transduce.members import default_members
-from transduce.methods._asking import is_transducer, last_step
+from transduce.datasets.loading import CATALOGUE, dataset_names
+from transduce.model_selection.catalogue import default_members
+from transduce.model_selection.hidden_labels import is_transducer, last_step
 
 TASKS = ("regression", "classification")
 LABELS = (15, 40)
@@ -68,7 +69,7 @@ def opponents(task):
     }
 
 
-def asked(estimator):
+def unlabelled(estimator):
     """Return the way to ask an estimator: with all rows' features if it can use them."""
     if is_transducer(estimator):
         return transducer(lambda n_rows, seed: estimator)
@@ -86,7 +87,7 @@ def run_draw(X, y, n_labels, task, seed):
     equal = TransductiveBlend(task=task, weights="equal", random_state=seed)
     methods = {"blend": blend, "equal blend": equal, **members, **opponents(task)}
     errors = {
-        name: measure(asked(method)(X, labels, seed), labels, truth) for name, method in methods.items()
+        name: measure(unlabelled(method)(X, labels, seed), labels, truth) for name, method in methods.items()
     }
     if task == "regression":
         gaps = (blend.answer_.values - truth) / blend.answer_.standard_errors

@@ -5,11 +5,11 @@
 Opponents, on the same rows in the same run:
 
 - online-cp, whose conformal ridge regressors answer one row a call;
-- the paper's algorithm as it stands: refit with every asked row appended, sort all breakpoints;
+- the paper's algorithm as it stands: refit with every unlabelled row appended, sort all breakpoints;
 - split conformal prediction with crepes around scikit-learn's Ridge, which spends half the labels on
   calibration and is linear only.
 
-Times are for everything a user waits for, fitting included, divided by the number of asked rows. Slow
+Times are for everything a user waits for, fitting included, divided by the number of unlabelled rows. Slow
 opponents answer a few of the rows and their time for one more row is taken for the rest. Everything is run once
 before it is timed (this compiles our code), then the best of several runs counts. Memory is the peak that
 tracemalloc sees in a run of its own, in which slow opponents, who hold one row at a time, answer a few rows.
@@ -32,7 +32,7 @@ from sklearn.linear_model import Ridge
 from speed_table import as_frame, clock, line
 
 from transduce import RidgeConfidenceMachine
-from transduce.kernels import Kernel
+from transduce.core.kernels import Kernel
 
 LEVELS = (0.9, 0.95, 0.99)
 WIDTH = 5.0
@@ -51,12 +51,12 @@ SIZES = {  # labels of the linear and of the kernel form
 }
 
 
-def make_data(n_labelled, n_asked, d=20, seed=0, heavy=False):
+def make_data(n_labelled, n_unlabelled, d=20, seed=0, heavy=False):
     rng = np.random.default_rng(seed)
     X = (
-        rng.standard_t(3, size=(n_labelled + n_asked, d))
+        rng.standard_t(3, size=(n_labelled + n_unlabelled, d))
         if heavy
-        else rng.normal(size=(n_labelled + n_asked, d))
+        else rng.normal(size=(n_labelled + n_unlabelled, d))
     )
     y = X @ rng.normal(size=d) + np.sin(2 * X[:, 0]) + rng.normal(size=len(X))
     return X[:n_labelled], y[:n_labelled], X[n_labelled:]
@@ -76,10 +76,10 @@ class Ours:
             fit_intercept=fit_intercept,
         )
 
-    def __call__(self, X, y, X_asked):
-        labels = np.append(y, np.full(len(X_asked), np.nan))
-        self.model.fit(np.concatenate([X, X_asked]), labels)
-        others = [self.model.predict_region(X_asked, confidence=level) for level in LEVELS[1:]]
+    def __call__(self, X, y, X_unlabelled):
+        labels = np.append(y, np.full(len(X_unlabelled), np.nan))
+        self.model.fit(np.concatenate([X, X_unlabelled]), labels)
+        others = [self.model.predict_region(X_unlabelled, confidence=level) for level in LEVELS[1:]]
         return [self.model.answer_.regions, *others]
 
 
@@ -106,23 +106,23 @@ class OnlineCP:
                 kernel=gaussian, a=1.0, warnings=False
             )
 
-    def __call__(self, X, y, X_asked):
+    def __call__(self, X, y, X_unlabelled):
         model = self.make()
         model.learn_initial_training_set(X, y)
         levels = 1.0 - np.array(LEVELS)
-        return [model.predict(row, epsilon=levels) for row in X_asked]
+        return [model.predict(row, epsilon=levels) for row in X_unlabelled]
 
 
 class Refit:
-    """The paper's Algorithm 1: for every asked row a refit of l + 1 rows, then a sort of all breakpoints."""
+    """The paper's Algorithm 1: for every unlabelled row a refit of l + 1 rows, then a sort of all breakpoints."""
 
     name = "refit"
 
     def __init__(self, kernel):
         self.kernel = Kernel(kernel, WIDTH)
 
-    def __call__(self, X, y, X_asked):
-        return [self.row(np.vstack([X, row]), y) for row in X_asked]
+    def __call__(self, X, y, X_unlabelled):
+        return [self.row(np.vstack([X, row]), y) for row in X_unlabelled]
 
     def row(self, X, y):
         labels = np.zeros((len(X), 2))
@@ -147,12 +147,12 @@ class Split:
     def __init__(self, kernel):
         assert kernel == "linear"
 
-    def __call__(self, X, y, X_asked):
+    def __call__(self, X, y, X_unlabelled):
         half = len(y) // 2
         model = WrapRegressor(Ridge(alpha=1.0))
         model.fit(X[:half], y[:half])
         model.calibrate(X[half:], y[half:])
-        return [model.predict_int(X_asked, confidence=level) for level in LEVELS]
+        return [model.predict_int(X_unlabelled, confidence=level) for level in LEVELS]
 
 
 def best_time(method, *data, seconds, most=15):
@@ -165,31 +165,31 @@ def best_time(method, *data, seconds, most=15):
     return min(times)
 
 
-def time_per_row(method, X, y, X_asked, *, n_rows, seconds):
-    """Return seconds a row for all asked rows, measured on `n_rows` of them if the method is slow."""
-    method(X, y, X_asked[: min(n_rows, 2)])
-    if n_rows >= len(X_asked):
-        method(X, y, X_asked)
-        return best_time(method, X, y, X_asked, seconds=seconds) / len(X_asked)
-    one = best_time(method, X, y, X_asked[:1], seconds=seconds, most=3)
-    several = best_time(method, X, y, X_asked[: n_rows + 1], seconds=seconds, most=3)
+def time_per_row(method, X, y, X_unlabelled, *, n_rows, seconds):
+    """Return seconds a row for all unlabelled rows, measured on `n_rows` of them if the method is slow."""
+    method(X, y, X_unlabelled[: min(n_rows, 2)])
+    if n_rows >= len(X_unlabelled):
+        method(X, y, X_unlabelled)
+        return best_time(method, X, y, X_unlabelled, seconds=seconds) / len(X_unlabelled)
+    one = best_time(method, X, y, X_unlabelled[:1], seconds=seconds, most=3)
+    several = best_time(method, X, y, X_unlabelled[: n_rows + 1], seconds=seconds, most=3)
     each = (several - one) / n_rows
-    return max(one - each, 0.0) / len(X_asked) + each
+    return max(one - each, 0.0) / len(X_unlabelled) + each
 
 
-def peak_memory(method, X, y, X_asked):
+def peak_memory(method, X, y, X_unlabelled):
     tracemalloc.start()
-    method(X, y, X_asked)
+    method(X, y, X_unlabelled)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
 
 
-def compare(kernel, n_labelled, n_asked, opponents, seconds, heavy=False):
+def compare(kernel, n_labelled, n_unlabelled, opponents, seconds, heavy=False):
     """Return one line of the table for each method."""
-    data = make_data(n_labelled, n_asked, heavy=heavy)
+    data = make_data(n_labelled, n_unlabelled, heavy=heavy)
     lines = []
-    for method, n_rows in [(Ours(kernel), n_asked), *((make(kernel), rows) for make, rows in opponents)]:
+    for method, n_rows in [(Ours(kernel), n_unlabelled), *((make(kernel), rows) for make, rows in opponents)]:
         print(f"  {kernel}, l = {n_labelled:,}: {method.name} ...", flush=True)
         seconds_row = time_per_row(method, *data, n_rows=n_rows, seconds=seconds)
         memory = peak_memory(method, data[0], data[1], data[2][: max(n_rows, 1)])
@@ -207,18 +207,18 @@ def check_equal(kernel, n_labelled):
 
 
 def memory_by_rows(kernel, n_labelled, counts):
-    """Return the peak memory of our fit beyond its input and output, for growing numbers of asked rows."""
+    """Return the peak memory of our fit beyond its input and output, for growing numbers of unlabelled rows."""
     lines = []
-    for n_asked in counts:
-        X, y, X_asked = make_data(n_labelled, n_asked)
-        rows, labels = np.concatenate([X, X_asked]), np.append(y, np.full(n_asked, np.nan))
+    for n_unlabelled in counts:
+        X, y, X_unlabelled = make_data(n_labelled, n_unlabelled)
+        rows, labels = np.concatenate([X, X_unlabelled]), np.append(y, np.full(n_unlabelled, np.nan))
         model = RidgeConfidenceMachine(kernel=kernel, width=WIDTH, max_memory_mb=64)
         tracemalloc.start()
         model.fit(rows, labels)
         peak = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
-        lines.append([kernel, n_labelled, n_asked, rows.nbytes / 2**20, peak])
-    return pd.DataFrame(lines, columns=["kernel", "labels", "asked", "features MB", "peak MB"])
+        lines.append([kernel, n_labelled, n_unlabelled, rows.nbytes / 2**20, peak])
+    return pd.DataFrame(lines, columns=["kernel", "labels", "unlabelled", "features MB", "peak MB"])
 
 
 def compare_all(size, seconds=4):
@@ -246,16 +246,16 @@ def measure(size):
     found, lines = compare_all(size, seconds=1.5), []
     for (kernel, n), part in found.groupby(["kernel", "labels"], sort=False):
         ours, *others = part.to_dict("records")
-        n_asked = 500 if kernel == "rbf" else 1_000
-        what = f"{kernel}: regions at three levels, {n_asked:,} rows"
+        n_unlabelled = 500 if kernel == "rbf" else 1_000
+        what = f"{kernel}: regions at three levels, {n_unlabelled:,} rows"
         lines += [
             line(
                 "RidgeConfidenceMachine",
                 what,
                 n,
-                ours["us a row"] * n_asked / 1e6,
+                ours["us a row"] * n_unlabelled / 1e6,
                 other["method"],
-                other["us a row"] * n_asked / 1e6,
+                other["us a row"] * n_unlabelled / 1e6,
                 ours["peak MB"],
                 other["peak MB"],
             )
@@ -285,7 +285,7 @@ def main():
     )
     print(f"\nRegions at {', '.join(f'{100 * level:g} %' for level in LEVELS)}:\n")
     print(speed.to_string(index=False, float_format="{:,.1f}".format))
-    print("\nOur peak memory as more rows are asked (budget 64 MB for working arrays):\n")
+    print("\nOur peak memory as more rows are unlabelled (budget 64 MB for working arrays):\n")
     print(memory.to_string(index=False, float_format="{:,.1f}".format))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ All regression sets of `transduce.datasets` with enough rows or, without a folde
 
 1. for each set and estimator: share outside at 90 %, share of splits with more outside than the bound at 95 %
    certainty, mean width of the intervals over the labels' standard deviation, and the root mean squared error with
-   hidden labels over that of a fit with all labels: the price of the guarantee;
+   calibration labels over that of a fit with all labels: the price of the guarantee;
 2. seconds of the wrapper beside those of the bare fit, and of the exchangeability test alone.
 """
 
@@ -24,8 +24,9 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from speed_table import as_frame, clock, line
 
-from transduce import ConformalTransducer, TransductiveRidge, exchangeability_test
-from transduce.datasets import CATALOGUE, data_folder, dataset_names
+from transduce import ConformalTransducer, TransductiveRidge
+from transduce.conformal import exchangeability_test
+from transduce.datasets.loading import CATALOGUE, data_folder, dataset_names
 
 ESTIMATORS = {
     "transductive ridge": TransductiveRidge(),
@@ -43,7 +44,7 @@ def sets_at_hand(fewest_rows):
 
 
 def fill(inner, X, y):
-    """Return the values of a fit with all labels at the asked rows."""
+    """Return the values of a fit with all labels at the unlabelled rows."""
     known = ~np.isnan(y)
     if isinstance(inner, TransductiveRidge):
         return clone(inner).fit(X, y).answer_.values

@@ -2,8 +2,8 @@
 
     TRANSDUCE_DATA=folder python benchmarks/gaussian_accuracy.py [--draws 4] [--jobs 1]
 
-15 or 40 rows are labelled and all others asked: root mean squared error over the labels' standard deviation, mean of
-the draws, on the 17 sets of Le, Smola, Gartner and Altun (2006) with more than 60 rows (heights left out) and
+15 or 40 rows are labelled and all others unlabelled: root mean squared error over the labels' standard deviation,
+mean of the draws, on the 17 sets of Le, Smola, Gartner and Altun (2006) with more than 60 rows (heights left out) and
 scikit-learn's diabetes; linear ridge regression beside it. The paper's own comparison: `papers/le2006.py`.
 """
 
@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets import CATALOGUE
+from transduce.datasets.loading import CATALOGUE
 
 PAPER = "Le 2006"
 FEWEST_ROWS = 60
@@ -38,16 +38,18 @@ def run_draw(name, n_labelled, seed):
     """Return the errors of every prior, and of linear ridge regression, in one draw of the labels."""
     X, y = read_table(name)
     y = (y - y.mean()) / y.std()
-    asked = np.random.default_rng(seed).permutation(len(y)) >= n_labelled
-    labels = np.where(asked, np.nan, y)
+    unlabelled = np.random.default_rng(seed).permutation(len(y)) >= n_labelled
+    labels = np.where(unlabelled, np.nan, y)
     errors = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for prior in PRIORS:
             model = TransductiveGPRegressor(matching=0, prior=prior, n_restarts=2, random_state=0)
-            errors[str(prior)] = np.sqrt(np.mean((model.fit(X, labels).answer_.values - y[asked]) ** 2))
-        ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))).fit(X[~asked], y[~asked])
-        errors["linear ridge"] = np.sqrt(np.mean((ridge.predict(X[asked]) - y[asked]) ** 2))
+            errors[str(prior)] = np.sqrt(np.mean((model.fit(X, labels).answer_.values - y[unlabelled]) ** 2))
+        ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))).fit(
+            X[~unlabelled], y[~unlabelled]
+        )
+        errors["linear ridge"] = np.sqrt(np.mean((ridge.predict(X[unlabelled]) - y[unlabelled]) ** 2))
     return {"set": name, "labels": n_labelled, **errors}
 
 

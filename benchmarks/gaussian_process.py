@@ -9,7 +9,7 @@ Same kernel family (a length scale for every feature, plus noise), two restarts 
 2. A whole fit without matching. scikit-learn's likelihood has no prior, so ours is given none. Where its fit would
    take very long it is left out ("-").
 3. What matching costs on top: the evaluation, and the whole fit with the weight fixed and by cross-validation, over
-   the fit without; a fifth of the rows is asked.
+   the fit without; a fifth of the rows is unlabelled.
 4. The paper's alternation against the nested search: evaluations to reach the same objective.
 """
 
@@ -32,8 +32,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from speed_table import as_frame, clock, line
 
 from transduce import TransductiveGPRegressor
-from transduce.gaussian import Objective
-from transduce.gaussian_search import Search
+from transduce.methods.gaussian_process.process import Objective
+from transduce.methods.gaussian_process.search import Search
 
 N_RESTARTS = 2
 SIZES = {  # rows, rows of whole fits in the table of all comparisons, and features

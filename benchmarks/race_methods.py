@@ -1,11 +1,12 @@
 """The methods of the race: what a user would pick instead, the five systems, their blend, and what fills by default.
 
-Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or asked,
+Every method gets the same numbers: features with mean 0 and standard deviation 1 over all rows, labelled or unlabelled,
 which can only help those that would see the labelled rows alone. Settings:
 
 - Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
   the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
-- Of ours the settings are those of `choose_method` (`transduce.members.every_method`), but for the Gaussian process,
+- Of ours the settings are those of `choose_method` (`transduce.model_selection.catalogue.every_method`), but for the
+Gaussian process,
   which is as it comes: with moment matching.
 - ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
 """
@@ -33,10 +34,10 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
 from transduce import TransductiveGPRegressor
-from transduce.answer import Answer
-from transduce.fill_methods import plan
-from transduce.members import every_method
-from transduce.methods._asking import last_step
+from transduce.core.answer import Answer
+from transduce.filling.plan import plan
+from transduce.model_selection.catalogue import every_method
+from transduce.model_selection.hidden_labels import last_step
 
 TREES = 200
 PENALTIES = np.logspace(-3, 4, 30)

@@ -6,7 +6,7 @@ Both choose width and ridge from equally many pairs, ours by leave-one-out in cl
 GridSearchCV gives the inductive answer only. Beyond 500 rows its time is measured on two pairs and multiplied up, and
 its error is that of those two. Each case runs in a process of its own, whose peak resident memory (the libraries' 0.2
 GB included) is reported. Half of the rows are labelled when centres are at all rows; 1,000 are when there are 500
-centres. All our settings are automatic. Errors are mean squared errors at the asked rows.
+centres. All our settings are automatic. Errors are mean squared errors at the unlabelled rows.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     TRANSDUCE_DATA=folder python benchmarks/ridge_accuracy.py [--splits 10]
 
 Root mean squared error over the inductive one's when 20, 50 or 90 % of the rows are labelled (tables are cut to 400
-rows), and, over ten times as many splits, the mean squared errors on kin-32fh with 64 labelled and 256 asked rows. With
-the paper's settings, and of classes: `papers/chapelle1999.py`.
+rows), and, over ten times as many splits, the mean squared errors on kin-32fh with 64 labelled and 256 unlabelled
+rows. With the paper's settings, and of classes: `papers/chapelle1999.py`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from race_draws import read_table
 
 from transduce import TransductiveRidge
-from transduce.datasets import dataset_names
+from transduce.datasets.loading import dataset_names
 
 SHARES = (0.2, 0.5, 0.9)
 MOST_ROWS = 400
 
 
-def errors(X, y, n_labelled, n_asked, seed):
+def errors(X, y, n_labelled, n_unlabelled, seed):
     """Return the mean squared errors of the inductive and the transductive answers in one split."""
-    rows = np.random.default_rng(seed).permutation(len(y))[: n_labelled + n_asked]
+    rows = np.random.default_rng(seed).permutation(len(y))[: n_labelled + n_unlabelled]
     labels = y[rows].copy()
     labels[n_labelled:] = np.nan
     answer = TransductiveRidge().fit(X[rows], labels).answer_
@@ -59,7 +59,7 @@ def automatic(splits):
     results = np.array([errors(*read_table("kin-32fh"), 64, 256, seed) for seed in range(10 * splits)])
     inductive, transductive = results.mean(axis=0)
     print(
-        f"kin-32fh, 64 labelled, 256 asked, {10 * splits} splits: inductive {inductive:.3f}, "
+        f"kin-32fh, 64 labelled, 256 unlabelled, {10 * splits} splits: inductive {inductive:.3f}, "
         f"transductive {transductive:.3f}, better in {np.mean(results[:, 1] < results[:, 0]):.0%}"
     )
 

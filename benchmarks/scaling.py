@@ -26,17 +26,9 @@ from bayesian import make_kernel, time_ours
 from spectral_graph import clustered, few_labels
 from threadpoolctl import threadpool_limits
 
-from transduce import (
-    BayesianTransducer,
-    RidgeConfidenceMachine,
-    SpectralGraphTransducer,
-    Spectrum,
-    TransductiveRidge,
-    chebyshev,
-    graph_spectrum,
-    neighbor_graph,
-)
-from transduce.gaussian import Objective
+from transduce import BayesianTransducer, RidgeConfidenceMachine, SpectralGraphTransducer, TransductiveRidge
+from transduce.methods.gaussian_process.process import Objective
+from transduce.methods.spectral_graph import Spectrum, chebyshev, graph_spectrum, neighbor_graph
 
 D, CENTRES, N_ASKED, N_LABELS, N_BOUNCES = 20, 250, 500, 200, 20_000
 BUDGET_S = 6.0  # beyond this no run of a size is repeated
@@ -223,7 +215,7 @@ SYSTEMS = (
         lambda n: 2.0 * n * D**2,
     ),
     System(
-        f"RidgeConfidenceMachine, rbf, m = {N_ASKED} asked",
+        f"RidgeConfidenceMachine, rbf, m = {N_ASKED} unlabelled",
         "2 to 3",
         "flops",
         "n³ / 3 + 2 n² m",

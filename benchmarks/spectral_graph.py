@@ -72,7 +72,8 @@ def timed(function):
 
 
 def compile_first():
-    from transduce import SpectralGraphTransducer, chebyshev, neighbor_graph, spectrum
+    from transduce import SpectralGraphTransducer
+    from transduce.methods.spectral_graph import chebyshev, neighbor_graph, spectrum
 
     X, truth = clustered(3000)
     graph = neighbor_graph(X, method="approximate", random_state=0)
@@ -84,7 +85,8 @@ def compile_first():
 
 
 def run_steps(n):
-    from transduce import SpectralGraphTransducer, graph_spectrum, neighbor_graph
+    from transduce import SpectralGraphTransducer
+    from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
 
     X, truth = clustered(n)
     y = few_labels(truth, np.random.default_rng(1))
@@ -99,7 +101,7 @@ def run_steps(n):
     two_s = min(timed(lambda: model.relabel(two))[1] for _ in range(3))
     two_product_s = min(timed(lambda: spectrum.vectors @ weights[:, :1])[1] for _ in range(3))
     model.relabel(y)
-    asked = np.isnan(y)
+    unlabelled = np.isnan(y)
     return {
         "graph s": graph_s,
         "spectrum s": spectrum_s,
@@ -110,7 +112,7 @@ def run_steps(n):
         "recall": graph.diagnostics["recall"],
         "residual": float(spectrum.residuals.max()),
         "parts": spectrum.count,
-        "accuracy": float(np.mean(model.transduction_[asked] == truth[asked])),
+        "accuracy": float(np.mean(model.transduction_[unlabelled] == truth[unlabelled])),
         "peak GB": peak_gb(),
     }
 
@@ -118,15 +120,20 @@ def run_steps(n):
 def run_whole(n, method):
     X, truth = clustered(n)
     y = few_labels(truth, np.random.default_rng(1))
-    asked = np.isnan(y)
+    unlabelled = np.isnan(y)
     compile_first()
     answers, seconds = timed(lambda: answer(method, X, y))
-    return {"s": seconds, "accuracy": float(np.mean(answers[asked] == truth[asked])), "peak GB": peak_gb()}
+    return {
+        "s": seconds,
+        "accuracy": float(np.mean(answers[unlabelled] == truth[unlabelled])),
+        "peak GB": peak_gb(),
+    }
 
 
 def answer(method, X, y, graph=None):
     """Return labels at all rows, from raw features or, where a peer takes one, from a graph."""
-    from transduce import SpectralGraphTransducer, neighbor_graph
+    from transduce import SpectralGraphTransducer
+    from transduce.methods.spectral_graph import neighbor_graph
 
     if method == "transduce":
         model = SpectralGraphTransducer(random_state=0)
@@ -151,8 +158,8 @@ def answer(method, X, y, graph=None):
 
 
 def run_spectrum(n, which):
-    from transduce import graph_spectrum, neighbor_graph
-    from transduce.spectrum import check_graph, normalised
+    from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
+    from transduce.methods.spectral_graph.spectrum import check_graph, normalised
 
     X, _ = clustered(n)
     compile_first()
@@ -169,7 +176,7 @@ def run_spectrum(n, which):
 
 
 def run_neighbors(n, which):
-    from transduce import neighbor_graph
+    from transduce.methods.spectral_graph import neighbor_graph
 
     X, _ = clustered(n)
     compile_first()

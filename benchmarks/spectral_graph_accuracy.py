@@ -26,8 +26,9 @@ from race_draws import read_table
 from scipy.stats import wilcoxon
 from spectral_graph import PEERS, answer, few_labels
 
-from transduce import SpectralGraphTransducer, graph_spectrum, neighbor_graph
-from transduce.datasets import data_folder
+from transduce import SpectralGraphTransducer
+from transduce.datasets.loading import data_folder
+from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
 
 
 def tables():
@@ -45,7 +46,7 @@ def compare_peers(n_draws):
         model, shares = None, {method: [] for method in ("transduce", *PEERS)}
         for draw in range(n_draws):
             y = few_labels(truth, np.random.default_rng(draw))
-            asked = np.isnan(y)
+            unlabelled = np.isnan(y)
             for method, list_ in shares.items():
                 if method == "transduce":
                     fresh = SpectralGraphTransducer(metric="precomputed", random_state=0)
@@ -53,7 +54,7 @@ def compare_peers(n_draws):
                     answers = model.transduction_
                 else:
                     answers = answer(method, X, y, graph)
-                list_.append(np.mean(answers[asked] == truth[asked]))
+                list_.append(np.mean(answers[unlabelled] == truth[unlabelled]))
         ours = np.array(shares["transduce"])
         for method, list_ in shares.items():
             gain = ours - np.array(list_)

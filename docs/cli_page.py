@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from transduce.cli import app
+from transduce.cli.app import app
 
 PAGE = Path(__file__).with_name("cli.md")
 INTRODUCTION = """\
@@ -19,7 +19,7 @@ its own. `python -m transduce` is the same command.
 | --- | --- | --- |
 | `price_filled` | the answer, from all labels; now and then outside its interval | the label |
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
-| `price_set` (classes) | the possible classes, joined by " \\| "; empty if every class would be strange | empty |
+| `price_set` (classes) | the possible classes, joined by " \\| "; empty if every class would be nonconforming | empty |
 | `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
 | `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |
 

@@ -15,7 +15,9 @@ import numpy as np
 from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_breast_cancer, make_moons
 
-from transduce import BayesianTransducer, RejectionCurveDisplay, area_under_rejection_curve
+from transduce import BayesianTransducer
+from transduce.display import RejectionCurveDisplay
+from transduce.metrics import area_under_rejection_curve
 
 X, truth = make_moons(120, noise=0.2, random_state=3)
 shown = np.random.default_rng(0).permutation(120)[:14]

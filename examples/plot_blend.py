@@ -9,14 +9,15 @@ one.
 
 # %%
 # Three tables, 40 labels each. Left: the weights, pulled towards equal ones (dotted), since forty labels say little.
-# Right: the root mean squared error at the asked rows, over that of the labels' mean.
+# Right: the root mean squared error at the unlabelled rows, over that of the labels' mean.
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes, make_friedman1, make_regression
 
-from transduce import TransductiveBlend, choose_method
+from transduce import TransductiveBlend
+from transduce.model_selection import choose_method
 
 tables = {
     "diabetes": load_diabetes(return_X_y=True),
@@ -25,23 +26,23 @@ tables = {
 }
 
 
-def error(values, truth, asked):
-    """Return the root mean squared error at the asked rows, over that of the labels' mean."""
-    base = np.mean((truth[asked] - truth[~asked].mean()) ** 2)
-    return np.sqrt(np.mean((values - truth[asked]) ** 2) / base)
+def error(values, truth, unlabelled):
+    """Return the root mean squared error at the unlabelled rows, over that of the labels' mean."""
+    base = np.mean((truth[unlabelled] - truth[~unlabelled].mean()) ** 2)
+    return np.sqrt(np.mean((values - truth[unlabelled]) ** 2) / base)
 
 
 weights, errors = {}, {}
 for name, (X, truth) in tables.items():
-    asked = np.random.default_rng(1).permutation(len(truth)) >= 40
-    model = TransductiveBlend(random_state=0).fit(X, np.where(asked, np.nan, truth))
+    unlabelled = np.random.default_rng(1).permutation(len(truth)) >= 40
+    model = TransductiveBlend(random_state=0).fit(X, np.where(unlabelled, np.nan, truth))
     weights[name] = model.weights_
     answers = {
-        member: fitted.answer_.values if hasattr(fitted, "answer_") else fitted.predict(X[asked])
+        member: fitted.answer_.values if hasattr(fitted, "answer_") else fitted.predict(X[unlabelled])
         for member, fitted in model.estimators_.items()
     }
     answers["blend"] = model.answer_.values
-    errors[name] = {member: error(values, truth, asked) for member, values in answers.items()}
+    errors[name] = {member: error(values, truth, unlabelled) for member, values in answers.items()}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 colours = {"diabetes": "#0b5394", "friedman": "#b45f06", "linear": "#6a994e"}
@@ -54,7 +55,7 @@ for ax, numbers in ((left, pd.DataFrame(weights)), (right, pd.DataFrame(errors))
 left.axvline(1 / 4, color="0.3", linestyle=":", linewidth=1.2)
 left.set(xlabel="weight", title="weights of the members")
 right.axhspan(3.5, 4.5, color="0.92", zorder=0)
-right.set(xlabel="error / error of the labels' mean", title="error at the asked rows")
+right.set(xlabel="error / error of the labels' mean", title="error at the unlabelled rows")
 left.legend(frameon=False)
 plt.show()
 

@@ -5,7 +5,7 @@ Exact regions from 150 labels
 The diabetes data have 442 patients. We keep the disease progression of 150 of them, hide the rest, and let the
 confidence machine answer: a value for every other patient, and a region that holds the truth with the
 probability we ask for. Nothing is assumed about the data but that the 150 were picked at random, and no label
-is set aside for calibration. Since the truth is known here, we can hold the promise against it.
+is set aside for calibration. Since the truth is known here, we can hold the guarantee against it.
 """
 
 # %%
@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes
 
-from transduce import CoverageDisplay, RegionDisplay, RidgeConfidenceMachine
+from transduce import RidgeConfidenceMachine
+from transduce.display import CoverageDisplay, RegionDisplay
 
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 X, truth = load_diabetes(return_X_y=True)
@@ -35,13 +36,13 @@ def hide(seed, n_labels=150):
 
 
 labels = hide(seed=0)
-asked = np.isnan(labels)
+unlabelled = np.isnan(labels)
 machine = RidgeConfidenceMachine(confidence=0.9).fit(X, labels)
 print(machine.answer_)
 
 # %%
-# Promise and observation. Regions of one split share their 150 labels, so a single split may lie a few points
-# to either side; the mean over splits is what is promised.
+# Guarantee and observation. Regions of one split share their 150 labels, so a single split may lie a few points
+# to either side; the mean over splits is what is guaranteed.
 
 
 def score(seed):
@@ -62,23 +63,25 @@ for seed in range(n_splits):
 scores = np.array(scores)
 table = pd.DataFrame(
     {
-        "promised": [f"{100 * level:g} %" for level in LEVELS],
+        "guaranteed": [f"{100 * level:g} %" for level in LEVELS],
         "this split": [f"{100 * share:.1f} %" for share in scores[0, :, 0]],
         f"mean of {n_splits} splits": [f"{100 * share:.1f} %" for share in scores[:, :, 0].mean(axis=0)],
         "mean width": [f"{width:.0f}" for width in scores[:, :, 1].mean(axis=0)],
     }
 )
-print(f"\nCoverage at the {asked.sum()} patients whose label was hidden ({(~asked).sum()} labels):\n")
+print(
+    f"\nCoverage at the {unlabelled.sum()} patients whose label was hidden ({(~unlabelled).sum()} labels):\n"
+)
 print(table.to_string(index=False))
 
 # %%
-# The regions of the split, and promised against observed coverage of all splits.
+# The regions of the split, and guaranteed against observed coverage of all splits.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1])
-RegionDisplay.from_answer(machine.answer_, y_true=truth[asked], ax=left)
-left.set(title="90 % regions of the asked rows", ylabel="disease progression")
+RegionDisplay.from_answer(machine.answer_, y_true=truth[unlabelled], ax=left)
+left.set(title="90 % regions of the unlabelled rows", ylabel="disease progression")
 CoverageDisplay(LEVELS, scores[:, :, 0].T).plot(ax=right)
-right.set(title=f"Promised and observed, {n_splits} splits")
+right.set(title=f"Guaranteed and observed, {n_splits} splits")
 
 # %%
 # Run as a script with ``--out FOLDER``, this writes table and picture there.

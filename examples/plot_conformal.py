@@ -7,27 +7,28 @@ intervals has an exact distribution, which is known before anyone knows the trut
 """
 
 # %%
-# 150 of 442 patients have a label. Some of these labels are hidden, the estimator is fitted once, and how far off it is
-# at the hidden rows says how far off it is at the others.
+# 150 of 442 patients have a label. Some of these labels are held out, the estimator is fitted once, and how far off
+# it is at the calibration rows says how far off it is at the others.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import RandomForestClassifier
 
-from transduce import ConformalTransducer, RegionDisplay, RidgeConfidenceMachine, TransductiveRidge
+from transduce import ConformalTransducer, RidgeConfidenceMachine, TransductiveRidge
+from transduce.display import RegionDisplay
 
 X, truth = load_diabetes(return_X_y=True, as_frame=True)
-asked = np.sort(np.random.default_rng(0).permutation(442)[150:])
+unlabelled = np.sort(np.random.default_rng(0).permutation(442)[150:])
 y = truth.copy()
-y.iloc[asked] = np.nan
+y.iloc[unlabelled] = np.nan
 model = ConformalTransducer(TransductiveRidge(), random_state=0).fit(X, y)
 print(model.guarantee_)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
-RegionDisplay.from_answer(model.answer_, y_true=truth.iloc[asked], ax=left)
-outside = int(np.sum(~model.answer_.regions.contains(truth.iloc[asked])))
-model.column_law_.plot(truth=outside, ax=right)
+RegionDisplay.from_answer(model.answer_, y_true=truth.iloc[unlabelled], ax=left)
+outside = int(np.sum(~model.answer_.regions.contains(truth.iloc[unlabelled])))
+model.miscoverage_.plot(truth=outside, ax=right)
 plt.show()
 
 # %%
@@ -42,7 +43,7 @@ for split in range(400):
         RidgeConfidenceMachine(kernel="linear"), test_exchangeability=False, random_state=split
     ).fit(X.to_numpy()[rows], holes)
     counts.append(int(np.sum(~again.answer_.regions.contains(truth.to_numpy()[rows[150:]]))))
-law = again.column_law_
+law = again.miscoverage_
 edges = np.arange(0, max(counts) + 6, 5)
 plt.figure(figsize=(6.5, 3.8), layout="constrained")
 plt.hist(counts, bins=edges - 0.5, color="#a9bccb", label="400 splits")

@@ -3,7 +3,8 @@ Predictions that look like the labels seen
 ==========================================
 
 A Gaussian process with a relevance for every feature. Its parameters make the labels likely and, as far as
-cross-validation trusts it, give the predictions at the asked rows the mean and spread of the labels that were seen.
+cross-validation trusts it, give the predictions at the unlabelled rows the mean and spread of the labels that were
+seen.
 """
 
 # %%
@@ -13,14 +14,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
 
-from transduce import BandDisplay, MomentDisplay, RelevanceDisplay, TransductiveGPRegressor
+from transduce import TransductiveGPRegressor
+from transduce.display import BandDisplay, MomentDisplay, RelevanceDisplay
 
 rng = np.random.default_rng(4)
 x = np.sort(rng.uniform(0, 10, size=100))
 curve = np.sin(x**1.6 / 3) + 0.15 * rng.normal(size=100)
-asked = rng.permutation(100)[:60]
+unlabelled = rng.permutation(100)[:60]
 y = curve.copy()
-y[asked] = np.nan
+y[unlabelled] = np.nan
 model = TransductiveGPRegressor(random_state=0).fit(x[:, None], y)
 BandDisplay.from_estimator(model, x[:, None])
 plt.show()

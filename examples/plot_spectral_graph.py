@@ -14,7 +14,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
-from transduce import GraphMapDisplay, NeighborChoiceDisplay, SpectralGraphTransducer, choose_n_neighbors
+from transduce import SpectralGraphTransducer
+from transduce.display import GraphMapDisplay, NeighborChoiceDisplay
+from transduce.methods.spectral_graph import choose_n_neighbors
 
 X, truth = load_digits(return_X_y=True)
 rng = np.random.default_rng(1)
@@ -24,9 +26,9 @@ y[labelled] = truth[labelled]
 
 model = SpectralGraphTransducer(random_state=0).fit(X, y)
 nearest = KNeighborsClassifier(1, metric="cosine").fit(X[labelled], truth[labelled])
-asked = model.answer_.rows
-print(f"right answers: graph {np.mean(model.transduction_[asked] == truth[asked]):.0%}, ", end="")
-print(f"nearest labelled row {np.mean(nearest.predict(X[asked]) == truth[asked]):.0%}")
+unlabelled = model.answer_.rows
+print(f"right answers: graph {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}, ", end="")
+print(f"nearest labelled row {np.mean(nearest.predict(X[unlabelled]) == truth[unlabelled]):.0%}")
 
 # %%
 # Every row along the two leading eigenvectors of the graph, with the class it was given; labelled rows have a rim.
@@ -36,10 +38,10 @@ plt.show()
 # %%
 # One more label where the answer is least sure, and the answer is there at once: `relabel` needs no new graph.
 margins = np.sort(model.answer_.scores, axis=1)
-unsure = asked[np.argmin(margins[:, -1] - margins[:, -2])]
+unsure = unlabelled[np.argmin(margins[:, -1] - margins[:, -2])]
 y[unsure] = truth[unsure]
 model.relabel(y)
-print(f"with one more label {np.mean(model.transduction_[asked] == truth[asked]):.0%}")
+print(f"with one more label {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}")
 
 # %%
 # The number of neighbours is the setting that matters. There are no labels to spare for cross-validation; the paper's

@@ -2,9 +2,9 @@
 Labels that leave-one-out likes
 ===============================
 
-A noisy, nearly linear relation in 32 features, 64 labelled rows and 256 asked ones: few labels, but the asked rows'
-features are there. Transductive ridge chooses the missing labels so that every row, asked ones included, is predicted
-well by the others.
+A noisy, nearly linear relation in 32 features, 64 labelled rows and 256 unlabelled ones: few labels, but the
+unlabelled rows' features are there. Transductive ridge chooses the missing labels so that every row, unlabelled ones
+included, is predicted well by the others.
 """
 
 # %%
@@ -16,7 +16,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from transduce import LeaveOneOutDisplay, TransductionDisplay, TransductiveRidge
+from transduce import TransductiveRidge
+from transduce.display import LeaveOneOutDisplay, TransductionDisplay
 
 
 def draw(seed):
@@ -49,5 +50,5 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constraine
 LeaveOneOutDisplay.from_estimator(TransductiveRidge().fit(X, y), ax=left)
 TransductionDisplay.from_answer(TransductiveRidge(**paper).fit(X, y).answer_, y_true=truth[64:], ax=right)
 left.set_title("Choosing width and ridge")
-right.set_title("What the asked rows changed")
+right.set_title("What the unlabelled rows changed")
 plt.show()

@@ -2,23 +2,23 @@
 
     TRANSDUCE_DATA=folder python papers/chapelle1999.py [--full]
 
-figure1a  boston, 481 labelled and 25 asked rows: mean squared error as the width varies
-figure1b  boston: as the number of asked rows varies
-figure1c  kin-32fh, 64 labelled and 256 asked rows: as the width varies
-figure1d  kin-32fh: as the number of asked rows varies
+figure1a  boston, 481 labelled and 25 unlabelled rows: mean squared error as the width varies
+figure1b  boston: as the number of unlabelled rows varies
+figure1c  kin-32fh, 64 labelled and 256 unlabelled rows: as the width varies
+figure1d  kin-32fh: as the number of unlabelled rows varies
 table1    test error on seven sets of two classes, beside the paper's and beside scikit-learn's SVC on the same splits
 
 The full mode has the paper's 100 splits (23 of postal) and takes about twenty minutes on one core; the quick mode
 takes the first few of them, and about three minutes.
 
 Widths, ridges and tethers of figure 1 are the paper's, on standardised features; figure 1a goes on to larger widths.
-Where the number m of asked rows varies, the same rows are asked every time, m of them in one fit, so that the inductive
-error cannot move: 24 of boston's 25, since 24 has divisors. In table 1 width and ridge have the smallest leave-one-out
-error on the first five training sets together, asked rows not among them; the tether is l / 2m, as in figure 1b. C and
-width of the SVC are the medians of what five folds choose in each of the same five training sets. Splits are those that
-come with the data; of postal, the training file is cut into 23 sets of 317 at random, and the first 2,000 rows of the
-test file are asked. As the test file is known to be harder, "postal, one file" asks 2,000 other rows of the training
-file instead.
+Where the number m of unlabelled rows varies, the same rows are unlabelled every time, m of them in one fit, so that
+the inductive error cannot move: 24 of boston's 25, since 24 has divisors. In table 1 width and ridge have the
+smallest leave-one-out error on the first five training sets together, unlabelled rows not among them; the tether is l
+/ 2m, as in figure 1b. C and width of the SVC are the medians of what five folds choose in each of the same five
+training sets. Splits are those that come with the data; of postal, the training file is cut into 23 sets of 317 at
+random, and the first 2,000 rows of the test file are unlabelled. As the test file is known to be harder, "postal, one
+file" asks 2,000 other rows of the training file instead.
 
 Centres are at all rows, as in the paper. On banana, with 5,300 rows, they are at 1,000 rows drawn at random; the full
 mode holds five splits against centres at all rows ("banana, all centres").
@@ -39,9 +39,9 @@ from sklearn.svm import SVC
 from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
-from transduce.datasets import load_dataset
-from transduce.kernels import Kernel, median_width
-from transduce.loo import Spectrum
+from transduce.core.kernels import Kernel, median_width
+from transduce.datasets.loading import load_dataset
+from transduce.methods.ridge.leave_one_out import Spectrum
 
 BOTH = ["inductive", "transductive"]
 # AdaBoost, regularised AdaBoost, SVM and transductive linear discrimination, from table 1.
@@ -79,28 +79,28 @@ def read_numbers(name):
     return (X - X.mean(axis=0)) / X.std(axis=0), data.y.to_numpy(float)
 
 
-def squared_errors(name, split, n_labelled, n_asked, m, **settings):
-    """Return the mean squared errors of both answers in one split, m rows asked in each fit."""
+def squared_errors(name, split, n_labelled, n_unlabelled, m, **settings):
+    """Return the mean squared errors of both answers in one split, m rows unlabelled in each fit."""
     X, y = read_numbers(name)
-    order = np.random.default_rng([1999, split]).permutation(len(y))[: n_labelled + n_asked]
-    known, asked = order[:n_labelled], order[n_labelled:]
+    order = np.random.default_rng([1999, split]).permutation(len(y))[: n_labelled + n_unlabelled]
+    known, unlabelled = order[:n_labelled], order[n_labelled:]
     gaps = []
-    for group in asked.reshape(-1, m):
+    for group in unlabelled.reshape(-1, m):
         labels = np.append(y[known], np.full(m, np.nan))
         model = TransductiveRidge(standardize=False, **settings).fit(X[np.append(known, group)], labels)
         gaps.append([model.answer_.inductive - y[group], model.answer_.values - y[group]])
     return dict(zip(BOTH, np.mean(np.square(gaps), axis=(0, 2)), strict=True))
 
 
-def by_width(name, split, log_width, ridge, tether, n_labelled, n_asked):
+def by_width(name, split, log_width, ridge, tether, n_labelled, n_unlabelled):
     settings = {"width": np.exp(log_width), "ridge": ridge, "tether": tether}
-    return squared_errors(name, split, n_labelled, n_asked, n_asked, **settings)
+    return squared_errors(name, split, n_labelled, n_unlabelled, n_unlabelled, **settings)
 
 
-def by_number(name, split, log_width, ridge, pull, n_labelled, n_asked, m):
+def by_number(name, split, log_width, ridge, pull, n_labelled, n_unlabelled, m):
     """Return the errors with a tether of pull / m."""
     settings = {"width": np.exp(log_width), "ridge": ridge, "tether": pull / m}
-    return squared_errors(name, split, n_labelled, n_asked, m, **settings)
+    return squared_errors(name, split, n_labelled, n_unlabelled, m, **settings)
 
 
 def show_figure(study, part, title, frame, varied, digits):
@@ -139,7 +139,7 @@ def draw_errors(study, part, frame, varied):
         capsize=2,
         label="transductive",
     )
-    named = {"log width": "log width (natural)", "m": "asked rows in a fit, m"}[varied]
+    named = {"log width": "log width (natural)", "m": "unlabelled rows in a fit, m"}[varied]
     ax.set(xlabel=named, ylabel="mean squared error\n(bars: standard error of the difference)")
     if varied == "m":
         ax.set_xscale("log", base=2)
@@ -150,7 +150,7 @@ def draw_errors(study, part, frame, varied):
 
 
 def figure1a(study: Study) -> None:
-    fixed = {"name": "boston", "ridge": 0.005, "tether": 10.0, "n_labelled": 481, "n_asked": 25}
+    fixed = {"name": "boston", "ridge": 0.005, "tether": 10.0, "n_labelled": 481, "n_unlabelled": 25}
     widths = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6)  # the last three are not in the paper
     cells = [{**fixed, "log_width": w, "split": s} for s in study.splits(12, 100) for w in widths]
     frame = study.collect("figure1a", cells, by_width).rename(columns={"log_width": "log width"})
@@ -164,7 +164,7 @@ def figure1b(study: Study) -> None:
         "ridge": 0.005,
         "pull": 481 / 2,
         "n_labelled": 481,
-        "n_asked": 24,
+        "n_unlabelled": 24,
     }
     cells = [{**fixed, "m": m, "split": s} for s in study.splits(12, 100) for m in (3, 8, 24)]
     frame = study.collect("figure1b", cells, by_number)
@@ -172,7 +172,7 @@ def figure1b(study: Study) -> None:
 
 
 def figure1c(study: Study) -> None:
-    fixed = {"name": "kin-32fh", "ridge": 0.1, "tether": 0.1, "n_labelled": 64, "n_asked": 256}
+    fixed = {"name": "kin-32fh", "ridge": 0.1, "tether": 0.1, "n_labelled": 64, "n_unlabelled": 256}
     widths = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75)
     cells = [{**fixed, "log_width": w, "split": s} for s in study.splits(25, 100) for w in widths]
     frame = study.collect("figure1c", cells, by_width).rename(columns={"log_width": "log width"})
@@ -186,7 +186,7 @@ def figure1d(study: Study) -> None:
         "ridge": 0.1,
         "pull": 50.0,
         "n_labelled": 64,
-        "n_asked": 256,
+        "n_unlabelled": 256,
     }
     cells = [{**fixed, "m": m, "split": s} for s in study.splits(25, 100) for m in (16, 32, 64, 128, 256)]
     frame = study.collect("figure1d", cells, by_number)

@@ -19,8 +19,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
-from transduce import BayesianTransducer, area_under_rejection_curve, rejection_curve
-from transduce.datasets import load_dataset
+from transduce import BayesianTransducer
+from transduce.datasets.loading import load_dataset
+from transduce.metrics import area_under_rejection_curve, rejection_curve
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}
 BAYES, SOFT, SVM = "Bayesian", "Bayesian, softness by cv", "hard-margin SVM"
@@ -39,20 +40,22 @@ def run_split(name: str, split: int) -> list[dict]:
     """Return, for each method, the rejection curve of one split in per cent."""
     data = load_dataset(name)
     X, y = data.encoded(), (data.y > 0).to_numpy(int)
-    asked = np.random.default_rng(split).permutation(len(y)) >= int(0.6 * len(y))
+    unlabelled = np.random.default_rng(split).permutation(len(y)) >= int(0.6 * len(y))
     answers = {}
     for method, softness in ((BAYES, 0.0), (SOFT, "cv")):
         model = BayesianTransducer(width=WIDTHS[name], softness=softness, random_state=0)
-        answer = model.fit(X, np.where(asked, np.nan, y)).answer_
+        answer = model.fit(X, np.where(unlabelled, np.nan, y)).answer_
         answers[method] = (answer.values.astype(int), answer.confidence)
     rows = scale(X)
-    svm = SVC(C=1e10, gamma=0.5 / WIDTHS[name] ** 2).fit(rows[~asked], y[~asked])
-    margin = svm.decision_function(rows[asked])
+    svm = SVC(C=1e10, gamma=0.5 / WIDTHS[name] ** 2).fit(rows[~unlabelled], y[~unlabelled])
+    margin = svm.decision_function(rows[unlabelled])
     answers[SVM] = ((margin > 0).astype(int), np.abs(margin))
     # The paper's threshold of 1 rejects every row on which the separators do not all agree; of the other methods'
     # rows it rejects as many.
     rejected = float(np.mean(answers[BAYES][1] < 1.0))
-    return [{"method": method, **describe(y[asked], *found, rejected)} for method, found in answers.items()]
+    return [
+        {"method": method, **describe(y[unlabelled], *found, rejected)} for method, found in answers.items()
+    ]
 
 
 def describe(truth: np.ndarray, answers: np.ndarray, confidence: np.ndarray, rejected: float) -> dict:

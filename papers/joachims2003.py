@@ -3,8 +3,8 @@
     TRANSDUCE_DATA=folder python papers/joachims2003.py [--full] [--only table sizes settings webkb speed]
 
 Every task is a class against the rest; a sample of l labels has as many positives as their share says, at least one.
-Figures are break-even points of precision and recall at the asked rows, in percent, averaged over the tasks of a set.
-The graph transducer has the paper's settings: c = 3200, d = 80, cosine neighbours. kNN (cosine) and the linear SVM
+Figures are break-even points of precision and recall at the unlabelled rows, in percent, averaged over the tasks of a
+set. The graph transducer has the paper's settings: c = 3200, d = 80, cosine neighbours. kNN (cosine) and the linear SVM
 (rows of unit length) see the labelled rows only; their parameters are those with the best mean ON THE ASKED ROWS, as
 in the paper. The scan that the paper is known from has lost its figures, so none stand beside ours.
 """
@@ -75,7 +75,7 @@ def run_table(study):
     frame = with_the_best(compared(study))
     shown = long(macro(frame), ["data", "size"])
     shown["data"] += ", " + shown["size"].astype(str) + " labels"
-    title = "Break-even point in %, mean over tasks; kNN and SVM with the parameter that is best on the asked rows"
+    title = "Break-even point in %, mean over tasks; kNN and SVM with the parameter that is best on the unlabelled rows"
     note = "\n".join(verdict(name, part) for name, part in frame.groupby("data", sort=False))
     about = f"The {OURS}, against the others; p of Wilcoxon's signed-rank test over samples:\n\n"
     study.publish("table", title, summarise(shown, "data", "method", "percent"), note=about + note)
@@ -141,21 +141,25 @@ def draw_sizes(frame):
 def vary(folder, data, sample):
     """Return the mean over tasks of the break-even point for each c, and for each d."""
     found, figures = spectrum(folder, data, SETS[data].k), {}
-    for _, truth, _, y, asked in tasks(data, SETS[data].labels, sample):
+    for _, truth, _, y, unlabelled in tasks(data, SETS[data].labels, sample):
         for c in WEIGHTS:
-            figures.setdefault(("c", c), []).append(percent(truth, transduce(found, y, c).scores_, asked))
+            figures.setdefault(("c", c), []).append(
+                percent(truth, transduce(found, y, c).scores_, unlabelled)
+            )
         for d in COUNTS:
-            figures.setdefault(("d", d), []).append(percent(truth, transduce(found, y, d=d).scores_, asked))
+            figures.setdefault(("d", d), []).append(
+                percent(truth, transduce(found, y, d=d).scores_, unlabelled)
+            )
     return [{"setting": s, "value": v, "percent": np.mean(list_)} for (s, v), list_ in figures.items()]
 
 
 def vary_neighbours(folder, data, k, sample):
     """Return a line for each task: break-even point, objective and rows not reached."""
     found, lines = spectrum(folder, data, k, 80), []
-    for name, truth, _, y, asked in tasks(data, SETS[data.split(",")[0]].labels, sample):
+    for name, truth, _, y, unlabelled in tasks(data, SETS[data.split(",")[0]].labels, sample):
         model = transduce(found, y)
-        line = {"percent": percent(truth, model.scores_, asked), "objective": model.objective_}
-        lines.append({"task": name, **line, "unreached": int(np.isnan(model.scores_[asked]).sum())})
+        line = {"percent": percent(truth, model.scores_, unlabelled), "objective": model.objective_}
+        lines.append({"task": name, **line, "unreached": int(np.isnan(model.scores_[unlabelled]).sum())})
     return lines
 
 

@@ -15,14 +15,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
-from transduce import (
-    SpectralGraphTransducer,
-    Spectrum,
-    graph_spectrum,
-    neighbor_graph,
-    precision_recall_break_even,
-)
-from transduce.datasets import load_dataset
+from transduce import SpectralGraphTransducer
+from transduce.datasets.loading import load_dataset
+from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph
+from transduce.metrics import precision_recall_break_even
 
 
 @dataclass(frozen=True)
@@ -140,7 +136,7 @@ def draw_rows(positive, size, sample, task):
 
 
 def tasks(data, size, sample):
-    """Yield name, truth, labelled rows, partly known labels and the mask of asked rows of each task."""
+    """Yield name, truth, labelled rows, partly known labels and the mask of unlabelled rows of each task."""
     _, Y, names = table("webkb-pages" if data == "co-training" else data)
     for task, name in enumerate(names):
         rows = draw_rows(Y[:, task], size, sample, task)
@@ -156,9 +152,11 @@ def transduce(found, y, c=3200.0, d=80):
     return SpectralGraphTransducer(metric="precomputed", label_weight=c, n_components=d).fit(found, y)
 
 
-def percent(truth, scores, asked):
-    """Return the break-even point at the asked rows; rows that were not reached come last."""
-    return 100 * precision_recall_break_even(truth[asked], np.nan_to_num(scores[asked], nan=-np.inf))
+def percent(truth, scores, unlabelled):
+    """Return the break-even point at the unlabelled rows; rows that were not reached come last."""
+    return 100 * precision_recall_break_even(
+        truth[unlabelled], np.nan_to_num(scores[unlabelled], nan=-np.inf)
+    )
 
 
 def neighbour_shares(near, positive):
@@ -190,12 +188,12 @@ def compare(folder, data, size, sample):
     source, lines = VIEWS.get(data) or data, []
     k = WEBKB.k if data in VIEWS else SETS[data].k
     found = spectrum(folder, source, k)
-    for name, truth, rows, y, asked in tasks(source, size, sample):
+    for name, truth, rows, y, unlabelled in tasks(source, size, sample):
         scores = {OURS: transduce(found, y).scores_, AUTO: transduce(found, y, "auto").scores_}
         if data != "co-training":
             near = similar(source, rows)
             scores |= neighbour_shares(near, truth[rows]) | margins(near, rows, truth[rows])
-        line = {method: percent(truth, score, asked) for method, score in scores.items()}
+        line = {method: percent(truth, score, unlabelled) for method, score in scores.items()}
         lines.append({"task": name, **line})
     return lines
 

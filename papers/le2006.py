@@ -7,7 +7,8 @@ first three sets. Three columns, all with the paper's prior (a = 1, b = 0.5) and
 
 Ind         one width for all features, and noise; the paper chose these two by cross-validation, we by the posterior
 Ind AMS     a relevance for each feature
-Trans AMS   moments of the asked fold matched; weight and slack chosen by cross-validation among the other nine folds,
+Trans AMS   moments of the unlabelled fold matched; weight and slack chosen by cross-validation among the other nine
+folds,
             where not to match is one of the choices
 
 Full: all folds of all sets. Quick: the first folds, fewer of the sets that take long.
@@ -22,7 +23,7 @@ from scipy.stats import wilcoxon
 from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets import load_dataset
+from transduce.datasets.loading import load_dataset
 
 METHODS = ("Ind", "Ind AMS", "Trans AMS")
 COLORS = dict(zip(METHODS, (GREY, BLUE, RED), strict=True))
@@ -63,12 +64,12 @@ def run_fold(name: str, fold: int) -> dict:
     data = load_dataset(name)
     X, y = data.encoded(), data.y.to_numpy(float)
     y = y if name in RAW else (y - y.mean()) / y.std()
-    asked = np.random.default_rng(0).permutation(len(y)) % N_FOLDS == fold
-    labels = np.where(asked, np.nan, y)
+    unlabelled = np.random.default_rng(0).permutation(len(y)) % N_FOLDS == fold
+    labels = np.where(unlabelled, np.nan, y)
     common = TransductiveGPRegressor(relevance=False, matching=0, random_state=0).fit(X, labels)
     matched = TransductiveGPRegressor(random_state=0).fit(X, labels)
     values = (common.answer_.values, matched.answer_.inductive, matched.answer_.values)
-    errors = [float(np.sqrt(np.mean((found - y[asked]) ** 2))) for found in values]
+    errors = [float(np.sqrt(np.mean((found - y[unlabelled]) ** 2))) for found in values]
     return {
         **dict(zip(METHODS, errors, strict=True)),
         "matching": matched.matching_,

@@ -7,7 +7,7 @@ figure2   regions of one draw, as the noise grows
 figure3   regions of one draw, as the ridge grows
 table3    mean absolute error on four tables by ten folds, beside the methods the paper quotes
 table4    labels outside their regions and widths on the same folds; figure 4, how widths are distributed, is its figure
-coverage  what regions of all levels promise against what they hold
+coverage  what regions of all levels guarantee against what they hold
 
 The paper's tables are single runs. Here the hat is drawn, and the folds are dealt, again and again, so that every
 figure has a spread: 100 draws and 5 times ten folds in quick mode, 1,000 and 50 in full mode. The quick mode takes a
@@ -16,7 +16,8 @@ quarter of a minute on one core, the full one two or three minutes.
 What the paper leaves open was settled so: 100 labelled points of the hat (it asks "another 100"); its kernel,
 ``exp(-|u - v| / (2 width^2))``, on features scaled to [0, 1], and no constant in the regression; servo's letters in the
 order of the alphabet, equally spaced; machine without vendor and model, and once more with both as numbers. Kernels,
-widths and ridges are the paper's, which chose them by the smallest absolute error on all labels, asked ones included.
+widths and ridges are the paper's, which chose them by the smallest absolute error on all labels, unlabelled ones
+included.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
 from transduce import RidgeConfidenceMachine
-from transduce.datasets import load_dataset
+from transduce.datasets.loading import load_dataset
 
 LEVELS = (0.9, 0.95, 0.99)
 PROMISES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -104,7 +105,7 @@ def fit_hat(draw, noise, ridge):
 
 
 def judge(model, X, y):
-    """Return error, hits and widths of the asked rows (X, y), a column for each level."""
+    """Return error, hits and widths of the unlabelled rows (X, y), a column for each level."""
     regions = [model.predict_region(X, confidence=level) for level in LEVELS]
     return {
         "error": np.abs(model.answer_.values - y),
@@ -115,7 +116,7 @@ def judge(model, X, y):
 
 
 def measure(error, inside, width, p):
-    """Return the figures of a line of tables 1 and 4, and the share of labels held at every promise."""
+    """Return the figures of a line of tables 1 and 4, and the share of labels held at every guarantee."""
     bounded = np.where(np.isfinite(width), width, np.nan)
     line = {"mean error": np.mean(error)}
     line |= dict(zip(OUTSIDE, 100 * np.mean(~inside, axis=0), strict=True))
@@ -169,7 +170,7 @@ def table1(study: Study) -> None:
         collect_hats(study), columns, {hat_name(*key): figures for key, figures in HATS.items()}
     )
     study.publish(
-        "table1", "Table 1. Mexican hat, 100 labelled and 100 asked points", summary, note=near(summary)
+        "table1", "Table 1. Mexican hat, 100 labelled and 100 unlabelled points", summary, note=near(summary)
     )
 
 
@@ -225,14 +226,16 @@ def fold_lines(name, repetition):
     order = np.random.default_rng([2001, repetition]).permutation(len(y))
     parts, others = [], []
     for fold in range(10):
-        asked = np.sort(order[fold::10])
+        unlabelled = np.sort(order[fold::10])
         labels = y.copy()
-        labels[asked] = np.nan
+        labels[unlabelled] = np.nan
         model = machine(**SETTINGS[name.split(",")[0]]).fit(X, labels)
-        parts.append(judge(model, X[asked], y[asked]))
+        parts.append(judge(model, X[unlabelled], y[unlabelled]))
         known = ~np.isnan(labels)
         simple = [KNeighborsRegressor(3), LinearRegression()]
-        others.append([np.abs(m.fit(X[known], y[known]).predict(X[asked]) - y[asked]) for m in simple])
+        others.append(
+            [np.abs(m.fit(X[known], y[known]).predict(X[unlabelled]) - y[unlabelled]) for m in simple]
+        )
     whole = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     line = measure(**whole)
     line |= {
@@ -307,25 +310,27 @@ def draw_widths(study, frame):
     study.draw("table4", figure)
 
 
-# ------------------------------------------------------------------------------------------------ the promise
+# ------------------------------------------------------------------------------------------------ the guarantee
 
 
 def coverage(study: Study) -> None:
     frame = pd.concat([collect_hats(study), collect_folds(study)], ignore_index=True)
     held = {f"held at {level}": f"{100 * level:g} %" for level in PROMISES}
     summary = lengthen(frame.rename(columns=held), list(held.values()), {})
-    promised = summary["column"].str[:-2].astype(float)
-    excess, error = summary["mean"] - promised, summary["sd"] / np.sqrt(summary["n"])
+    guaranteed = summary["column"].str[:-2].astype(float)
+    excess, error = summary["mean"] - guaranteed, summary["sd"] / np.sqrt(summary["n"])
     note = (
-        f"{(excess >= -3 * error).sum()} of {len(summary)} shares are what was promised or more, give or take three "
-        f"standard errors; the lowest is {-excess.min():.2f} below its promise."
+        f"{(excess >= -3 * error).sum()} of {len(summary)} shares are what was guaranteed or more, give or take three "
+        f"standard errors; the lowest is {-excess.min():.2f} below its guarantee."
     )
-    study.publish("coverage", "Labels inside their regions, in %, by the level promised", summary, note=note)
-    draw_coverage(study, summary.assign(promised=promised, excess=excess, error=error))
+    study.publish(
+        "coverage", "Labels inside their regions, in %, by the level guaranteed", summary, note=note
+    )
+    draw_coverage(study, summary.assign(guaranteed=guaranteed, excess=excess, error=error))
 
 
 def draw_coverage(study, summary):
-    """Draw how far the labels held exceed the promise."""
+    """Draw how far the labels held exceed the guarantee."""
     figure, ax = plt.subplots(figsize=(5, 3.4))
     names = summary["row"].unique()
     for place, (name, lines) in enumerate(summary.groupby("row", sort=False)):
@@ -338,8 +343,8 @@ def draw_coverage(study, summary):
         )  # fmt: skip
     ax.axhline(0, color=GREY, linestyle="--", linewidth=1, zorder=0)
     ax.set(
-        xlabel="promised, % of labels",
-        ylabel="held less promised, percentage points\n(bars: two standard errors)",
+        xlabel="guaranteed, % of labels",
+        ylabel="held less guaranteed, percentage points\n(bars: two standard errors)",
     )
     ax.set_xticks(range(len(PROMISES)), [f"{100 * level:g}" for level in PROMISES])
     figure.legend(*ax.get_legend_handles_labels(), loc="upper center", ncols=2)

@@ -44,7 +44,7 @@ def deleted_residual(K, z, i, ridge, fit_intercept):
     return float(z[i] - (K[i, others] @ c + b))
 
 
-def strangeness(K, z, ridge, fit_intercept, residual):
+def nonconformity(K, z, ridge, fit_intercept, residual):
     """Residuals of the completed sample, of the kind asked for, by refitting."""
     plain = ridge_residuals(K, z, ridge, fit_intercept)
     if residual == "plain":
@@ -68,7 +68,7 @@ def class_p_value(
     """p-value of a class at the last row of K, by refitting every one-vs-rest column with it."""
     codes = np.append(codes, candidate)
     columns = [
-        strangeness(K, np.where(codes == c, 1.0, -1.0), ridge, fit_intercept, residual)
+        nonconformity(K, np.where(codes == c, 1.0, -1.0), ridge, fit_intercept, residual)
         for c in range(n_classes)
     ]
     alpha = np.abs(np.array(columns)[codes, np.arange(len(codes))])
@@ -78,10 +78,12 @@ def class_p_value(
 
 def breakpoints(K, y_l, ridge, fit_intercept, residual):
     """Labels at which the last row's residual equals another's: two refits give every line."""
-    at = [strangeness(K, np.append(y_l, label), ridge, fit_intercept, residual) for label in (0.0, 1.0)]
+    at = [nonconformity(K, np.append(y_l, label), ridge, fit_intercept, residual) for label in (0.0, 1.0)]
     if residual == "studentized":
         # The sign of the geometric mean is lost where a residual is 0; scale the plain lines instead.
-        plain = [strangeness(K, np.append(y_l, label), ridge, fit_intercept, "plain") for label in (0.0, 1.0)]
+        plain = [
+            nonconformity(K, np.append(y_l, label), ridge, fit_intercept, "plain") for label in (0.0, 1.0)
+        ]
         scale = np.max(np.abs(at), axis=0) / np.max(np.abs(plain), axis=0)
         at = [line * scale for line in plain]
     start, slope = at[0], at[1] - at[0]
@@ -105,16 +107,16 @@ def refit_leave_one_out(K, z, ridge):
     return np.array([z[t] - K[t] @ design_fit(K[others[t]], z[others[t]], ridge) for t in range(len(K))])
 
 
-def complete_by_optimiser(K, y_l, asked, start, ridge, tether):
-    """The asked labels that minimise the leave-one-out error of n refits plus the tether, by a general optimiser."""
+def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
+    """The unlabelled labels that minimise the leave-one-out error of n refits plus the tether, by a general optimiser."""
     refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
 
     def terms(x):
         z = np.empty(len(K))
-        z[~asked], z[asked] = y_l, x
+        z[~unlabelled], z[unlabelled] = y_l, x
         return np.concatenate([refits @ z, np.sqrt(tether) * (x - start)])
 
-    slopes = np.vstack([refits[:, asked], np.sqrt(tether) * np.eye(len(start))])
+    slopes = np.vstack([refits[:, unlabelled], np.sqrt(tether) * np.eye(len(start))])
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     found = least_squares(terms, np.array(start, dtype=float), jac=lambda x: slopes, method="lm", **tight)
     return found.x, 2 * found.cost
@@ -128,7 +130,7 @@ def process_covariance(X, relevance, noise):
 
 
 def predictive(X, y_l, relevance, noise):
-    """Mean and covariance of the asked labels given the others, from the textbook's formula."""
+    """Mean and covariance of the unlabelled labels given the others, from the textbook's formula."""
     known, C = len(y_l), process_covariance(X, relevance, noise)
     weights = np.linalg.solve(C[:known, :known], C[:known, known:])
     return weights.T @ y_l, C[known:, known:] - C[known:, :known] @ weights
@@ -361,25 +363,25 @@ def convex_weights(errors, pull):
     return min(found, key=lambda result: result.fun).x
 
 
-def hidden_answers(estimator, X, y, fold, asked):
+def hidden_answers(estimator, X, y, fold, unlabelled):
     """Out-of-fold answers of a transducer by hand: a fold's labels become missing, all rows stay."""
-    labelled = np.flatnonzero(~asked)
+    labelled = np.flatnonzero(~unlabelled)
     answers = np.empty(len(labelled), dtype=y.dtype)
     for k in np.unique(fold):
         hidden = labelled[fold == k]
         labels = y.astype(object)
-        labels[asked] = None
+        labels[unlabelled] = None
         labels[hidden] = None
         answers[fold == k] = estimator.fit(X, labels).transduction_[hidden]
     return answers
 
 
-def urn_orders(n_hidden, n_asked):
-    """Every order of hidden and asked scores, all equally likely: asked scores above each hidden one, ascending."""
+def urn_orders(n_calibration, n_unlabelled):
+    """Every order of hidden and unlabelled scores, all equally likely: unlabelled scores above each hidden one, ascending."""
     orders = []
-    for places in itertools.combinations(range(n_hidden + n_asked), n_hidden):
-        orders.append([n_asked - (place - number) for number, place in enumerate(places)])
-    return np.array(orders).reshape(-1, n_hidden)
+    for places in itertools.combinations(range(n_calibration + n_unlabelled), n_calibration):
+        orders.append([n_unlabelled - (place - number) for number, place in enumerate(places)])
+    return np.array(orders).reshape(-1, n_calibration)
 
 
 def conformal_p_value(hidden, score):

@@ -1,4 +1,4 @@
-"""Promises about the project itself: everything public is documented, versions agree, imports go down only."""
+"""Guarantees about the project itself: everything public is documented, versions agree, imports go down only."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ LAYERS = [
     {
         "filled",
         "table",
-        "strangeness",
+        "nonconformity",
         "completion",
         "gaussian_search",
         "bayesian",
@@ -131,7 +131,7 @@ LAYERS = [
     {"members", "model_selection", "shares", "target"},
     {"_blend_shell", "_search_results", "method_choice"},
     {"blend", "search_cv"},
-    {"_conformal_shell", "_conformal_promise", "_conformal_values"},
+    {"_conformal_shell", "_conformal_guarantee", "_conformal_values"},
     {"_conformal_table", "_conformal_wrapper"},
     {"conformal"},
     {"report.wording", "report.svg"},

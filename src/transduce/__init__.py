@@ -1,92 +1,74 @@
-"""Transductive inference: answers at the rows you have, with honest uncertainty."""
+"""Transductive inference: answers at the rows you have, with honest uncertainty.
 
-from transduce.answer import Answer, Guarantee, Regions
-from transduce.blend import TransductiveBlend
-from transduce.break_even import precision_recall_break_even
-from transduce.column import ColumnLaw
-from transduce.conformal import ConformalTransducer
-from transduce.display import (
-    BandDisplay,
-    ColumnLawDisplay,
-    CoverageDisplay,
-    GraphMapDisplay,
-    LeaveOneOutDisplay,
-    MomentDisplay,
-    NeighborChoiceDisplay,
-    RegionDisplay,
-    RejectionCurveDisplay,
-    RelevanceDisplay,
-    TransductionDisplay,
-)
-from transduce.exchangeability import Exchangeability, exchangeability_test
-from transduce.filling import FillResult, fill
-from transduce.graph import NeighborGraph
-from transduce.loo import leave_one_out
-from transduce.method_choice import MethodChoice, choose_method
-from transduce.methods._graph_shell import neighbor_graph
-from transduce.methods.bayesian_transducer import BayesianTransducer
-from transduce.methods.confidence_classifier import RidgeConfidenceClassifier
-from transduce.methods.confidence_machine import RidgeConfidenceMachine
-from transduce.methods.gaussian_process import TransductiveGPRegressor
-from transduce.methods.neighbor_choice import NeighborChoice, choose_n_neighbors
-from transduce.methods.ridge import TransductiveRidge
-from transduce.methods.ridge_classifier import TransductiveRidgeClassifier
-from transduce.methods.spectral_graph import SpectralGraphTransducer
-from transduce.model_selection import CrossTransduction, cross_val_transduce
-from transduce.progress import show_progress
-from transduce.rejection import area_under_rejection_curve, rejection_curve
-from transduce.sample import PartlyLabelled
-from transduce.search_cv import TransductiveSearchCV
-from transduce.selection import Selection
-from transduce.spectrum import Spectrum, graph_spectrum
+The main names are here and are imported when first used; everything else is in its room, as in scikit-learn:
+`transduce.model_selection`, `transduce.conformal`, `transduce.display`, `transduce.metrics`, `transduce.methods`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transduce.conformal import ConformalTransducer
+    from transduce.core.answer import Answer
+    from transduce.core.guarantee import Guarantee
+    from transduce.core.progress import show_progress
+    from transduce.core.regions import Regions
+    from transduce.ensemble import TransductiveBlend
+    from transduce.filling import FillResult, fill
+    from transduce.methods.billiard import BayesianTransducer
+    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
+    from transduce.methods.gaussian_process import TransductiveGPRegressor
+    from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
+    from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "Answer": "core.answer",
+    "BayesianTransducer": "methods.billiard",
+    "ConformalTransducer": "conformal",
+    "FillResult": "filling",
+    "Guarantee": "core.guarantee",
+    "Regions": "core.regions",
+    "RidgeConfidenceClassifier": "methods.confidence_machine",
+    "RidgeConfidenceMachine": "methods.confidence_machine",
+    "SpectralGraphTransducer": "methods.spectral_graph",
+    "TransductiveBlend": "ensemble",
+    "TransductiveGPRegressor": "methods.gaussian_process",
+    "TransductiveRidge": "methods.ridge",
+    "TransductiveRidgeClassifier": "methods.ridge",
+    "fill": "filling",
+    "show_progress": "core.progress",
+}
+
 __all__ = [
     "Answer",
-    "BandDisplay",
     "BayesianTransducer",
-    "ColumnLaw",
-    "ColumnLawDisplay",
     "ConformalTransducer",
-    "CoverageDisplay",
-    "CrossTransduction",
-    "Exchangeability",
     "FillResult",
-    "GraphMapDisplay",
     "Guarantee",
-    "LeaveOneOutDisplay",
-    "MethodChoice",
-    "MomentDisplay",
-    "NeighborChoice",
-    "NeighborChoiceDisplay",
-    "NeighborGraph",
-    "PartlyLabelled",
-    "RegionDisplay",
     "Regions",
-    "RejectionCurveDisplay",
-    "RelevanceDisplay",
     "RidgeConfidenceClassifier",
     "RidgeConfidenceMachine",
-    "Selection",
     "SpectralGraphTransducer",
-    "Spectrum",
-    "TransductionDisplay",
     "TransductiveBlend",
     "TransductiveGPRegressor",
     "TransductiveRidge",
     "TransductiveRidgeClassifier",
-    "TransductiveSearchCV",
-    "area_under_rejection_curve",
-    "choose_method",
-    "choose_n_neighbors",
-    "cross_val_transduce",
-    "exchangeability_test",
+    "__version__",
     "fill",
-    "graph_spectrum",
-    "leave_one_out",
-    "neighbor_graph",
-    "precision_recall_break_even",
-    "rejection_curve",
     "show_progress",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a main name when it is first used, or a room."""
+    if name in _HOMES:
+        value = getattr(import_module(f"transduce.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'transduce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,8 +1,8 @@
-"""The promises of ConformalTransducer over hundreds of random splits of real data, for every system.
+"""The guarantees of ConformalTransducer over hundreds of random splits of real data, for every system.
 
-Given a data set, a random split makes every order of hidden and asked scores equally likely, so the numbers outside in
-different splits are independent draws from one law: the beta-binomial distribution, if equal scores are ordered at
-random. A chi-square test holds them against it at one in a million; a test of that test shows that it would
+Given a data set, a random split makes every order of hidden and unlabelled scores equally likely, so the numbers
+outside in different splits are independent draws from one law: the beta-binomial distribution, if equal scores are
+ordered at random. A chi-square test holds them against it at one in a million; a test of that test shows that it would
 notice a level that is off by two points. Add a system to REGRESSORS or CLASSIFIERS and it is tested like the others.
 """
 
@@ -16,22 +16,21 @@ from scipy.stats import binom
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from tests.test_conformal_promise import fit_of_law
+from tests.conformal.test_guarantee import fit_of_law
 from transduce import (
     BayesianTransducer,
-    ColumnLaw,
     ConformalTransducer,
     RidgeConfidenceMachine,
     SpectralGraphTransducer,
     TransductiveGPRegressor,
     TransductiveRidge,
     TransductiveRidgeClassifier,
-    exchangeability_test,
 )
+from transduce.conformal import Miscoverage, exchangeability_test
 
 SPLITS = 300
 LABELS, HIDDEN, ASKED = 150, 99, 200
-LAW = ColumnLaw(ASKED, HIDDEN, 90)
+LAW = Miscoverage(ASKED, HIDDEN, 90)
 
 REGRESSORS = {
     "ridge": TransductiveRidge(ridge=1.0, width=5.0),
@@ -54,11 +53,11 @@ def wrap(inner, split, **settings):
     return ConformalTransducer(inner, **settings)
 
 
-def draw(data, split, n_labelled=LABELS, n_asked=ASKED):
-    """Rows, labels with holes, and the asked rows' truth."""
+def draw(data, split, n_labelled=LABELS, n_unlabelled=ASKED):
+    """Rows, labels with holes, and the unlabelled rows' truth."""
     X, truth = data(return_X_y=True)
-    rows = np.random.default_rng([split, 7]).permutation(len(X))[: n_labelled + n_asked]
-    y = np.append(truth[rows[:n_labelled]].astype(float), np.full(n_asked, np.nan))
+    rows = np.random.default_rng([split, 7]).permutation(len(X))[: n_labelled + n_unlabelled]
+    y = np.append(truth[rows[:n_labelled]].astype(float), np.full(n_unlabelled, np.nan))
     return X[rows], y, truth[rows[n_labelled:]]
 
 
@@ -72,7 +71,7 @@ def _quiet():
 def test_two_points_would_be_noticed():
     rng = np.random.default_rng(0)
     for off in (88, 92):
-        other = ColumnLaw(ASKED, HIDDEN, off).probabilities
+        other = Miscoverage(ASKED, HIDDEN, off).probabilities
         found = [
             fit_of_law(rng.choice(ASKED + 1, SPLITS, p=other / other.sum()), LAW) < 1e-6 for _ in range(100)
         ]
@@ -85,7 +84,7 @@ def test_numbers(name):
     for split in range(SPLITS):
         X, y, truth = draw(load_diabetes, split)
         model = wrap(REGRESSORS[name], split).fit(X, y)
-        assert model.column_law_ == LAW
+        assert model.miscoverage_ == LAW
         outside.append(int(np.sum(~model.answer_.regions.contains(truth))))
     report(name, outside)
     assert fit_of_law(np.array(outside), LAW) > 1e-6
@@ -109,18 +108,18 @@ def test_classes(name):
 
 @pytest.mark.parametrize("data", [load_wine, load_digits, load_breast_cancer])
 def test_every_class_is_covered(data):
-    """Label-conditional: of the asked rows of each class, at least the promised share, on average over splits."""
+    """Label-conditional: of the unlabelled rows of each class, at least the guaranteed share, on average over splits."""
     classes = np.unique(data(return_X_y=True)[1])
-    n_labelled, n_asked = (100, 78) if data is load_wine else (400, 160)
+    n_labelled, n_unlabelled = (100, 78) if data is load_wine else (400, 160)
     inside = [[] for _ in classes]
     bounds = 0
     for split in range(200):
-        X, y, truth = draw(data, split, n_labelled, n_asked)
+        X, y, truth = draw(data, split, n_labelled, n_unlabelled)
         inner = RandomForestClassifier(15, random_state=0)
         model = wrap(
             inner, split, calibration=0.5, confidence=0.8, label_conditional=True, ties="random"
         ).fit(X, y)
-        hit = model.answer_.label_sets[np.arange(n_asked), truth]
+        hit = model.answer_.label_sets[np.arange(n_unlabelled), truth]
         for y_ in classes:
             if np.any(truth == y_):
                 inside[y_].append(np.mean(hit[truth == y_]))

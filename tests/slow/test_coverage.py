@@ -1,4 +1,4 @@
-"""The promise itself: coverage over many random splits, any distribution of labels, few labels and many.
+"""The guarantee itself: coverage over many random splits, any distribution of labels, few labels and many.
 
 With one asked row a split, splits of a simulated population are independent and the number of hits is
 binomial. Without ties among residuals its probability is exactly ``1 - floor((1 - c)(l + 1)) / (l + 1)``; with
@@ -16,7 +16,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
-from transduce.strangeness import strangeness_rank
+from transduce.core.ranks import nonconformity_rank
 
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 SPLITS = 4000
@@ -34,9 +34,9 @@ TIED = {"counts", "constant"}
 
 
 def assert_covered(hits, splits, level, n_labelled, *, ties):
-    probability = 1 - strangeness_rank(level, n_labelled) / (n_labelled + 1)
+    probability = 1 - nonconformity_rank(level, n_labelled) / (n_labelled + 1)
     low, high = binom.ppf(1e-6, splits, probability), binom.ppf(1 - 1e-6, splits, probability)
-    assert low <= hits, f"covered {hits / splits:.4f}, promised {level}"
+    assert low <= hits, f"covered {hits / splits:.4f}, guaranteed {level}"
     assert ties or hits <= high, f"covered {hits / splits:.4f}, exact value {probability:.4f}"
 
 
@@ -77,19 +77,19 @@ def test_one_sided_regression(side):
 
 @pytest.mark.parametrize("n_labelled", [40, 200])
 def test_real_rows_all_asked_at_once(n_labelled):
-    """Hundreds of rows asked together: the mean share outside is what is promised (standard error by splits)."""
+    """Hundreds of rows unlabelled together: the mean share outside is what is guaranteed (standard error by splits)."""
     X, y = load_diabetes(return_X_y=True)
     rng = np.random.default_rng(0)
     shares = np.empty((300, len(LEVELS)))
     for split in range(len(shares)):
-        asked = np.ones(len(y), dtype=bool)
-        asked[rng.choice(len(y), n_labelled, replace=False)] = False
-        model = RidgeConfidenceMachine(confidence=0.5).fit(X, np.where(asked, np.nan, y))
+        unlabelled = np.ones(len(y), dtype=bool)
+        unlabelled[rng.choice(len(y), n_labelled, replace=False)] = False
+        model = RidgeConfidenceMachine(confidence=0.5).fit(X, np.where(unlabelled, np.nan, y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            regions = [model.predict_region(X[asked], confidence=level) for level in LEVELS]
-        shares[split] = [region.contains(y[asked]).mean() for region in regions]
-    exact = [1 - strangeness_rank(level, n_labelled) / (n_labelled + 1) for level in LEVELS]
+            regions = [model.predict_region(X[unlabelled], confidence=level) for level in LEVELS]
+        shares[split] = [region.contains(y[unlabelled]).mean() for region in regions]
+    exact = [1 - nonconformity_rank(level, n_labelled) / (n_labelled + 1) for level in LEVELS]
     error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
     assert np.all(np.abs(shares.mean(axis=0) - exact) < 5 * error + 1e-3)
 
@@ -97,7 +97,7 @@ def test_real_rows_all_asked_at_once(n_labelled):
 @pytest.mark.parametrize(("load", "n_labelled"), [(load_iris, 30), (load_wine, 60), (load_digits, 80)])
 @pytest.mark.parametrize("label_conditional", [False, True])
 def test_classification(load, n_labelled, label_conditional):
-    """Sets leave out the true class no more often than promised; label-conditional ones within every class."""
+    """Sets leave out the true class no more often than guaranteed; label-conditional ones within every class."""
     X, y = load(return_X_y=True)
     rng = np.random.default_rng(1)
     level, splits = 0.8, 1000
@@ -121,7 +121,7 @@ def test_classification(load, n_labelled, label_conditional):
         if (
             load is not load_digits
         ):  # every class is seen every time, so the share is not only bounded but known
-            exact = strangeness_rank(level, n_labelled) / (n_labelled + 1)
+            exact = nonconformity_rank(level, n_labelled) / (n_labelled + 1)
             assert misses.sum() >= binom.ppf(1e-6, splits, exact)
 
 

@@ -1,4 +1,4 @@
-"""Promise against truth over 100 random maskings of bundled tables, filled as a user would."""
+"""Guarantee against truth over 100 random maskings of bundled tables, filled as a user would."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, kstest
 
-from tests.test_fill import coverage
-from transduce.demonstration import demo_table
+from tests.filling.test_fill import coverage
+from transduce.cli.demo import demo_table
 
 N_MASKINGS = 100
 
@@ -25,7 +25,7 @@ def test_shares_outside_follow_the_law(name, n_labels, method):
     _, target, truth = demo_table(name)
     frame = demo_table(name)[0].assign(**{target: truth})
     outside, law = coverage(frame, target, N_MASKINGS, n_labels, method=method)
-    exact = betabinom(law.n_asked, law.n_hidden + 1 - law.rank, law.rank)
+    exact = betabinom(law.n_unlabelled, law.n_calibration + 1 - law.rank, law.rank)
     margin = 3.5 * exact.std() / np.sqrt(N_MASKINGS)
     assert outside.mean() <= exact.mean() + margin
     assert np.mean(outside <= exact.ppf(0.95)) >= 0.95 - 3.5 * np.sqrt(0.05 * 0.95 / N_MASKINGS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.test_model_selection import FIXED, classes, numbers
-from transduce import TransductiveBlend, TransductiveRidge, cross_val_transduce
+from tests.model_selection.test_model_selection import FIXED, classes, numbers
+from transduce import TransductiveBlend, TransductiveRidge
+from transduce.model_selection import cross_val_transduce
 
 
 def test_folds_in_two_processes():

@@ -1,18 +1,18 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
-from transduce.display.column import ColumnLawDisplay
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
 from transduce.display.graph import GraphMapDisplay, NeighborChoiceDisplay
+from transduce.display.miscoverage import MiscoverageDisplay
 from transduce.display.regions import CoverageDisplay, RegionDisplay
 from transduce.display.rejection import RejectionCurveDisplay
 from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 
 __all__ = [
     "BandDisplay",
-    "ColumnLawDisplay",
     "CoverageDisplay",
     "GraphMapDisplay",
     "LeaveOneOutDisplay",
+    "MiscoverageDisplay",
     "MomentDisplay",
     "NeighborChoiceDisplay",
     "RegionDisplay",

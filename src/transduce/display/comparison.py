@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.display._axes import INSIDE, new_axes
+from transduce.display.axes import INSIDE, new_axes
 
 
 def plot_comparison(table: pd.DataFrame, scoring: str, *, ax: Any = None) -> Any:

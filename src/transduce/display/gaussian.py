@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from transduce._typing import AnyArray, Array
-from transduce.display._axes import INSIDE, OUTSIDE, REGION, VALUE, finish, new_axes
+from transduce.core.types import AnyArray, Array
+from transduce.display.axes import INSIDE, OUTSIDE, REGION, VALUE, finish, new_axes
 
 
 def _check(estimator: Any) -> None:
@@ -52,7 +52,7 @@ class RelevanceDisplay:
 
     Examples
     --------
-    >>> from transduce import RelevanceDisplay
+    >>> from transduce.display import RelevanceDisplay
     >>> display = RelevanceDisplay([0.5, 2.0], ["age", "dose"]).plot()
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ['age', 'dose']
@@ -117,8 +117,8 @@ class BandDisplay:
         Predictions there, and their standard errors.
     seen : tuple of two arrays, optional
         The feature and the label of the labelled rows.
-    asked : tuple of three arrays, optional
-        The feature, the answer and its standard error at the asked rows.
+    unlabelled : tuple of three arrays, optional
+        The feature, the answer and its standard error at the unlabelled rows.
     name : str, default="feature"
         Name of the feature.
 
@@ -130,17 +130,23 @@ class BandDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import BandDisplay
+    >>> from transduce.display import BandDisplay
     >>> display = BandDisplay(np.arange(3), np.zeros(3), np.ones(3), name="dose").plot()
     >>> display.ax_.get_xlabel()
     'dose'
     """
 
     def __init__(
-        self, x: Array, mean: Array, std: Array, seen: Any = None, asked: Any = None, name: str = "feature"
+        self,
+        x: Array,
+        mean: Array,
+        std: Array,
+        seen: Any = None,
+        unlabelled: Any = None,
+        name: str = "feature",
     ) -> None:
         self.x, self.mean, self.std = x, mean, std
-        self.seen, self.asked, self.name = seen, asked, name
+        self.seen, self.unlabelled, self.name = seen, unlabelled, name
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
@@ -179,7 +185,7 @@ class BandDisplay:
             mean,
             std,
             seen=(rows[known, j], labels[known]),
-            asked=(rows[answer.rows, j], answer.values, answer.standard_errors),
+            unlabelled=(rows[answer.rows, j], answer.values, answer.standard_errors),
             name=_names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else ""),
         ).plot(ax=ax)
 
@@ -202,8 +208,8 @@ class BandDisplay:
         ax.plot(self.x, self.mean, color=INSIDE, lw=1.8, label="mean")
         if self.seen is not None:
             ax.plot(*self.seen, ".", color=VALUE, ms=5, label="label seen")
-        if self.asked is not None and len(self.asked[0]):
-            x, values, errors = self.asked
+        if self.unlabelled is not None and len(self.unlabelled[0]):
+            x, values, errors = self.unlabelled
             ax.errorbar(
                 x, values, 1.96 * errors, fmt="o", ms=3, lw=0.7, color=OUTSIDE, alpha=0.7, label="answer"
             )
@@ -226,7 +232,7 @@ class MomentDisplay:
     Examples
     --------
     >>> import pandas as pd
-    >>> from transduce import MomentDisplay
+    >>> from transduce.display import MomentDisplay
     >>> table = pd.DataFrame({"mean": [0.0, 0.2], "standard deviation": [1.0, 0.7]}, index=["labels", "predicted"])
     >>> MomentDisplay(table).plot().ax_.get_xlabel()
     'label: mean and one standard deviation either way'

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from transduce._typing import AnyArray, Array
-from transduce.display._axes import INSIDE, OUTSIDE, REGION, finish, new_axes
+from transduce.core.types import AnyArray, Array
+from transduce.display.axes import INSIDE, OUTSIDE, REGION, finish, new_axes
 
 
 class GraphMapDisplay:
@@ -32,7 +32,8 @@ class GraphMapDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import GraphMapDisplay, SpectralGraphTransducer
+    >>> from transduce.display import GraphMapDisplay
+    >>> from transduce import SpectralGraphTransducer
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> y = np.where(np.arange(40) < 4, X[:, 0] > 0, None)
     >>> model = SpectralGraphTransducer(random_state=0).fit(X, y)
@@ -154,7 +155,8 @@ class NeighborChoiceDisplay:
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from transduce import NeighborChoiceDisplay, choose_n_neighbors
+    >>> from transduce.display import NeighborChoiceDisplay
+    >>> from transduce.methods.spectral_graph import choose_n_neighbors
     >>> X, truth = load_iris(return_X_y=True)
     >>> y = np.where(np.arange(len(truth)) % 50 == 0, truth, None)
     >>> choice = choose_n_neighbors(X, y, [5, 20], metric="euclidean", truth=truth, random_state=0)

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from transduce._typing import AnyArray, Array
-from transduce.answer import Answer, Regions
-from transduce.display._axes import INSIDE, OUTSIDE, REGION, VALUE, check_truth, finish, new_axes
+from transduce.core.answer import Answer
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray, Array
+from transduce.display.axes import INSIDE, OUTSIDE, REGION, VALUE, check_truth, finish, new_axes
 
 
 class RegionDisplay:
@@ -31,7 +32,8 @@ class RegionDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import RegionDisplay, Regions
+    >>> from transduce.display import RegionDisplay
+    >>> from transduce import Regions
     >>> display = RegionDisplay(np.array([1.0, 2.0]), Regions.from_intervals([[0, 3], [1, 2]])).plot()
     >>> display.ax_.get_ylabel()
     'label'
@@ -51,7 +53,7 @@ class RegionDisplay:
         answer : Answer
             With regions.
         y_true : array-like of shape (m,), optional
-            True labels at the asked rows.
+            True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
 
@@ -93,7 +95,7 @@ class RegionDisplay:
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
         ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="answer")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        return finish(self, ax, xlabel="asked rows, by answer", ylabel="label")
+        return finish(self, ax, xlabel="unlabelled rows, by answer", ylabel="label")
 
     def _draw_regions(self, ax: Any, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
@@ -114,11 +116,11 @@ class RegionDisplay:
 
 
 class CoverageDisplay:
-    """Observed against promised coverage.
+    """Observed against guaranteed coverage.
 
     Parameters
     ----------
-    promised : array of shape (k,)
+    guaranteed : array of shape (k,)
         Confidence levels.
     observed : array of shape (k,) or (k, n_splits)
         Shares of rows whose region held the truth; with several splits their mean is drawn over them.
@@ -130,22 +132,22 @@ class CoverageDisplay:
 
     Examples
     --------
-    >>> from transduce import CoverageDisplay
+    >>> from transduce.display import CoverageDisplay
     >>> display = CoverageDisplay([0.8, 0.9], [0.82, 0.91]).plot()
     >>> display.ax_.get_xlabel()
-    'promised coverage'
+    'guaranteed coverage'
     """
 
-    def __init__(self, promised: Any, observed: Any) -> None:
-        self.promised = np.asarray(promised, dtype=float)
+    def __init__(self, guaranteed: Any, observed: Any) -> None:
+        self.guaranteed = np.asarray(guaranteed, dtype=float)
         observed = np.asarray(observed, dtype=float)
         self.observed: AnyArray = observed[:, None] if observed.ndim == 1 else observed
-        if len(self.observed) != len(self.promised):
-            raise ValueError("Give one observed share, or one line of shares, for each promised level.")
-        shares = np.concatenate([self.promised, self.observed.ravel()])
+        if len(self.observed) != len(self.guaranteed):
+            raise ValueError("Give one observed share, or one line of shares, for each guaranteed level.")
+        shares = np.concatenate([self.guaranteed, self.observed.ravel()])
         if not len(shares) or np.any((shares < 0) | (shares > 1)):
             raise ValueError(
-                "Promised and observed coverage must be shares between 0 and 1, at least one of each."
+                "Guaranteed and observed coverage must be shares between 0 and 1, at least one of each."
             )
 
     def plot(self, *, ax: Any = None) -> Self:
@@ -160,11 +162,11 @@ class CoverageDisplay:
         CoverageDisplay
         """
         ax = new_axes((4.5, 4.5)) if ax is None else ax
-        start = min(self.promised.min(), self.observed.min()) - 0.02
-        ax.plot([start, 1], [start, 1], color=REGION, lw=1.5, label="as promised")
+        start = min(self.guaranteed.min(), self.observed.min()) - 0.02
+        ax.plot([start, 1], [start, 1], color=REGION, lw=1.5, label="as guaranteed")
         if self.observed.shape[1] > 1:
-            x = np.repeat(self.promised, self.observed.shape[1])
+            x = np.repeat(self.guaranteed, self.observed.shape[1])
             ax.plot(x, self.observed.ravel(), "_", ms=9, alpha=0.35, color=INSIDE, label="single splits")
-        ax.plot(self.promised, self.observed.mean(axis=1), "o", color=INSIDE, label="observed")
+        ax.plot(self.guaranteed, self.observed.mean(axis=1), "o", color=INSIDE, label="observed")
         ax.set(xlim=(start, 1.005), ylim=(start, 1.005))
-        return finish(self, ax, xlabel="promised coverage", ylabel="observed coverage")
+        return finish(self, ax, xlabel="guaranteed coverage", ylabel="observed coverage")

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from transduce._typing import Array
-from transduce.answer import Answer
-from transduce.display._axes import INSIDE, REGION, finish, new_axes
-from transduce.rejection import rejection_curve
+from transduce.core.answer import Answer
+from transduce.core.types import Array
+from transduce.display.axes import INSIDE, REGION, finish, new_axes
+from transduce.metrics import rejection_curve
 
 
 class RejectionCurveDisplay:
@@ -29,7 +29,7 @@ class RejectionCurveDisplay:
 
     Examples
     --------
-    >>> from transduce import RejectionCurveDisplay
+    >>> from transduce.display import RejectionCurveDisplay
     >>> display = RejectionCurveDisplay.from_predictions([0, 1, 1], [0, 1, 0], [0.9, 0.8, 0.1])
     >>> display.ax_.get_xlabel()
     'share of rows rejected'
@@ -74,7 +74,7 @@ class RejectionCurveDisplay:
         answer : Answer
             With confidences.
         y_true : array-like of shape (m,)
-            True labels at the asked rows.
+            True labels at the unlabelled rows.
         name : str, default="answers kept"
             Legend.
         ax : matplotlib Axes, optional

@@ -1,4 +1,4 @@
-"""Plots of transductive ridge: what leave-one-out chose, and what looking at the asked rows changed."""
+"""Plots of transductive ridge: what leave-one-out chose, and what looking at the unlabelled rows changed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from transduce._typing import Array
-from transduce.answer import Answer
-from transduce.display._axes import INSIDE, OUTSIDE, REGION, check_truth, finish, new_axes
+from transduce.core.answer import Answer
+from transduce.core.types import Array
+from transduce.display.axes import INSIDE, OUTSIDE, REGION, check_truth, finish, new_axes
 
 
 class LeaveOneOutDisplay:
@@ -31,7 +31,8 @@ class LeaveOneOutDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import LeaveOneOutDisplay, TransductiveRidge
+    >>> from transduce.display import LeaveOneOutDisplay
+    >>> from transduce import TransductiveRidge
     >>> X = np.linspace(0, 6, 20)[:, None]
     >>> model = TransductiveRidge().fit(X, np.sin(X[:, 0]))
     >>> LeaveOneOutDisplay.from_estimator(model).ax_.get_xlabel()
@@ -96,7 +97,7 @@ class TransductionDisplay:
     Parameters
     ----------
     inductive, transductive : array of shape (m,)
-        Answers without and with a look at the asked rows.
+        Answers without and with a look at the unlabelled rows.
     y_true : array of shape (m,), optional
         True labels.
 
@@ -108,7 +109,7 @@ class TransductionDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import TransductionDisplay
+    >>> from transduce.display import TransductionDisplay
     >>> TransductionDisplay(np.array([1.0, 2.0]), np.array([1.1, 1.8])).plot().ax_.get_xlabel()
     'inductive answer'
     """
@@ -127,7 +128,7 @@ class TransductionDisplay:
         answer : Answer
             With numbers as values and inductive values beside them.
         y_true : array-like of shape (m,), optional
-            True labels at the asked rows.
+            True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
 
@@ -158,7 +159,7 @@ class TransductionDisplay:
         ends = [both.min(), both.max()] if len(both) else [0.0, 1.0]
         ax.plot(ends, ends, color=REGION, lw=1.5, label="no change")
         if self.y_true is None:
-            ax.plot(self.inductive, self.transductive, ".", color=INSIDE, label="asked row")
+            ax.plot(self.inductive, self.transductive, ".", color=INSIDE, label="unlabelled row")
         else:
             closer = np.abs(self.transductive - self.y_true) <= np.abs(self.inductive - self.y_true)
             for mask, color, word in (

@@ -1,1 +1,1 @@
-"""The transductive methods, one file each: first the numbers, then the estimator."""
+"""One folder a paper: estimators, and the functions of arrays under them."""

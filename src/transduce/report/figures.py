@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from transduce.answer import Regions
-from transduce.column import ColumnLaw
-from transduce.display._axes import INSIDE, OUTSIDE, REGION, VALUE
-from transduce.display.column import ColumnLawDisplay
+from transduce.conformal.miscoverage import Miscoverage
+from transduce.core.regions import Regions
+from transduce.display.axes import INSIDE, OUTSIDE, REGION, VALUE
 from transduce.display.gaussian import RelevanceDisplay
+from transduce.display.miscoverage import MiscoverageDisplay
 from transduce.display.regions import RegionDisplay
 from transduce.display.rejection import RejectionCurveDisplay
 from transduce.report.quality import OTHERS, evenly
@@ -153,21 +153,21 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
     return Drawing("Answers by class", draw("answers", paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3))), text)
 
 
-# --------------------------------------------------------------------------------------------------- the promise
+# --------------------------------------------------------------------------------------------------- the guarantee
 
 
 def _law(summary: dict[str, Any]) -> Drawing | None:
     found = summary["law"]
     if found is None or found["at_most"] is None or found["rank"] is None:
         return None
-    law = ColumnLaw(found["n_asked"], found["n_hidden"], found["rank"])
+    law = Miscoverage(found["n_unlabelled"], found["n_calibration"], found["rank"])
 
     def paint(ax: Any) -> None:
-        ColumnLawDisplay.from_law(law, certainty=found["certainty"], ax=ax)
+        MiscoverageDisplay.from_law(law, certainty=found["certainty"], ax=ax)
         ax.locator_params(axis="x", nbins=6)
 
     text = (
-        f"How likely each number of the {found['n_asked']:,} values is to be outside: about {about(found['expected'])} "
+        f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: about {about(found['expected'])} "
         f"are expected, and at most {found['at_most']:,} with {level(found['certainty'])} certainty."
     )
     return Drawing("How many may be outside", draw("law", paint, SIZE), text)
@@ -189,12 +189,12 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
         ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
         size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
         ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
-        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was hidden")
+        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was held out")
         ax.legend(fontsize=8.0, frameon=False, loc="upper left")
 
     digits = decimals_for([found["mean_absolute_error"]])
     text = (
-        f"{count(found['n'], 'known value')}, each answered while it was hidden, against the truth: the nearer "
+        f"{count(found['n'], 'known value')}, each answered while it was held out, against the truth: the nearer "
         f"to the line, the better. They are off by {number(found['mean_absolute_error'], digits)} on average "
         f"and half of them by less than {number(found['median_absolute_error'], digits)}."
     )
@@ -224,12 +224,12 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         long = max(map(len, names)) > 4 and k > 3
         ax.set_xticks(np.arange(k) + 0.5, names, rotation=45 if long else 0, ha="right" if long else "center")
         ax.set_yticks(np.arange(k) + 0.5, names)
-        ax.set(xlabel="answered while it was hidden", ylabel="true class", ylim=(k, 0))
+        ax.set(xlabel="answered while it was held out", ylabel="true class", ylim=(k, 0))
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
 
     text = (
-        f"{count(found['n'], 'known value')}, each answered while it was hidden: {percent(found['accuracy'])} "
+        f"{count(found['n'], 'known value')}, each answered while it was held out: {percent(found['accuracy'])} "
         f"are right. {_worst(table, found['classes'])}"
     )
     height = 1.4 + 0.36 * max(k, 4)
@@ -302,10 +302,10 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
         ax.set(xlabel="first direction of the graph", ylabel="second direction")
         ax.set(xticks=[], yticks=[])
 
-    n_asked = sum(found["asked"])
+    n_unlabelled = sum(found["unlabelled"])
     text = (
         f"{count(len(found['x']), 'row')}, like ones near each other, by the two slowest directions of their "
-        f"neighbour graph: {n_asked:,} filled (dots) among {len(found['x']) - n_asked:,} with a known value (rings)."
+        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known value (rings)."
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."
@@ -323,13 +323,17 @@ def _pulled_in(places: Any) -> Any:
 
 def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:
     """Draw filled rows as dots, known ones as rings."""
-    x, y, asked = np.array(found["x"], float), np.array(found["y"], float), np.array(found["asked"], bool)
+    x, y, unlabelled = (
+        np.array(found["x"], float),
+        np.array(found["y"], float),
+        np.array(found["unlabelled"], bool),
+    )
     size = float(np.clip(4000.0 / len(x), 6.0, 26.0))
     color, label = style["color"], style["label"]
-    ax.scatter(x[mask & asked], y[mask & asked], s=size, color=color, linewidths=0, label=label)
-    rings = mask & ~asked
+    ax.scatter(x[mask & unlabelled], y[mask & unlabelled], s=size, color=color, linewidths=0, label=label)
+    rings = mask & ~unlabelled
     ax.scatter(x[rings], y[rings], s=size + 3, facecolors="none", edgecolors=color, linewidths=0.9)
-    if label and not (mask & asked).any():
+    if label and not (mask & unlabelled).any():
         ax.scatter([], [], s=size, color=color, label=label)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce._typing import AnyArray
-from transduce.rejection import rejection_curve
+from transduce.core.types import AnyArray
+from transduce.metrics import rejection_curve
 from transduce.report.wording import name_of, plain
 
 MOST_POINTS = 1000  # in a plot

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce._typing import AnyArray
-from transduce.answer import Answer
-from transduce.filled import Filled
+from transduce.core.answer import Answer
+from transduce.core.types import AnyArray
+from transduce.filling.result import Filled
 from transduce.report.wording import clean, finite, plain
 
 MOST_CONTEXT = 3  # columns of the table shown beside an answer

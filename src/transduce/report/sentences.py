@@ -1,4 +1,4 @@
-"""The sentences of a report: what was asked, what was answered, what is promised, and what to beware of."""
+"""The sentences of a report: what was asked, what was answered, what is guaranteed, and what to beware of."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from transduce.report.wording import about, count, decimals_for, level, number, 
 KINDS = {
     "exact": "Exact: it holds for any number of rows and any distribution of the values, as long as chance alone "
     "decided which rows have a value.",
-    "approximate": "Approximate: the promise rests on a condition that is in doubt or only nearly met here. The reason "
+    "approximate": "Approximate: the guarantee rests on a condition that is in doubt or only nearly met here. The reason "
     "is given below.",
-    "none": "None: nothing is promised about these answers. The reason is given below.",
+    "none": "None: nothing is guaranteed about these answers. The reason is given below.",
 }
 _LOST = {
     "tied": "{} are ties between classes that are equally good",
@@ -24,13 +24,13 @@ def question(summary: dict[str, Any]) -> str:
     """Return what was asked."""
     counts, source = summary["counts"], summary["source"]
     where = f" of {source}" if source else ""
-    if not counts["asked"]:
+    if not counts["unlabelled"]:
         return f"No value is missing in “{summary['target']}”{where}, so nothing was asked."
-    share = percent(counts["asked"] / counts["rows"])
+    share = percent(counts["unlabelled"] / counts["rows"])
     kind = "numbers" if summary["task"] == "regression" else count(counts["classes"], "class", "classes")
-    missing = "has no value" if counts["asked"] == 1 else "have no value"
+    missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
     return (
-        f"{counts['asked']:,} of the {count(counts['rows'], 'row')}{where} {missing} in “{summary['target']}” "
+        f"{counts['unlabelled']:,} of the {count(counts['rows'], 'row')}{where} {missing} in “{summary['target']}” "
         f"({share}). They were filled from the {count(counts['labelled'], 'row')} that have one ({kind})."
     )
 
@@ -38,14 +38,16 @@ def question(summary: dict[str, Any]) -> str:
 def reply(summary: dict[str, Any]) -> list[str]:
     """Return what was answered, in sentences."""
     counts = summary["counts"]
-    if not counts["asked"]:
+    if not counts["unlabelled"]:
         return ["There is nothing to fill."]
     lost = [words.format(f"{counts[kind]:,}") for kind, words in _LOST.items() if counts[kind]]
     first = (
-        f"All {count(counts['asked'], 'row')} were answered." if counts["asked"] > 1 else "It was answered."
+        f"All {count(counts['unlabelled'], 'row')} were answered."
+        if counts["unlabelled"] > 1
+        else "It was answered."
     )
     if lost:
-        first = f"{counts['answered']:,} of {count(counts['asked'], 'row')} were answered; {'; '.join(lost)}."
+        first = f"{counts['answered']:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
     return [first, *(_numbers if summary["task"] == "regression" else _classes)(summary)]
 
 
@@ -89,23 +91,23 @@ def _classes(summary: dict[str, Any]) -> list[str]:
     return [", ".join(said) + "."]
 
 
-def column_promise(summary: dict[str, Any]) -> str:
-    """Return the promise for the column at the wanted certainty, or that there is none."""
+def column_guarantee(summary: dict[str, Any]) -> str:
+    """Return the guarantee for the column at the wanted certainty, or that there is none."""
     law, what = summary["law"], _outside(summary)
-    if not summary["counts"]["asked"]:
+    if not summary["counts"]["unlabelled"]:
         return "No row was asked."
     if law is None:
         return (
-            f"How many {what} together is not promised: the promise is for each row by itself, so that on average at "
+            f"How many {what} together is not guaranteed: the guarantee is for each row by itself, so that on average at "
             f"most {level(1 - summary['confidence'])} are."
             if summary["guarantee"]["kind"] != "none"
-            else f"Nothing is promised of how many {what}."
+            else f"Nothing is guaranteed of how many {what}."
         )
     if law["at_most"] is None:
-        return f"Nothing is promised of how many {what}."
+        return f"Nothing is guaranteed of how many {what}."
     expected = f"{'at most ' if law['rank'] is None else ''}{about(law['expected'])}"
     return (
-        f"With {level(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_asked']:,} {what}; "
+        f"With {level(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_unlabelled']:,} {what}; "
         f"{expected} are expected."
     )
 
@@ -119,7 +121,7 @@ def _outside(summary: dict[str, Any]) -> str:
 def caveats(summary: dict[str, Any]) -> list[str]:
     """Return what a reader should beware of."""
     counts, answers, kind = summary["counts"], summary["answers"], summary["guarantee"]["kind"]
-    if not counts["asked"]:
+    if not counts["unlabelled"]:
         return []
     found = []
     if summary["exchangeability"] is not None and summary["exchangeability"]["shifted"]:
@@ -129,12 +131,12 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         )
     elif kind != "none":
         found.append(
-            "The promise needs that chance alone decided which rows have a value. A test can find signs against that "
+            "The guarantee needs that chance alone decided which rows have a value. A test can find signs against that "
             "in the other columns; it cannot prove it."
         )
     if kind != "none":
         found.append(
-            "The promise is about rows picked at random, not about one particular row, nor about groups of rows: some "
+            "The guarantee is about rows picked at random, not about one particular row, nor about groups of rows: some "
             "kinds of row may be outside more often than others."
         )
         found.append(
@@ -142,7 +144,7 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         )
     if answers.get("n_unbounded"):
         found.append(
-            f"{count(answers['n_unbounded'], 'interval')} of {counts['asked']:,} "
+            f"{count(answers['n_unbounded'], 'interval')} of {counts['unlabelled']:,} "
             f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
             f"at {level(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
         )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.column import ColumnLaw
-from transduce.exchangeability import Exchangeability
-from transduce.filled import Filled
+from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.miscoverage import Miscoverage
+from transduce.filling.result import Filled
 from transduce.report import sentences
 from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
@@ -21,7 +21,7 @@ from transduce.report.wording import clean, decimals_for, finite, name_of, plain
 STATUSES = ("answered", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 _VERDICT = re.compile(
-    r"(The asked rows (do not )?look like|Whether (the )?asked rows look like).*$", re.DOTALL
+    r"(The unlabelled rows (do not )?look like|Whether (the )?unlabelled rows look like).*$", re.DOTALL
 )
 MOST_MAPPED = 1200  # rows of the map that are drawn
 
@@ -68,7 +68,7 @@ def summarize(filled: Filled) -> dict[str, Any]:
     summary["notes"] = [clean(note) for note in filled.notes]
     summary["question"] = sentences.question(summary)
     summary["reply"] = sentences.reply(summary)
-    summary["guarantee"]["column"] = sentences.column_promise(summary)
+    summary["guarantee"]["column"] = sentences.column_guarantee(summary)
     summary["quality_sentence"] = sentences.quality_sentence(summary)
     summary["caveats"] = sentences.caveats(summary)
     return summary
@@ -97,7 +97,7 @@ def _counts(filled: Filled) -> dict[str, int]:
     return {
         "rows": len(filled.frame),
         "columns": len(filled.columns),
-        "asked": len(filled.answer),
+        "unlabelled": len(filled.answer),
         "labelled": len(filled.frame) - len(filled.answer),
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
         "different_labels": int(labels.nunique()),
@@ -163,16 +163,16 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _law(filled: Filled) -> dict[str, Any] | None:
     """Return the law of the number outside, by its parameters, with its bound; None where there is no law."""
-    law = getattr(filled.model, "column_law_", None)
+    law = getattr(filled.model, "miscoverage_", None)
     if law is None:
         return None
-    whole = isinstance(law, ColumnLaw)
-    hidden = [law.n_hidden] if whole else list(law.n_hidden)
+    whole = isinstance(law, Miscoverage)
+    hidden = [law.n_calibration] if whole else list(law.n_calibration)
     ranks = [law.rank] if whole else list(law.ranks)
-    empty = law.n_asked == 0 or all(rank > c for rank, c in zip(ranks, hidden, strict=True))
+    empty = law.n_unlabelled == 0 or all(rank > c for rank, c in zip(ranks, hidden, strict=True))
     return {
-        "n_asked": int(law.n_asked),
-        "n_hidden": int(sum(hidden)),
+        "n_unlabelled": int(law.n_unlabelled),
+        "n_calibration": int(sum(hidden)),
         "rank": int(law.rank) if whole else None,
         "certainty": float(filled.certainty),
         "at_most": None if empty else int(law.quantile(filled.certainty)),
@@ -224,7 +224,7 @@ def _guarantee(filled: Filled, found: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "kind": guarantee.kind,
         "meaning": sentences.KINDS.get(guarantee.kind, clean(guarantee.kind)),
-        "promise": clean(guarantee.promise),
+        "guarantee": clean(guarantee.guarantee),
         "why": why,
     }
 
@@ -262,8 +262,8 @@ def _map(filled: Filled) -> dict[str, Any] | None:
     """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
     if filled.map is None or not len(filled.map):
         return None
-    asked = np.zeros(len(filled.frame), dtype=bool)
-    asked[filled.answer.rows] = True
+    unlabelled = np.zeros(len(filled.frame), dtype=bool)
+    unlabelled[filled.answer.rows] = True
     labels = filled.frame[filled.target].astype(object).to_numpy(copy=True)
     labels[filled.answer.rows] = filled.answer.values
     labels[filled.answer.rows[np.asarray(filled.answer.status) == "unreached"]] = None
@@ -278,7 +278,7 @@ def _map(filled: Filled) -> dict[str, Any] | None:
         "n_rows": len(filled.map),
         "x": plain(filled.map["x"].to_numpy()[rows]),
         "y": plain(filled.map["y"].to_numpy()[rows]),
-        "asked": plain(asked[rows]),
+        "unlabelled": plain(unlabelled[rows]),
         "value": [
             finite(value) if filled.task == "regression" else None if plain(value) is None else name_of(value)
             for value in values

@@ -1,0 +1,153 @@
+"""Bundled real tables whose labels are known: hidden, filled, and held against the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import datasets
+
+from transduce.core.types import Mask
+from transduce.filling.result import Filled
+
+TABLES = {
+    "diabetes": ("progression", 150, "442 patients, ten measurements: how far the disease goes in a year"),
+    "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
+    "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
+    "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
+}
+_LOADERS: dict[str, Any] = {
+    "diabetes": datasets.load_diabetes,
+    "breast-cancer": datasets.load_breast_cancer,
+    "wine": datasets.load_wine,
+    "digits": datasets.load_digits,
+}
+
+
+def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
+    """Return a bundled table with holes, the column they are in, and that column without them.
+
+    Parameters
+    ----------
+    name : str
+        One of `TABLES`.
+    seed : int, default=0
+        Of which labels stay.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+    target : str
+    truth : pandas.Series
+
+    Examples
+    --------
+    >>> table, target, truth = demo_table("wine")
+    >>> target, int(table[target].notna().sum()), len(truth)
+    ('cultivar', 60, 178)
+    """
+    if name not in TABLES:
+        raise ValueError(f"There is no demo {name!r}: choose one of {', '.join(map(repr, TABLES))}.")
+    target, n_labels, _ = TABLES[name]
+    settings = {"scaled": False} if name == "diabetes" else {}
+    found = _LOADERS[name](as_frame=True, **settings)
+    table, truth = found.data.copy(), found.target.rename(target)
+    if name in ("breast-cancer", "wine"):
+        truth = truth.map(dict(enumerate(map(str, found.target_names)))).astype(object)
+    elif name == "digits":
+        truth = truth.astype(int)
+    hidden = np.random.default_rng(seed).permutation(len(table))[n_labels:]
+    table[target] = truth if name == "diabetes" else truth.astype(object)
+    table.loc[hidden, target] = np.nan if name == "diabetes" else None
+    return table, target, truth
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was guaranteed of a filled column, and what came true.
+
+    Parameters
+    ----------
+    n_unlabelled, n_outside : int
+        Cells filled, and how many of their true values are outside their interval or set.
+    confidence, certainty : float
+    at_most : int or None
+        How many are outside at most, with that certainty; None if nothing was guaranteed of the column.
+    right : float
+        R² of the values, or share of right classes.
+    task : {"regression", "classification"}
+    """
+
+    n_unlabelled: int
+    n_outside: int
+    confidence: float
+    certainty: float
+    at_most: int | None
+    right: float
+    task: str
+
+    def __str__(self) -> str:
+        share = 100 * (1 - self.n_outside / self.n_unlabelled)
+        what = "intervals" if self.task == "regression" else "sets"
+        lines = [
+            f"Guaranteed: at least {100 * self.confidence:.6g} % inside their {what}. Observed: {share:.1f} %."
+        ]
+        if self.at_most is not None:
+            lines.append(
+                f"Guaranteed: at most {self.at_most} of {self.n_unlabelled} outside, with {100 * self.certainty:.6g} % "
+                f"certainty. Observed: {self.n_outside}."
+            )
+        if self.task == "regression":
+            lines.append(
+                f"The values explain {100 * self.right:.0f} % of the variance of the calibration labels."
+            )
+        else:
+            lines.append(f"{100 * self.right:.1f} % of the answers are right.")
+        return "\n".join(lines)
+
+
+def inside(filled: Filled, truth: pd.Series) -> Mask:
+    """Return at which rows the interval or set holds the truth; rows whose label was given count as not."""
+    frame, name = filled.frame, filled.target
+    if filled.task == "regression":
+        return truth.between(frame[f"{name}_lower"], frame[f"{name}_upper"]).to_numpy(dtype=bool)
+    answer = filled.answer
+    held = np.zeros(len(frame), dtype=bool)
+    assert answer.label_sets is not None
+    assert answer.classes is not None
+    true = truth.to_numpy()[answer.rows]
+    held[answer.rows] = (answer.label_sets & (answer.classes[None, :] == true[:, None])).any(axis=1)
+    return held
+
+
+def compare_with_truth(filled: Filled, truth: pd.Series) -> Verdict:
+    """Return what was guaranteed and what came true.
+
+    Parameters
+    ----------
+    filled : Filled
+    truth : pandas.Series
+        The column without holes.
+
+    Returns
+    -------
+    Verdict
+    """
+    unlabelled = filled.answer.rows
+    true, values = truth.to_numpy()[unlabelled], filled.answer.values
+    if filled.task == "regression":
+        right = 1.0 - float(np.mean((true - values) ** 2) / np.var(true))
+    else:
+        right = float(np.mean(true == values))
+    has_law = hasattr(filled.model, "outside_at_most")
+    return Verdict(
+        n_unlabelled=len(unlabelled),
+        n_outside=int((~inside(filled, truth)[unlabelled]).sum()),
+        confidence=filled.confidence,
+        certainty=filled.certainty,
+        at_most=filled.model.outside_at_most(filled.certainty) if has_law else None,
+        right=right,
+        task=filled.task,
+    )

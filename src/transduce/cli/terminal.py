@@ -1,0 +1,153 @@
+"""What the command line shows: progress on standard error, results on standard output, refusals as a sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from transduce.core.progress import show_progress
+from transduce.filling.plan import OTHERS, SYSTEMS
+from transduce.filling.result import Filled
+from transduce.model_selection.comparison import MethodChoice
+
+DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Bars:
+    """A listener of `show_progress`: one bar for each stage."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, name: str, share: float) -> None:
+        """Show how far a stage is; NaN if it was broken off."""
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=1.0)
+        task = self._tasks[name]
+        if np.isnan(share):
+            self._progress.update(task, description=f"{name} (broken off)")
+            return
+        if share == 0.0:
+            self._progress.reset(task)
+        self._progress.update(task, completed=share)
+
+
+@contextmanager
+def progress_bars(*, quiet: bool) -> Iterator[None]:
+    """Show bars on standard error while the block runs, unless all is to be quiet."""
+    if quiet:
+        yield
+        return
+    columns = (
+        TextColumn("{task.description:<18}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+    )
+    bars = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+    with bars, show_progress(Bars(bars)):
+        yield
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn errors into one sentence on standard error and an exit code; what methods warn of is in the notes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except KeyboardInterrupt:
+        _refuse("Interrupted: nothing was half written.", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it raises nothing
+        raise typer.Exit(BAD_DATA) from None
+    except FileExistsError as error:
+        _refuse(str(error), BAD_USAGE)
+    except MemoryError as error:
+        _refuse(str(error) or "There is not enough memory: drop columns or rows.", BAD_DATA)
+    except (ValueError, TypeError, OSError) as error:
+        _refuse(str(error), BAD_DATA)
+
+
+def _refuse(sentence: str, code: int) -> None:
+    typer.echo(f"transduce: {sentence}", err=True)
+    raise typer.Exit(code) from None
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print a line, as it is."""
+    typer.echo(text, err=err)
+
+
+def show_result(result: Filled, written: list[str], *, err: bool = False) -> None:
+    """Print what was asked, answered, guaranteed and written."""
+    source = f"{result.settings['source']}: " if result.settings.get("source") else ""
+    what = "numbers" if result.task == "regression" else "classes"
+    unlabelled = len(result.answer)
+    say(
+        f"{source}{unlabelled:,} of {len(result.frame):,} cells of '{result.target}' filled ({what}, {_how(result)}).",
+        err=err,
+    )
+    say(f"Guarantee, {result.guarantee}", err=err)
+    for note in result.notes:
+        say(f"- {note}", err=err)
+    if written:
+        say(f"Written: {', '.join(written)}", err=err)
+
+
+def _how(result: Filled) -> str:
+    """Return which methods answered."""
+    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
+    return names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
+
+
+def show_preview(result: Filled, n_rows: int = 5) -> None:
+    """Print the first filled rows: the new columns only, without the target's name before theirs."""
+    columns = list(result.frame.columns[-5 if result.task == "regression" else -4 :])
+    lines = result.frame.iloc[result.answer.rows[:n_rows]][columns]
+    lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
+    show_table(lines.reset_index(names="row"))
+
+
+def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
+    """Print a frame as a table on standard output; nothing in it is taken for markup."""
+    table = RichTable(title=title, title_justify="left")
+    for name in frame.columns:
+        number = pd.api.types.is_numeric_dtype(frame[name])
+        table.add_column(Text(str(name)), justify="right" if number else "left", overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def show_choice(choice: MethodChoice) -> None:
+    """Print how methods compare, and the verdict."""
+    table = choice.table.rename(columns={"fit_time": "seconds a fit"}).reset_index(names="method")
+    show_table(table, f"{choice.task}, {choice.n_labels} labels, {choice.scoring} (larger is better)")
+    for name, why in choice.failures.items():
+        say(f"{name}: {why}")
+    say(choice._verdict())
+    known = [
+        f"{method.member} is --method {method.name}"
+        for method in (*SYSTEMS, *OTHERS)
+        if method.member in choice.table.index
+    ]
+    say(f"For transduce fill {', '.join(known)}; by default they are blended.")

@@ -1,0 +1,15 @@
+"""Guarantees for each row and for the column, around any estimator."""
+
+from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
+from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
+from transduce.conformal.selection import Selection
+from transduce.conformal.transducer import ConformalTransducer
+
+__all__ = [
+    "ClassMiscoverage",
+    "ConformalTransducer",
+    "Exchangeability",
+    "Miscoverage",
+    "Selection",
+    "exchangeability_test",
+]

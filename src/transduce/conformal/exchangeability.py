@@ -1,0 +1,279 @@
+"""Whether unlabelled rows look like labelled ones: a classifier two-sample test with a permutation p-value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import linalg
+from scipy.stats import rankdata
+from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.tables.comparable import table_features
+
+N_FOLDS = 5
+N_TREES = 60
+RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
+MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
+FEWEST = 5  # rows on either side below which nothing can be seen
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exchangeability:
+    """What a comparison of labelled and unlabelled rows has found.
+
+    Parameters
+    ----------
+    p_value : float
+        Probability of as large a difference by chance, had chance alone decided which rows are unlabelled.
+    auc : float
+        How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
+    features : pandas.DataFrame
+        One line a feature, the most different first: *distance* between its distributions among labelled and unlabelled
+        rows, from 0 to 1, and the p-value of so large a distance in any feature.
+    n_labelled, n_unlabelled : int
+        Rows compared.
+    n_permutations : int
+        Permutations behind the p-values.
+    significance : float
+        p-values up to this make the verdict "shifted".
+    of_rows : int
+        Rows there were, of which those compared may be a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.conformal import exchangeability_test
+    >>> found = exchangeability_test(np.arange(40.0)[:, None], np.arange(40) < 20, random_state=0)
+    >>> found.shifted, found.p_value <= 0.01
+    (True, True)
+    """
+
+    p_value: float
+    auc: float
+    features: pd.DataFrame
+    n_labelled: int
+    n_unlabelled: int
+    n_permutations: int
+    significance: float = 0.01
+    of_rows: int = 0
+
+    @property
+    def shifted(self) -> bool:
+        """Whether the unlabelled rows differ from the labelled ones by more than chance."""
+        return self.p_value <= self.significance
+
+    @property
+    def verdict(self) -> str:
+        """The finding as a sentence."""
+        if min(self.n_labelled, self.n_unlabelled) < FEWEST or self.features.empty:
+            return (
+                f"Whether unlabelled rows look like labelled ones was not tested: there are {self.n_labelled} labelled and "
+                f"{self.n_unlabelled} unlabelled rows with {len(self.features)} varying features to compare."
+            )
+        p = f"p = {self.p_value:.2g}"
+        if not self.shifted:
+            return f"The unlabelled rows look like the labelled ones ({p})."
+        named = self.features.index[self.features["p_value"] <= 0.05][:3]
+        where = f", most of all in {', '.join(named)}" if len(named) else ""
+        return (
+            f"The unlabelled rows do not look like the labelled ones ({p}{where}): more than chance decided which rows "
+            "have a label, and guarantees that rest on chance may fail."
+        )
+
+    def __repr__(self) -> str:
+        if self.features.empty or min(self.n_labelled, self.n_unlabelled) < FEWEST:
+            return self.verdict
+        used = self.n_labelled + self.n_unlabelled
+        sampled = f", a random {used} of all {self.of_rows} rows" if used < self.of_rows else ""
+        return (
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} unlabelled rows with an area "
+            f"under the curve of {self.auc:.2f}, 0.5 being chance ({self.n_permutations} permutations{sampled})."
+        )
+
+
+def exchangeability_test(
+    X: Any,
+    labelled: Any,
+    *,
+    n_permutations: int = 499,
+    significance: float = 0.01,
+    max_rows: int = 1000,
+    random_state: Any = 0,
+) -> Exchangeability:
+    """Test whether chance alone may have decided which rows are labelled, by their features.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (n, d), or sequence of n texts
+        Features of all rows; text and missing values are welcome.
+    labelled : boolean array-like of shape (n,)
+        True where a row has a label.
+    n_permutations : int, default=499
+        The p-value is a multiple of ``1 / (n_permutations + 1)``.
+    significance : float, default=0.01
+        p-values up to this make the verdict "shifted": so often if nothing but chance is at work.
+    max_rows : int, default=1000
+        Of more rows, as many are drawn at random, half of either kind where there are enough.
+    random_state : int, RandomState or None, default=0
+        Seed of folds, trees, permutations and drawn rows.
+
+    Returns
+    -------
+    Exchangeability
+        p-value, area under the curve, and which features differ; its ``verdict`` is a sentence.
+
+    Notes
+    -----
+    Three statistics look at the rows: the area under the curve of out-of-fold scores of two classifiers of labelled
+    against unlabelled rows (ridge regression on the ranks of the features, for shifts; ridge regression on the leaves
+    that rows share in trees grown at random, for anything else), and the largest distance of a feature
+    (Kolmogorov-Smirnov; with more than 200 features twice the distance of its area under the curve from 0.5). Folds,
+    trees and ranks do not look at who is labelled, so that a permutation costs one product of matrices. Each is brought
+    to mean 0 and standard deviation 1 over the permutations, the mask as given among them, and the largest of the
+    three is held against that of every permutation:
+    ``p = (1 + number of permutations whose largest is no smaller) / (n_permutations + 1)``, exact in finite samples.
+
+    A large p-value does not prove that rows are exchangeable: labels may have been chosen by something
+    that is not among the features, or few rows may hide the difference.
+
+    References
+    ----------
+    Lopez-Paz, Oquab (2017). Revisiting classifier two-sample tests. ICLR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.conformal import exchangeability_test
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> labelled = np.arange(200) < 80
+    >>> print(exchangeability_test(X, labelled).verdict)
+    The unlabelled rows look like the labelled ones (p = ...).
+    >>> X[~labelled, 1] += 1.0
+    >>> print(exchangeability_test(X, labelled).verdict)
+    The unlabelled rows do not look like the labelled ones (p = 0.002, most of all in column 1): ...
+    """
+    mask = _read(X, labelled, n_permutations, significance, max_rows)
+    random = check_random_state(random_state)
+    rows = _draw_rows(mask, int(max_rows), random)
+    unlabelled = ~mask[rows]
+    sizes = {
+        "n_labelled": int((~unlabelled).sum()),
+        "n_unlabelled": int(unlabelled.sum()),
+        "of_rows": len(mask),
+    }
+    features, names = table_features(X, rows)
+    if min(sizes["n_labelled"], sizes["n_unlabelled"]) < FEWEST or not names:
+        empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
+        return Exchangeability(1.0, 0.5, empty, n_permutations=0, significance=significance, **sizes)
+    members = np.column_stack(
+        [unlabelled, *(random.permutation(unlabelled) for _ in range(n_permutations))]
+    ).astype(float)
+    smoothers = _smoothers(features, random)
+    areas = [_areas(smoother @ members, members) for smoother in smoothers]
+    distances = _distances(features, members)
+    found = np.array([*areas, distances.max(axis=0)])
+    centre, spread = found.mean(axis=1, keepdims=True), found.std(axis=1, keepdims=True)
+    largest = ((found - centre) / np.maximum(spread, 1e-12)).max(axis=0)
+    p_value = float(np.mean(largest >= largest[0] - 1e-9))
+    table = pd.DataFrame(
+        {
+            "distance": distances[:, 0],
+            "p_value": [np.mean(distances.max(axis=0) >= own - 1e-12) for own in distances[:, 0]],
+        },
+        index=names,
+    ).sort_values("distance", ascending=False, kind="stable")
+    auc = float(max(areas[0][0], areas[1][0]))
+    return Exchangeability(
+        p_value, auc, table, n_permutations=n_permutations, significance=significance, **sizes
+    )
+
+
+def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_rows: Any) -> Mask:
+    mask = np.asarray(labelled)
+    if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
+        raise ValueError(
+            f"labelled must be True or False for each of the {_num_samples(X)} rows, for example pd.notna(y)."
+        )
+    for name, value, least in (("n_permutations", n_permutations, 1), ("max_rows", max_rows, 2 * FEWEST)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
+    if not isinstance(significance, float) or not 0.0 < significance < 1.0:
+        raise ValueError(f"significance must lie strictly between 0 and 1; got {significance!r}.")
+    return mask
+
+
+def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray:
+    """Return all rows if they are few, else as many as allowed, of the rarer kind first."""
+    if len(mask) <= most:
+        return np.arange(len(mask))
+    one, other = sorted((np.flatnonzero(mask), np.flatnonzero(~mask)), key=len)
+    few = min(len(one), most // 2)
+    return np.sort(
+        np.concatenate(
+            [random.choice(one, few, replace=False), random.choice(other, most - few, replace=False)]
+        )
+    )
+
+
+def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
+    """Return matrices that turn memberships into out-of-fold scores: one by ranks, one by shared leaves."""
+    n = len(features)
+    # Several divisions into folds: the fewer the rows, the more the scores depend on it.
+    folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
+    ranks = rankdata(features, axis=0)
+    ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
+    forest = RandomTreesEmbedding(
+        n_estimators=N_TREES, max_depth=6, min_samples_leaf=2, random_state=random.randint(2**31 - 1)
+    )
+    leaves = forest.fit_transform(ranks)
+    shared = (leaves @ leaves.T).toarray() / N_TREES
+    linear = ranks @ ranks.T / ranks.shape[1]
+    return [np.mean([_out_of_fold(K, fold) for fold in folds], axis=0) for K in (linear, shared)]
+
+
+def _out_of_fold(K: Array, fold: AnyArray, ridge: float = RIDGE) -> Array:
+    """Return the matrix of kernel ridge regression that predicts each fold from the others, means taken off."""
+    smoother = np.zeros_like(K)
+    for k in range(N_FOLDS):
+        test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        factor = linalg.cho_factor(K[np.ix_(train, train)] + ridge * np.eye(len(train)))
+        weights = linalg.cho_solve(factor, K[np.ix_(train, test)]).T
+        weights -= weights.mean(axis=1, keepdims=True)
+        smoother[np.ix_(test, train)] = weights
+    return smoother
+
+
+def _areas(scores: Array, members: Array) -> Array:
+    """Return the area under the curve of every column of scores for its memberships (n, b)."""
+    ranks = rankdata(np.round(scores, 12), axis=0)
+    unlabelled, n = members[:, 0].sum(), len(members)
+    return ((ranks * members).sum(axis=0) - unlabelled * (unlabelled + 1) / 2) / (
+        unlabelled * (n - unlabelled)
+    )
+
+
+def _distances(features: Array, members: Array) -> Array:
+    """Return how far members and others are apart in every feature (d, b), for every column of members."""
+    unlabelled, n = members[:, 0].sum(), len(members)
+    if features.shape[1] > MOST_STEPS:
+        sums = rankdata(features, axis=0).T @ members
+        return np.abs(
+            2.0 * (sums - unlabelled * (unlabelled + 1) / 2) / (unlabelled * (n - unlabelled)) - 1.0
+        )
+    return np.array([_steps_apart(column, members) for column in features.T])
+
+
+def _steps_apart(column: Array, members: Array) -> Array:
+    """Return the Kolmogorov-Smirnov distance between members and others in one feature, for every column."""
+    order = np.argsort(column, kind="stable")
+    ends = np.append(np.diff(column[order]) > 0, True)  # steps that belong to equal values are one
+    unlabelled, n = members[:, 0].sum(), len(members)
+    seen = np.cumsum(members[order], axis=0)[ends]
+    others = np.arange(1, n + 1)[ends][:, None] - seen
+    return np.abs(seen / unlabelled - others / (n - unlabelled)).max(axis=0)

@@ -1,0 +1,363 @@
+"""The law of the number of unlabelled rows that lie outside their regions, when some labels were held out to calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.signal import fftconvolve
+from scipy.special import gammaln
+from scipy.stats import betabinom, hypergeom
+
+from transduce.core.checks import check_share
+from transduce.core.ranks import calibration_rank
+from transduce.core.types import Array
+from transduce.display.miscoverage import MiscoverageDisplay
+
+
+@dataclass(frozen=True)
+class Miscoverage:
+    """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest hidden one.
+
+    Parameters
+    ----------
+    n_unlabelled : int
+        Number m of unlabelled rows.
+    n_calibration : int
+        Number c of calibration labels.
+    rank : int
+        Which calibration score is the threshold: k, from 1 to c; ``c + 1`` for none, when nothing is ever outside.
+
+    Notes
+    -----
+    Hidden and unlabelled scores are exchangeable: every order of the c + m is equally likely. The share of a
+    population above the k-th smallest of c draws has the distribution ``Beta(c + 1 - k, k)``, so the number of m more
+    draws above it is ``BetaBinomial(m, c + 1 - k, k)``. That is exact if no two scores are equal; equal ones, which
+    count as inside, only make the number outside smaller.
+
+    Examples
+    --------
+    One calibration label, one unlabelled row, threshold at the calibration score: either order is as likely.
+
+    >>> from transduce.conformal import Miscoverage
+    >>> Miscoverage(n_unlabelled=1, n_calibration=1, rank=1).cdf(0)
+    0.5
+    >>> law = Miscoverage.at(0.9, n_unlabelled=256, n_calibration=39)
+    >>> law.mean, law.quantile(0.95)
+    (25.6, 50)
+    """
+
+    n_unlabelled: int
+    n_calibration: int
+    rank: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("n_unlabelled", self.n_unlabelled), ("n_calibration", self.n_calibration)):
+            if not isinstance(value, int | np.integer) or value < 0:
+                raise ValueError(f"{name} must be a whole number from 0 on; got {value!r}.")
+        if not isinstance(self.rank, int | np.integer) or not 1 <= self.rank <= self.n_calibration + 1:
+            raise ValueError(
+                f"rank must be a whole number from 1 to {self.n_calibration + 1}; got {self.rank!r}."
+            )
+
+    @classmethod
+    def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
+        """Return the law at a level.
+
+        Parameters
+        ----------
+        confidence : float
+            Level, strictly between 0 and 1.
+        n_unlabelled, n_calibration : int
+            Numbers of unlabelled rows and of calibration labels.
+
+        Returns
+        -------
+        Miscoverage
+        """
+        return cls(
+            n_unlabelled,
+            n_calibration,
+            calibration_rank(check_share("confidence", confidence), n_calibration),
+        )
+
+    @property
+    def mean(self) -> float:
+        """Expected number outside: ``m (c + 1 - k) / (c + 1)``."""
+        return self.n_unlabelled * (self.n_calibration + 1 - self.rank) / (self.n_calibration + 1)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the number outside."""
+        if self._certain:
+            return 0.0
+        return float(betabinom.std(self.n_unlabelled, self.n_calibration + 1 - self.rank, self.rank))
+
+    @property
+    def _certain(self) -> bool:
+        return self.n_unlabelled == 0 or self.rank > self.n_calibration
+
+    @property
+    def probabilities(self) -> Array:
+        """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
+        if self._certain:
+            return np.append(1.0, np.zeros(self.n_unlabelled))
+        return betabinom.pmf(
+            np.arange(self.n_unlabelled + 1), self.n_unlabelled, self.n_calibration + 1 - self.rank, self.rank
+        )
+
+    def cdf(self, count: Any) -> Any:
+        """Return the probability that at most so many rows are outside.
+
+        Parameters
+        ----------
+        count : int or array of int
+
+        Returns
+        -------
+        float or array
+        """
+        cumulated = np.append(0.0, np.minimum(np.cumsum(self.probabilities), 1.0))
+        cumulated[-1] = 1.0
+        places = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(int) + 1
+        return float(cumulated[places]) if np.ndim(count) == 0 else cumulated[places]
+
+    def quantile(self, certainty: float = 0.95) -> int:
+        """Return the smallest t such that, with this certainty, at most t rows are outside.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        int
+        """
+        check_share("certainty", certainty)
+        reached = np.cumsum(self.probabilities) >= certainty - 1e-12
+        return int(np.argmax(reached)) if reached.any() else self.n_unlabelled
+
+    def plot(
+        self, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None
+    ) -> MiscoverageDisplay:
+        """Draw the law, the bound that holds with a certainty and, if it is known, the true number.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+        truth : int, optional
+            Number of rows that were outside.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        MiscoverageDisplay
+        """
+        bound = self.quantile(certainty)
+        return MiscoverageDisplay(self.probabilities, bound, certainty, truth).plot(ax=ax)
+
+    def __str__(self) -> str:
+        expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"
+        return (
+            f"With 95 % certainty at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside; "
+            f"{expected} are expected."
+        )
+
+
+@dataclass(frozen=True)
+class ClassMiscoverage:
+    """What can be said of the number outside when every class has a threshold of its own.
+
+    Parameters
+    ----------
+    n_unlabelled : int
+        Number of unlabelled rows, of all classes together; how many are of which class is not known.
+    n_labelled, n_calibration, ranks : sequence of int
+        Of every class: number of labels, how many of them are held out, and which calibration score is the threshold.
+
+    Notes
+    -----
+    The number outside among the m_y unlabelled rows of class y has the law ``Miscoverage(m_y, c_y, k_y)``,
+    independently of the other classes, but m_y is unknown. It is bounded first: of the rows of class y, l_y have a
+    label by chance alone, so the hypergeometric distribution says that ``m_y <= u_y``, for all classes at once, but
+    for a fifth of the uncertainty allowed. Then, with the rest of it, the quantile of the sum of independent numbers
+    with the laws ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows only mean more outside.
+
+    Examples
+    --------
+    >>> from transduce.conformal.miscoverage import ClassMiscoverage
+    >>> law = ClassMiscoverage(n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18))
+    >>> law.mean, law.quantile(0.9)
+    (4.0, 11)
+    >>> Miscoverage(n_unlabelled=40, n_calibration=38, rank=36).quantile(0.9)  # one threshold for both classes
+    6
+    """
+
+    n_unlabelled: int
+    n_labelled: Sequence[int]
+    n_calibration: Sequence[int]
+    ranks: Sequence[int]
+
+    @classmethod
+    def at(
+        cls, confidence: float, *, n_unlabelled: int, n_labelled: Sequence[int], n_calibration: Sequence[int]
+    ) -> ClassMiscoverage:
+        """Return the law at a level.
+
+        Parameters
+        ----------
+        confidence : float
+        n_unlabelled : int
+        n_labelled, n_calibration : sequence of int
+            Labels of every class, and how many of them are held out.
+
+        Returns
+        -------
+        ClassMiscoverage
+        """
+        ranks = tuple(calibration_rank(confidence, c) for c in n_calibration)
+        return cls(n_unlabelled, tuple(n_labelled), tuple(n_calibration), ranks)
+
+    def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
+        """Return the law of one class, were `n_unlabelled` of the unlabelled rows of it.
+
+        Parameters
+        ----------
+        number : int
+            Position of the class.
+        n_unlabelled : int
+
+        Returns
+        -------
+        Miscoverage
+        """
+        return Miscoverage(n_unlabelled, self.n_calibration[number], self.ranks[number])
+
+    @property
+    def mean(self) -> float:
+        """Bound on the expected number outside, whatever the classes."""
+        return max(self.of_class(y, self.n_unlabelled).mean for y in range(len(self.ranks)))
+
+    def most_of_class(self, number: int, certainty: float) -> int:
+        """Return how many of the unlabelled rows are of a class at most, with a certainty.
+
+        Parameters
+        ----------
+        number : int
+            Position of the class.
+        certainty : float
+
+        Returns
+        -------
+        int
+        """
+        own, total = self.n_labelled[number], sum(self.n_labelled)
+
+        def possible(size: int) -> bool:
+            return bool(hypergeom.cdf(own, total + self.n_unlabelled, own + size, total) > 1.0 - certainty)
+
+        low, high = (
+            0,
+            self.n_unlabelled + 1,
+        )  # the larger the class, the less likely that so few of it have a label
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if possible(middle) else (low, middle)
+        return low
+
+    def quantile(self, certainty: float = 0.95) -> int:
+        """Return a bound on the number outside that holds with this certainty, whatever the classes.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+
+        Returns
+        -------
+        int
+        """
+        doubt = 1.0 - check_share("certainty", certainty)
+        total = np.ones(1)
+        for y in range(len(self.ranks)):
+            if self.ranks[y] <= self.n_calibration[y]:
+                size = self.most_of_class(y, 1.0 - 0.2 * doubt / len(self.ranks))
+                total = fftconvolve(total, self.of_class(y, size).probabilities)
+        reached = np.cumsum(total) >= 1.0 - 0.8 * doubt + 1e-12
+        return min(int(np.argmax(reached)) if reached.any() else self.n_unlabelled, self.n_unlabelled)
+
+    def __str__(self) -> str:
+        return (
+            f"With 95 % certainty at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside, whatever "
+            "their classes."
+        )
+
+
+def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calibration: int) -> float:
+    """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty.
+
+    Parameters
+    ----------
+    share : float
+        Wanted share of rows inside, above 0 and up to 1.
+    certainty : float
+        Strictly between 0 and 1.
+    n_unlabelled, n_calibration : int
+        Numbers of unlabelled rows and of calibration labels.
+
+    Returns
+    -------
+    float
+        ``k / (c + 1)`` for the smallest rank k at which the law puts probability `certainty` on no more than
+        ``m (1 - share)`` rows outside. A ValueError says how many calibration labels would do if no level does.
+
+    Examples
+    --------
+    >>> confidence_for(0.9, 0.95, n_unlabelled=256, n_calibration=39)
+    0.975
+    """
+    certainty = check_share("certainty", certainty)
+    if share != 1:
+        check_share("share (or 1)", share)
+    if n_unlabelled == 0:
+        raise ValueError("No row is unlabelled, so that there is no share of them.")
+    most = int(np.floor(n_unlabelled * (1.0 - share) + 1e-9))
+    if (
+        n_calibration
+        and Miscoverage(n_unlabelled, n_calibration, n_calibration).cdf(most) >= certainty - 1e-12
+    ):
+        low, high = 0, n_calibration  # the law's cdf increases with the rank
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = Miscoverage(n_unlabelled, n_calibration, middle).cdf(most) >= certainty - 1e-12
+            low, high = (low, middle) if enough else (middle, high)
+        return high / (n_calibration + 1)
+    raise ValueError(
+        f"No level makes at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty "
+        f"when {n_calibration} labels are held out: it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels."
+    )
+
+
+def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
+    """Return the fewest calibration labels with which at most `most` rows exceed the largest calibration score."""
+
+    def enough(n_calibration: int) -> bool:
+        # log P(more than `most` of m are above all c): the top `most + 1` of all c + m are unlabelled rows.
+        above = (
+            gammaln(n_unlabelled + 1)
+            - gammaln(n_unlabelled - most)
+            + gammaln(n_calibration + n_unlabelled - most)
+        )
+        return above - gammaln(n_calibration + n_unlabelled + 1) <= np.log1p(-certainty) + 1e-12
+
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

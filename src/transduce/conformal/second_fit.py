@@ -1,0 +1,70 @@
+"""Values from a fit with all labels, beside the regions or sets that a fit with some of them hidden calibrates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from transduce.core.answer import Answer
+from transduce.core.types import AnyArray, Array
+from transduce.core.validation import class_codes
+
+
+def confidence_in(codes: AnyArray, p: Array) -> Array:
+    """Return, for each row, the highest level at which all classes but the answered one are ruled out.
+
+    Parameters
+    ----------
+    codes : int array of shape (m,)
+        Numbers of the answered classes; where there is none (-1) the class with the largest p-value stands in.
+    p : array of shape (m, n_classes)
+        p-values.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> confidence_in(np.array([0, 1]), np.array([[0.6, 0.05], [0.6, 0.05]]))
+    array([0.95, 0.4 ])
+    """
+    others = p.copy()
+    others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = -np.inf
+    return np.asarray(1.0 - others.max(axis=1), dtype=float)
+
+
+def with_values(answer: Answer, better: Answer) -> Answer:
+    """Return an answer with the values of a better one; its regions or sets stay, whether they hold them or not.
+
+    Parameters
+    ----------
+    answer : Answer
+        With regions, or with label sets and p-values.
+    better : Answer
+        Values, status and, if there are some, standard errors or probabilities at the same rows. Its classes are among
+        those of `answer`.
+
+    Returns
+    -------
+    Answer
+
+    Notes
+    -----
+    A value outside its region stays there: the fit with all labels is the better one. Moving classes into the sets of a
+    worse fit made them worse, moving numbers changed nothing (``benchmarks/refit_accuracy.py``).
+    """
+    answer = replace(
+        answer,
+        values=better.values,
+        status=better.status,
+        standard_errors=better.standard_errors,
+        probabilities=better.probabilities,
+    )
+    if answer.p_values is None or answer.classes is None:
+        return answer
+    codes = class_codes(better.values, answer.classes)
+    own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
+    return replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)

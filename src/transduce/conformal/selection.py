@@ -1,0 +1,138 @@
+"""Picking rows with a bounded share of mistakes: conformal p-values and the Benjamini-Hochberg rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control
+
+from transduce.core.guarantee import Guarantee
+from transduce.core.types import AnyArray, Array, Mask
+
+
+def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
+    """Return, for every unlabelled row, a p-value of "its label is not as wanted".
+
+    Parameters
+    ----------
+    unlabelled, hidden : array of shape (m,) and (c,)
+        How much each row looks as wanted: any function of the row's features, larger for more.
+    good : boolean array of shape (c,)
+        Which calibration rows' labels are as wanted.
+
+    Returns
+    -------
+    array of shape (m,)
+        ``(1 + number of calibration rows that are not good and look at least as good) / (c + 1)``.
+
+    Notes
+    -----
+    Jin and Candès (2023) score a row by ``V(x, y)``, larger the more y is as wanted, clip it, and compare calibration
+    rows at their labels, ``V_i = V(x_i, y_i)``, with unlabelled rows at the edge of what is not wanted, ``W_j``. Here
+    ``V(x, y) = infinity`` if y is wanted and ``-look(x)`` if not, ``W_j = -look(x_j)``, and
+    ``p_j = (1 + #{i : V_i <= W_j}) / (c + 1)``.
+
+    *Each p-value is valid for a random null.* If the label of j is not as wanted, ``V_j = W_j``, so p_j is one of the
+    ranks of V_j among c + 1 exchangeable scores: ``P(p_j <= t and the label of j is not as wanted) <= t``. Equal scores
+    count against the row, which only makes p_j larger.
+
+    *Benjamini-Hochberg at level q keeps the expected share of mistakes among the rows picked at or below q.* Let R be
+    the rows picked, and R_j those picked when p_j is put to 0 and, in the other p-values, the one that is added
+    counts the row j: ``(1{V_j <= W_i} + #{...}) / (c + 1)``. Suppose j is picked by mistake; then V_j = W_j. A row i
+    with ``W_i >= W_j`` has the same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is
+    picked in both: R = R_j. Given the unordered scores of the calibration rows and j, R_j is fixed, and the
+    rank of V_j is uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum over j.
+
+    Nothing is asked of `look`, not even that it predicts well; a poor one picks few rows.
+
+    References
+    ----------
+    Jin, Candès (2023). Selection by prediction with conformal p-values. JMLR 24.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hidden, good = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])
+    >>> selection_p_values(np.array([0.7, 0.2]), hidden, good)
+    array([0.2, 0.4])
+    """
+    bad = np.sort(hidden[~good])
+    worse = len(bad) - np.searchsorted(bad, unlabelled, side="left")
+    return (1.0 + worse.astype(float)) / (len(hidden) + 1.0)
+
+
+def pick(p_values: Array, false_discovery: float) -> Mask:
+    """Return which rows the Benjamini-Hochberg rule picks.
+
+    Parameters
+    ----------
+    p_values : array of shape (m,)
+    false_discovery : float
+        Bound on the expected share of mistakes among the rows picked.
+
+    Returns
+    -------
+    boolean array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pick(np.array([0.01, 0.04, 0.5]), 0.1)
+    array([ True,  True, False])
+    """
+    if len(p_values) == 0:
+        return np.zeros(0, dtype=bool)
+    return np.asarray(false_discovery_control(p_values) <= false_discovery + 1e-12)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """Rows that were picked, and what is guaranteed of them.
+
+    Parameters
+    ----------
+    rows : array of shape (r,)
+        Positions of the rows picked in the sample, ascending.
+    values : array of shape (r,)
+        Their answers.
+    p_values : array of shape (m,)
+        Of all unlabelled rows, in the order of ``answer_.rows``; 1 where the estimator has no answer.
+    guarantee : Guarantee
+        The guarantee, in words.
+    index : pandas.Index, optional
+        Names of the rows picked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Guarantee
+    >>> from transduce.conformal import Selection
+    >>> guarantee = Guarantee("exact", "On average at most 10 % are mistakes.", "It is an example.")
+    >>> selection = Selection(np.array([4, 7]), np.array([2.5, 3.0]), np.array([0.01, 0.02, 0.6]), guarantee)
+    >>> len(selection)
+    2
+    >>> selection.to_frame()
+       value
+    4    2.5
+    7    3.0
+    """
+
+    rows: AnyArray
+    values: AnyArray
+    p_values: Array
+    guarantee: Guarantee
+    index: Any = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        of = f"{len(self)} of {len(self.p_values)} rows picked"
+        return f"{of}\n{self.guarantee}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one line for each row picked, named as the user's rows are."""
+        return pd.DataFrame({"value": self.values}, index=self.rows if self.index is None else self.index)

@@ -1,0 +1,114 @@
+"""Bounds on the number of unlabelled rows outside that hold at all levels at once, from a simulated urn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, gammaln
+from sklearn.utils import check_random_state
+
+from transduce.core.checks import check_share
+from transduce.core.types import AnyArray, Array
+
+MOST_CELLS = 20_000_000  # of a table of levels and counts
+
+
+def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState) -> AnyArray:
+    """Draw numbers of unlabelled scores above each calibration score, from Polya's urn.
+
+    Parameters
+    ----------
+    n_unlabelled, n_calibration : int
+    n_draws : int
+    random : RandomState
+
+    Returns
+    -------
+    integer array of shape (n_draws, n_calibration)
+        Above the smallest, the second smallest, ... calibration score; each row descends.
+
+    Notes
+    -----
+    Calibration scores cut the line into c + 1 gaps. An unlabelled score falls into a gap with probability
+    proportional to one plus the unlabelled scores already there: the shares of the gaps are uniform on the simplex,
+    the counts multinomial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draw_urn(8, 3, 10_000, np.random.RandomState(0)).mean(axis=0).round()  # 8 * (3, 2, 1) / 4
+    array([6., 4., 2.])
+    """
+    gaps = random.standard_exponential((n_draws, n_calibration + 1))
+    rng = np.random.default_rng(random.randint(2**31 - 1))
+    counts = rng.multinomial(n_unlabelled, gaps / gaps.sum(axis=1, keepdims=True))
+    return n_unlabelled - np.cumsum(counts, axis=1)[:, :-1]
+
+
+def _tails(n_unlabelled: int, n_calibration: int, ranks: AnyArray) -> Array:
+    """Return the probability of at least t = 0, ..., m rows outside at each rank, shape (n_ranks, m + 1)."""
+    t = np.arange(n_unlabelled + 1)
+    a, b = (n_calibration + 1 - ranks)[:, None], ranks[:, None]
+    ways = gammaln(n_unlabelled + 1) - gammaln(t + 1) - gammaln(n_unlabelled - t + 1)
+    density = np.exp(ways + betaln(t + a, n_unlabelled - t + b) - betaln(a, b))
+    return np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
+
+
+def simultaneous_bounds(
+    certainty: float, *, n_unlabelled: int, n_calibration: int, n_draws: int = 2000, random_state: Any = 0
+) -> AnyArray:
+    """Return bounds on the number outside that hold at all levels at once.
+
+    Parameters
+    ----------
+    certainty : float
+        Strictly between 0 and 1.
+    n_unlabelled, n_calibration : int
+        Numbers m and c of unlabelled rows and calibration labels.
+    n_draws : int, default=2000
+        Draws from the urn; more make the bounds no safer, but tighter and steadier.
+    random_state : int, RandomState or None, default=0
+        Seed of the urn.
+
+    Returns
+    -------
+    integer array of shape (n_calibration,)
+        For the thresholds at the smallest, second smallest, ... calibration score. The level of rank k is ``k / (c +
+        1)``.
+
+    Notes
+    -----
+    Every rank gets the largest t with ``P(at least t outside) >= d``, the same d for all. For a draw of the urn, the
+    smallest of these probabilities over the ranks says how unusual it is; d is the r-th smallest among the draws, r =
+    floor((1 - certainty)(n_draws + 1)). The true numbers are one more draw from the same urn, so they are more unusual
+    than d with probability at most ``r / (n_draws + 1)``, the chance in the simulation included. The bounds thus hold
+    however the level is chosen afterwards, even by looking at the regions.
+
+    Above some ten million pairs of rank and count only a part of the ranks is looked at; the others take the
+    bound of the next lower one, which is valid for them too.
+
+    Examples
+    --------
+    >>> from transduce.conformal.miscoverage import Miscoverage
+    >>> int(simultaneous_bounds(0.9, n_unlabelled=50, n_calibration=19)[17])  # at level 18 / 20, and all others
+    15
+    >>> Miscoverage(50, 19, 18).quantile(0.9)  # for this level alone
+    10
+    """
+    check_share("certainty", certainty)
+    if n_calibration == 0 or n_unlabelled == 0:
+        return np.zeros(n_calibration, dtype=int)
+    n_draws = max(int(n_draws), int(np.ceil(2.0 / (1.0 - certainty))))
+    number = min(n_calibration, max(2, MOST_CELLS // (n_unlabelled + 1)))
+    ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
+    tails = _tails(n_unlabelled, n_calibration, ranks)
+    random = check_random_state(random_state)
+    unusual = np.empty(n_draws)
+    for start in range(0, n_draws, 500):
+        counts = draw_urn(n_unlabelled, n_calibration, min(500, n_draws - start), random)[:, ranks - 1]
+        unusual[start : start + len(counts)] = tails[np.arange(len(ranks)), counts].min(axis=1)
+    allowed = int(np.floor((1.0 - certainty) * (n_draws + 1) + 1e-9))
+    limit = np.partition(unusual, allowed - 1)[allowed - 1]
+    bounds = (tails >= limit * (1.0 - 1e-9)).sum(axis=1) - 1
+    return bounds[np.searchsorted(ranks, np.arange(1, n_calibration + 1), side="right") - 1]

@@ -1,0 +1,1 @@
+"""What every room may use: samples, answers, guarantees, checks, kernels, linear algebra."""

@@ -1,0 +1,159 @@
+"""What every method returns at the unlabelled rows: `Answer`, and `Regions` for unions of intervals."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.guarantee import Guarantee
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray, Array, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer at the unlabelled rows.
+
+    Parameters
+    ----------
+    rows : array of shape (m,)
+        Positions of the unlabelled rows in the sample.
+    values : array of shape (m,)
+        The answer itself: numbers, or class labels.
+    status : array of shape (m,)
+        ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure;
+        ``"unreached"`` where there is none.
+    guarantee : Guarantee
+        What is guaranteed about these answers.
+    regions : Regions, optional
+        Regression: where the label is, at the stated confidence.
+    label_sets : boolean array of shape (m, n_classes), optional
+        Classification: which classes are possible, at the stated confidence.
+    p_values : array of shape (m, n_classes), optional
+        Classification: p-value of each class.
+    confidence, credibility : array of shape (m,), optional
+        Classification: how sure the answer is, from 0 to 1 (one less the second largest p-value, or the largest
+        probability less the second largest), and the largest p-value. If the answer comes from a fit of its own: one
+        less the largest p-value of the other classes, and the p-value of the answered one.
+    standard_errors : array of shape (m,), optional
+        How far off each value, or probability, is by the method's own account: a standard deviation.
+    inductive : array of the shape of `values`, optional
+        What the same method answers when it may not look at the unlabelled rows.
+    loo_residuals : array of shape (m,) or (m, c), optional
+        Leave-one-out residual of each unlabelled row in the completed sample.
+    scores : array of shape (m,) or (m, n_classes), optional
+        Classification: the numbers whose sign or maximum is the answer.
+    probabilities : array of shape (m, n_classes), optional
+        Classification: probability of each class.
+    classes : array of shape (n_classes,), optional
+        What the columns of `label_sets` and `p_values` stand for.
+    index : pandas.Index, optional
+        Names of the unlabelled rows.
+    diagnostics : dict
+        How the answer was computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> guarantee = Guarantee("exact", "Each region covers with probability 90 %.", "Nothing was tuned.")
+    >>> answer = Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee,
+    ...                 regions=Regions.from_intervals([[0, 1]]))
+    >>> answer.to_frame()
+       value  lower  upper  n_pieces    status
+    2    0.5    0.0    1.0         1  answered
+    """
+
+    rows: AnyArray
+    values: AnyArray
+    status: AnyArray
+    guarantee: Guarantee
+    regions: Regions | None = None
+    label_sets: Mask | None = None
+    p_values: Array | None = None
+    confidence: Array | None = None
+    credibility: Array | None = None
+    standard_errors: Array | None = None
+    inductive: AnyArray | None = None
+    loo_residuals: Array | None = None
+    scores: Array | None = None
+    probabilities: Array | None = None
+    classes: AnyArray | None = None
+    index: pd.Index | None = None
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        kinds, counts = np.unique(self.status, return_counts=True)
+        words = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
+        return f"Answer at {len(self)} rows ({words or 'none unlabelled'})\n{self.guarantee}"
+
+    def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
+        """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
+
+        Parameters
+        ----------
+        below : float, optional
+            Rows whose confidence is below this are rejected.
+        share : float, optional
+            As many of the least confident rows as make up this share of all, at most; rows of equal confidence are
+            rejected together or not at all.
+
+        Returns
+        -------
+        Answer
+            Rows that were rejected before stay so.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> none = Guarantee("none", "No guarantee.", "It is an example.")
+        >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), none,
+        ...                 confidence=np.array([0.9, 0.2, 0.5]))
+        >>> answer.reject(share=0.4).status.tolist()
+        ['answered', 'rejected', 'answered']
+        """
+        if self.confidence is None:
+            raise ValueError("This answer has no confidence to reject by.")
+        if (below is None) == (share is None):
+            raise ValueError("Give either below or share.")
+        limit = share if below is None else below
+        if not isinstance(limit, numbers.Real) or not 0.0 <= float(limit) <= 1.0:
+            raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
+        if share is not None:
+            ordered = np.sort(self.confidence)
+            count = int(np.floor(share * len(ordered) + 1e-9))
+            below = np.inf if count == len(ordered) else float(ordered[count])
+        return replace(self, status=np.where(self.confidence < float(below or 0.0), "rejected", self.status))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one line for each unlabelled row, named as the user's rows are."""
+        columns: dict[str, Any] = _columns("value", self.values)
+        if self.regions is not None:
+            hull = self.regions.hull()
+            columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
+        if self.label_sets is not None and self.classes is not None:
+            columns["set"] = [tuple(self.classes[mask].tolist()) for mask in self.label_sets]
+        for name, word in (
+            ("confidence", "confidence"),
+            ("credibility", "credibility"),
+            ("standard_errors", "standard_error"),
+            ("inductive", "inductive"),
+            ("loo_residuals", "loo_residual"),
+        ):
+            if getattr(self, name) is not None:
+                columns |= _columns(word, getattr(self, name))
+        columns["status"] = self.status
+        return pd.DataFrame(columns, index=self.rows if self.index is None else self.index)
+
+
+def _columns(name: str, values: AnyArray) -> dict[str, Any]:
+    """Return an array as one column, or as numbered ones if it has several."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{column}": values[:, column] for column in range(values.shape[1])}

@@ -1,0 +1,88 @@
+"""Checks of settings, each with one sentence that says what to mend."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from transduce.core.types import Array
+
+
+def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
+    """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not ok or not np.isfinite(float(value)) or not float(value) > 0.0:
+        raise ValueError(f"{name} must be a positive number; got {value!r}.")
+    if not least <= float(value) <= most:
+        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value!r}.")
+    return float(value)
+
+
+def check_not_negative(name: str, value: Any, allowed: str) -> float:
+    """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not ok or not float(value) >= 0.0:
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
+    return float(value)
+
+
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raise a ValueError unless a setting is a whole number, no smaller than `least`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
+
+
+def check_jobs(value: Any) -> None:
+    """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
+    if value is not None and (
+        not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) == 0
+    ):
+        raise ValueError(f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise a ValueError unless a setting is a finite number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(f"{name} must be a number; got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise a ValueError unless a setting is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless a setting is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def check_confidence(value: Any) -> float:
+    """Return a confidence level as a float, or raise a ValueError unless it lies between 0 and 1."""
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not ok or not 0.0 < float(value) < 1.0:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, for example 0.9; got {value!r}.")
+    return float(value)
+
+
+def check_square(K: Array) -> None:
+    """Raise a ValueError unless a precomputed kernel matrix is square and symmetric."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix of all rows against all rows; got shape {K.shape}."
+        )
+    if not np.allclose(K, K.T, rtol=1e-8, atol=1e-8 * float(np.abs(K).max(initial=0.0))):
+        raise ValueError(
+            "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding errors."
+        )
+
+
+def check_share(name: str, value: Any) -> float:
+    """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
+    ok = isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+    if not ok or not 0.0 < float(value) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return float(value)

@@ -1,0 +1,208 @@
+"""`Regions`: a union of closed intervals for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from transduce.core.types import AnyArray, Array, Mask
+
+
+class Regions:
+    """A ragged set of closed intervals: one union for each row.
+
+    Parameters
+    ----------
+    pieces : array of shape (n_pieces, 2)
+        Lower and upper end of every interval, the rows one after another; within a row ascending and
+        disjoint. Ends may be infinite.
+    offsets : array of shape (n + 1,)
+        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``.
+
+    Examples
+    --------
+    >>> regions = Regions.from_pieces([[(0, 1)], [(-np.inf, 2), (3, 5)]])
+    >>> regions
+    Regions of 2 rows:
+      0: [0, 1]
+      1: (-∞, 2] ∪ [3, 5]
+    >>> regions.contains([0.5, 2.5])
+    array([ True, False])
+    >>> regions[1]
+    array([[-inf,   2.],
+           [  3.,   5.]])
+    """
+
+    def __init__(self, pieces: Any, offsets: Any) -> None:
+        pieces = np.array(pieces, dtype=float).reshape(-1, 2)
+        offsets = np.array(offsets, dtype=np.intp)
+        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(pieces):
+            raise ValueError("offsets must start at 0 and end at the number of pieces.")
+        if np.any(np.diff(offsets) < 0):
+            raise ValueError("offsets must not decrease.")
+        if not np.all(pieces[:, 0] <= pieces[:, 1]):
+            raise ValueError("Each piece needs a lower end that is not above its upper end.")
+        self._check_order(pieces, offsets)
+        self.pieces = pieces
+        self.offsets = offsets
+
+    @staticmethod
+    def _check_order(pieces: Array, offsets: AnyArray) -> None:
+        follows = np.ones(max(len(pieces) - 1, 0), dtype=bool)
+        first = offsets[1:-1]
+        follows[first[(first > 0) & (first < len(pieces))] - 1] = False
+        if np.any(pieces[1:, 0][follows] <= pieces[:-1, 1][follows]):
+            raise ValueError("The pieces of a row must be disjoint and in ascending order.")
+
+    @classmethod
+    def from_pieces(cls, rows: Iterable[Any]) -> Regions:
+        """Build from one sequence of (lower, upper) pairs for each row; a row may have none.
+
+        Examples
+        --------
+        >>> Regions.from_pieces([[(0, 1), (2, 3)], []]).n_pieces
+        array([2, 0])
+        """
+        arrays = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
+        offsets = np.cumsum([0, *map(len, arrays)])
+        return cls(np.concatenate([*arrays, np.empty((0, 2))]), offsets)
+
+    @classmethod
+    def from_intervals(cls, intervals: Any) -> Regions:
+        """Build from an array of shape (n, 2): one interval for each row.
+
+        Examples
+        --------
+        >>> Regions.from_intervals([[0, 1], [2, 4]]).measure()
+        array([1., 2.])
+        """
+        intervals = np.asarray(intervals, dtype=float).reshape(-1, 2)
+        return cls(intervals, np.arange(len(intervals) + 1))
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Regions]) -> Regions:
+        """Return the rows of several `Regions`, one after another.
+
+        Examples
+        --------
+        >>> one = Regions.from_intervals([[0, 1]])
+        >>> len(Regions.concatenate([one, one]))
+        2
+        """
+        parts = list(parts)
+        counts = np.concatenate([part.n_pieces for part in parts] or [np.empty(0, dtype=np.intp)])
+        pieces = np.concatenate([*(part.pieces for part in parts), np.empty((0, 2))])
+        return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
+
+    def to_arrays(self) -> tuple[Array, AnyArray]:
+        """Return copies of ``(pieces, offsets)``; ``Regions(*regions.to_arrays())`` is the way back.
+
+        Examples
+        --------
+        >>> Regions.from_intervals([[0, 1]]).to_arrays()
+        (array([[0., 1.]]), array([0, 1]))
+        """
+        return self.pieces.copy(), self.offsets.copy()
+
+    @property
+    def n_pieces(self) -> AnyArray:
+        """Number of intervals of each row, shape (n,)."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return the (k, 2) array of one row, or the `Regions` of a slice, mask or list of rows."""
+        if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
+            row = int(rows) + (len(self) if rows < 0 else 0)
+            if not 0 <= row < len(self):
+                raise IndexError(f"row {rows} of {len(self)}")
+            return self.pieces[self.offsets[row] : self.offsets[row + 1]].copy()
+        return Regions.from_pieces(self[int(row)] for row in np.arange(len(self))[rows])
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[row] for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Regions):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.pieces, other.pieces)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def contains(self, y: Any) -> Mask:
+        """Return whether each row's region holds that row's label.
+
+        Parameters
+        ----------
+        y : float or array of shape (n,)
+            One label for all rows, or one for each. A missing label (NaN) is in no region.
+
+        Returns
+        -------
+        boolean array of shape (n,)
+
+        Examples
+        --------
+        >>> Regions.from_intervals([[0, 1], [2, 4]]).contains(1)
+        array([ True, False])
+        """
+        labels = np.asarray(y, dtype=float)
+        if labels.ndim and labels.shape != (len(self),):
+            raise ValueError(
+                f"Give one label, or one for each of the {len(self)} rows; got shape {labels.shape}."
+            )
+        row = np.repeat(np.arange(len(self)), self.n_pieces)
+        each = np.broadcast_to(labels, (len(self),))[row]
+        inside = (self.pieces[:, 0] <= each) & (each <= self.pieces[:, 1])
+        return np.bincount(row, weights=inside, minlength=len(self)) > 0
+
+    def hull(self) -> Array:
+        """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty.
+
+        Examples
+        --------
+        >>> Regions.from_pieces([[(0, 1), (4, 5)], []]).hull()
+        array([[ 0.,  5.],
+               [nan, nan]])
+        """
+        hull = np.full((len(self), 2), np.nan)
+        some = self.n_pieces > 0
+        hull[some, 0] = self.pieces[self.offsets[:-1][some], 0]
+        hull[some, 1] = self.pieces[self.offsets[1:][some] - 1, 1]
+        return hull
+
+    def measure(self) -> Array:
+        """Return the total length of each row's region, shape (n,); infinite where it has a ray.
+
+        Examples
+        --------
+        >>> Regions.from_pieces([[(0, 1), (4, 6)], [], [(0, np.inf)]]).measure()
+        array([ 3.,  0., inf])
+        """
+        row = np.repeat(np.arange(len(self)), self.n_pieces)
+        lengths = np.diff(self.pieces)[:, 0]
+        return np.bincount(row, weights=lengths, minlength=len(self)).astype(float)
+
+    def __repr__(self) -> str:
+        shown = min(len(self), 6)
+        lines = [f"  {row}: {_mathematics(self[row])}" for row in range(shown)]
+        if shown < len(self):
+            lines.append(f"  … and {len(self) - shown} more")
+        return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])
+
+
+def _mathematics(pieces: Array) -> str:
+    """Return a union of closed intervals in the usual notation."""
+    if len(pieces) == 0:
+        return "∅"
+
+    def write(lower: float, upper: float) -> str:
+        left = "(-∞" if lower == -np.inf else f"[{lower:.4g}"
+        right = "∞)" if upper == np.inf else f"{upper:.4g}]"
+        return f"{{{lower:.4g}}}" if lower == upper else f"{left}, {right}"
+
+    return " ∪ ".join(write(lower, upper) for lower, upper in pieces)

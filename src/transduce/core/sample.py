@@ -1,0 +1,203 @@
+"""A partly labelled sample: which rows carry a label, which are unlabelled, and how to hand the labels back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import AnyArray, Array, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyLabelled:
+    """Features of all rows, and the labels of some.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Features, or a kernel matrix of shape (n, n).
+    y : array of shape (n,)
+        Labels; entries at unlabelled rows mean nothing.
+    labelled : boolean array of shape (n,)
+        True where the row carries a label. The other rows are unlabelled.
+    source : object
+        The labels as the user gave them; `complete` returns the same kind.
+    index : pandas.Index or None
+        Names of the rows, where the user's frame has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sample = PartlyLabelled.from_arrays(np.eye(3), [1.0, None, 3.0])
+    >>> sample.unlabelled
+    array([1])
+    >>> sample.complete([2.0])
+    array([1., 2., 3.])
+    """
+
+    X: Array
+    y: AnyArray
+    labelled: Mask
+    source: Any
+    index: pd.Index | None = None
+
+    @classmethod
+    def from_arrays(
+        cls, X: Array, y: Any, *, missing_label: object = None, index: Any = None, columns: bool = False
+    ) -> PartlyLabelled:
+        """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Finite features.
+        y : sequence of length n
+            Labels: list, array, pandas or polars series.
+        missing_label : object, default=None
+            A further value that stands for "no label", for example -1 or "?".
+        index : pandas.Index, optional
+            Names of the rows; those of `y` come first.
+        columns : bool, default=False
+            Whether `y` may have several columns; each row then has all of its labels, or none.
+
+        Returns
+        -------
+        PartlyLabelled
+        """
+        values = label_array(y, columns=columns)
+        if len(values) != len(X):
+            raise ValueError(
+                f"X has {len(X)} rows but y has {len(values)} labels: give one label for each row, "
+                "missing (NaN or None) where the answer is wanted."
+            )
+        missing = missing_mask(values, missing_label)
+        labelled = ~missing if missing.ndim == 1 else ~np.asarray(missing.all(axis=1))
+        if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
+            row = int(np.argmax(missing.any(axis=1) == labelled))
+            raise ValueError(
+                f"Row {row} has some of its labels but not all: with several columns of labels, a row needs "
+                "all of them or none. Fit the columns one by one."
+            )
+        index = y.index if isinstance(y, pd.Series | pd.DataFrame) else index
+        return cls(X, values, labelled, y, index if isinstance(index, pd.Index) else None)
+
+    @property
+    def unlabelled(self) -> AnyArray:
+        """Positions of the rows without a label, ascending."""
+        return np.flatnonzero(~self.labelled)
+
+    def complete(self, values: Any, known: Any = slice(None)) -> Any:
+        """Return the labels with `values` at the unlabelled rows, in the kind and order of the user's labels.
+
+        A floating-point array makes all labels floating point, whatever integer type `y` had; an array
+        of objects (class labels) leaves the type of `y` alone. Unlabelled rows outside the mask `known` stay missing.
+        """
+        values = np.asarray(values)
+        if values.dtype.kind == "f":
+            labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
+            filled = np.where(labelled, self.y, np.nan).astype(float)
+        else:
+            filled = self.y.copy()
+        filled[self.unlabelled[known]] = values[known]
+        return _like(self.source, filled)
+
+
+def label_array(y: Any, *, columns: bool = False) -> AnyArray:
+    """Return labels as an array: numbers as they are, anything else as objects.
+
+    Parameters
+    ----------
+    y : sequence
+        Labels in any container.
+    columns : bool, default=False
+        Whether two dimensions are allowed.
+
+    Returns
+    -------
+    array of shape (n,), or (n, c) if several columns are allowed and given
+
+    Examples
+    --------
+    >>> label_array(["spam", None])
+    array(['spam', None], dtype=object)
+    >>> label_array([1, 2, None])
+    array([1, 2, None], dtype=object)
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(y)
+        y = np.ma.getdata(y).astype(object)
+        y[mask] = None
+    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if array.dtype.kind == "f" and _is_not_float(y):
+        array = np.array(list(y), dtype=object)  # integers and categories with gaps stay what they are
+    if array.dtype.kind not in "biufc":
+        # Not by way of the text array: there a NaN among texts has become the text "nan".
+        array = np.array(y, dtype=object) if isinstance(y, list | tuple) else array.astype(object)
+    if array.ndim == 2 and columns:
+        return array
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"y should be a 1d array of labels, one for each row; got an array of shape {array.shape}."
+        )
+    return array
+
+
+def _is_not_float(y: Any) -> bool:
+    """Return whether a series holds another type, which its array of floats has lost."""
+    if isinstance(y, pd.Series):
+        return not pd.api.types.is_float_dtype(y.dtype)
+    return hasattr(y, "null_count") and hasattr(y, "dtype") and not y.dtype.is_float()
+
+
+def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
+    """Return where labels are missing: NaN, None, NA, NaT, or equal to `missing_label`.
+
+    Parameters
+    ----------
+    values : array of shape (n,) or (n, c)
+    missing_label : object, default=None
+
+    Returns
+    -------
+    boolean array of the same shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> missing_mask(np.array([1, -1, 1]))
+    array([False, False, False])
+    >>> missing_mask(np.array([1, -1, 1]), missing_label=-1)
+    array([False,  True, False])
+    """
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    if missing_label is not None:
+        # 1 == True in Python, but a label 1 is not the label True.
+        boolean = isinstance(missing_label, bool | np.bool_)
+        equal = [
+            isinstance(value, bool | np.bool_) == boolean and bool(value == missing_label)
+            for value in values[~missing]
+        ]
+        missing[~missing] = equal
+    return missing
+
+
+def _like(source: Any, filled: AnyArray) -> Any:
+    """Return labels in the container of `source`: a series keeps its name, index and, if it can, its type."""
+    if isinstance(source, pd.DataFrame) and filled.ndim == 1:
+        return pd.DataFrame({source.columns[0]: _like(source.iloc[:, 0], filled)})
+    if isinstance(source, pd.DataFrame):
+        return pd.DataFrame(filled, index=source.index, columns=source.columns)
+    if isinstance(source, pd.Series):
+        dtype = None if filled.dtype.kind == "f" else source.dtype
+        return pd.Series(filled, index=source.index, name=source.name, dtype=dtype)
+    if type(source).__module__.partition(".")[0] == "polars" and hasattr(source, "columns"):
+        return type(source)(filled.reshape(len(filled), -1), schema=source.columns)
+    if type(source).__module__.partition(".")[0] == "polars":
+        dtype = None if filled.dtype.kind == "f" else source.dtype
+        return type(source)(source.name, filled.tolist(), dtype=dtype)
+    return filled

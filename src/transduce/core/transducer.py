@@ -1,0 +1,108 @@
+"""What all estimators share: when they count as fitted, and scores at the rows that have a label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing
+
+from transduce.core.sample import label_array, missing_mask
+
+
+class Transducer(BaseEstimator):
+    """An estimator that is fitted once it has an answer."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "answer_")
+
+    def _forget(self) -> None:
+        """Drop all that was fitted: should the fit that begins fail, nothing half-fitted is left."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            del self.__dict__[name]
+
+    def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the rows and labels that can be scored."""
+        labels = label_array(y, columns=True)
+        missing = missing_mask(labels, getattr(self, "_no_label", self.missing_label))
+        known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
+        return _safe_indexing(X, known), labels[known]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        return tags
+
+
+class EitherTransducer(Transducer):
+    """A transducer of numbers or of classes, whichever its answer has."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination, or the share of right answers, at the rows that have a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        rows, labels = self._with_label(X, y)
+        said = self.predict(rows)
+        if self.answer_.classes is None:
+            return float(r2_score(labels.astype(float), said, sample_weight=sample_weight))
+        return float(accuracy_score(np.array(labels.tolist()), said, sample_weight=sample_weight))
+
+
+class NumberTransducer(RegressorMixin, Transducer):
+    """A transducer whose labels are numbers."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination at the rows that have a label; the others are left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        rows, labels = self._with_label(X, y)
+        return super().score(rows, labels.astype(float), sample_weight)
+
+
+class ClassTransducer(ClassifierMixin, Transducer):
+    """A transducer whose labels are classes."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right answers at the rows that have a label; the others are left out.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+        sample_weight : array-like of shape (m,), optional
+            Weights, if no label is missing.
+
+        Returns
+        -------
+        float
+        """
+        rows, labels = self._with_label(X, y)
+        return super().score(rows, np.array(labels.tolist()), sample_weight)

@@ -1,0 +1,270 @@
+"""All contact with scikit-learn's validation, so that the methods see clean arrays only."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from transduce.core.sample import PartlyLabelled
+from transduce.core.types import AnyArray, Array
+
+
+def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
+    """Return features as a finite float array, or raise a ValueError that says what to mend.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Remembers the number and names of features if `reset`, else checks against them.
+    X : array-like of shape (n, d)
+    reset : bool
+    sparse : bool, default=False
+        Whether a sparse matrix is welcome; it comes back in compressed sparse rows.
+
+    Returns
+    -------
+    array of shape (n, d)
+    """
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise ValueError("X is a lazy frame: call its collect() first.")
+    dates = _columns(X, _is_date)
+    if dates:
+        raise ValueError(
+            f"X must be numbers, but {dates} holds dates: turn them into numbers first, for example days since a "
+            "fixed day."
+        )
+    try:
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr" if sparse else False
+        )
+    except (TypeError, ValueError) as error:
+        reason = _explain(X, str(error), getattr(estimator, "kernel", None) == "precomputed")
+        if reason:
+            raise ValueError(reason) from error
+        raise
+
+
+def _explain(X: Any, message: str, precomputed: bool) -> str | None:
+    """Return one sentence for the usual faults of features; None for others."""
+    if "could not convert" in message or "Cannot convert" in message:
+        return (
+            f"X must be numbers, but {_columns(X, _is_text) or 'it'} holds text: encode it first, for example with "
+            "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
+        )
+    for what, bad in (("NaN", pd.isna), ("infinity", np.isinf)):
+        if f"contains {what}" in message or (what == "NaN" and "NAType" in message):
+            if precomputed:
+                return f"Input X contains {what}: a kernel matrix must be finite."
+            where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
+            how = "for example with sklearn.impute.SimpleImputer" if what == "NaN" else "or make them missing"
+            return f"Input X contains {what} in {where}: fill or drop these values first, {how}."
+    return None
+
+
+def read_array(X: Any) -> Array:
+    """Return any finite two-dimensional array as floats; for kernel values, whose columns vary in number."""
+    return check_array(X, dtype=np.float64)
+
+
+def read_candidates(y: Any, n: int) -> Array:
+    """Return one candidate label for each of `n` rows as finite numbers."""
+    labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
+    if labels.shape != (n,):
+        raise ValueError(f"Give one candidate label for each of the {n} rows; got shape {labels.shape}.")
+    return labels
+
+
+def _is_text(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _is_date(column: Any) -> bool:
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    return kind in ("M", "m") or (
+        kind == "O" and isinstance(column[0] if len(column) else None, datetime.date)
+    )
+
+
+def _columns(X: Any, is_bad: Any) -> str:
+    """Return the bad columns in words: by name if they have one, else by position; nothing if there is none."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
+        arrays = [(name, np.asarray(column)) for name, column in columns]
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2 or (array.dtype.kind in "biuf" and is_bad is _is_date):
+            return ""
+        arrays = list(enumerate(array.T))
+    bad = [repr(name) for name, column in arrays if is_bad(column)]
+    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    return f"column{'s' * (len(bad) != 1)} {shown}" if bad else ""
+
+
+def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return rows and labels, checked; at least one row has a label.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
+    X : array-like of shape (n, d)
+    y : sequence of length n
+    columns : bool, default=False
+        Whether labels may have several columns.
+
+    Returns
+    -------
+    PartlyLabelled
+    """
+    check_given(estimator, y)
+    rows = read_rows(estimator, X, reset=True)
+    return read_labels(estimator, rows, getattr(X, "index", None), y, columns=columns)
+
+
+def check_given(estimator: Any, y: Any) -> None:
+    """Drop what the estimator answered before; raise a ValueError if there are no labels."""
+    estimator._forget()
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
+            "label for each row, missing (NaN or None) where the answer is wanted."
+        )
+
+
+def read_labels(estimator: Any, rows: Array, index: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+    """Return labels of rows that have been read, checked; at least one row has a label.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
+    rows : array of shape (n, d)
+    index : object
+        Names of the rows, if it is a pandas.Index.
+    y : sequence of length n
+    columns : bool, default=False
+        Whether labels may have several columns.
+
+    Returns
+    -------
+    PartlyLabelled
+    """
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+    sample = PartlyLabelled.from_arrays(
+        rows, y, missing_label=estimator.missing_label, index=index, columns=columns
+    )
+    if _is_shuffled(index, getattr(y, "index", None)):
+        raise ValueError(
+            "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
+        )
+    if estimator.missing_label is not None and sample.labelled.all():
+        warnings.warn(
+            f"missing_label={estimator.missing_label!r} does not occur in y, so no row is unlabelled.",
+            stacklevel=4,
+        )
+    if not sample.labelled.any():
+        raise ValueError("No row has a label: at least one is needed to answer at the others.")
+    return sample
+
+
+def _is_shuffled(one: Any, other: Any) -> bool:
+    """Return whether two indexes name the same rows, each once, in a different order."""
+    if not isinstance(one, pd.Index) or not isinstance(other, pd.Index) or one.equals(other):
+        return False
+    return one.is_unique and len(one) == len(other) and bool(one.isin(other).all())
+
+
+def numeric_labels(sample: PartlyLabelled) -> Array:
+    """Return the labels of the labelled rows as finite numbers, shape (l,) or (l, c)."""
+    labels = sample.y[sample.labelled]
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels must be real numbers.")
+    try:
+        numbers_ = labels.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Regression needs labels that are numbers, but y holds {labels.ravel()[_first_text(labels)]!r}: "
+            "convert them, or use a classifier."
+        ) from None
+    if not np.isfinite(numbers_).all():
+        raise ValueError(
+            "Input y contains infinity or a value too large for dtype('float64'): replace it by a "
+            "number, or by NaN if the answer is wanted there."
+        )
+    if np.abs(numbers_).max() > 1e300:
+        raise ValueError("The labels are too large for double precision: divide them by a constant first.")
+    return numbers_
+
+
+def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> Array:
+    """Return kernel values of new rows with the n rows of `fit` and, as one more column, with themselves.
+
+    The last column is `own` where it is left out, NaN if that is not known and, with `own_value` false, not needed.
+    """
+    X = read_array(X)
+    if X.shape[1] == n and (own is not None or not own_value):
+        return np.column_stack([X, np.full(len(X), np.nan if own is None else own)])
+    if X.shape[1] != n + 1:
+        raise ValueError(
+            f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
+            f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
+        )
+    return X
+
+
+def _first_text(labels: AnyArray) -> int:
+    return next((i for i, label in enumerate(labels.ravel()) if _is_text([label])), 0)
+
+
+def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
+    """Return the classes, sorted, and the class number of each labelled row, shape (l,)."""
+    labels = sample.y[sample.labelled]
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(
+            "Input y contains infinity or a value too large for dtype('float64'): a class label must "
+            "be finite."
+        )
+    if labels.dtype == object:
+        is_text = [isinstance(label, str) for label in labels]
+        if any(is_text) and not all(is_text):
+            raise ValueError("y mixes text with other labels: make all class labels of one type.")
+        labels = np.array(labels.tolist())  # numbers among objects become numbers, text becomes text
+    if labels.dtype.kind not in "biufU":
+        raise ValueError(
+            f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}: convert them, for example "
+            "with astype(str)."
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes is greater"
+        )  # one label a class is welcome
+        check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"The labelled rows hold one class only ({classes[0].item()!r}): at least two classes are needed."
+        )
+    return classes, codes
+
+
+def class_codes(values: AnyArray, classes: AnyArray) -> AnyArray:
+    """Return the number of each value among the classes; -1 where it is none of them."""
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([number.get(value, -1) for value in values.tolist()], dtype=int)

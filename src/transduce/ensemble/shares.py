@@ -1,0 +1,128 @@
+"""Answers of any member on one scale: numbers, or the share of each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.ridge.classifier import fit_temperature
+from transduce.model_selection.folds import Fold
+from transduce.model_selection.hidden_labels import Problem, Reply
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How a member's scores become shares: softmax of the scores times a factor.
+
+    Parameters
+    ----------
+    factor : float, default=1.0
+        Not used for a member that gives probabilities; these are its shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.model_selection.hidden_labels import Reply
+    >>> hard = Reply(np.array([0, 2]), np.array([True, True]))
+    >>> Calibration(np.log(2.0)).shares(hard, 3)  # an answer without more is a score of 1 for its class
+    array([[0.5 , 0.25, 0.25],
+           [0.25, 0.25, 0.5 ]])
+    """
+
+    factor: float = 1.0
+
+    @classmethod
+    def fit(cls, replies: list[Reply], codes: list[AnyArray], n_classes: int) -> Calibration:
+        """Choose the factor that makes out-of-fold shares best, by log-loss."""
+        pairs = [
+            (class_scores(reply, n_classes)[reply.given], code[reply.given])
+            for reply, code in zip(replies, codes, strict=True)
+            if reply.probabilities is None
+        ]
+        scores = np.concatenate([part for part, _ in pairs]) if pairs else np.empty((0, n_classes))
+        if len(scores) == 0:
+            return cls()
+        size = cls.of_size(scores).factor
+        return cls(size * fit_temperature(size * scores, np.concatenate([code for _, code in pairs])))
+
+    @classmethod
+    def of_size(cls, scores: Array) -> Calibration:
+        """Scale scores so that the best lies 1 above the mean of its row, on average; without labels."""
+        size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 0.0
+        return cls(1.0 / size if 0.0 < size < np.inf else 1.0)
+
+    def shares(self, reply: Reply, n_classes: int) -> Array:
+        """Return the share of each class, shape (m, n_classes)."""
+        if reply.probabilities is not None:
+            return reply.probabilities
+        return np.asarray(softmax(self.factor * class_scores(reply, n_classes), axis=1))
+
+
+def class_scores(reply: Reply, n_classes: int) -> Array:
+    """Return scores of the classes, shape (m, n_classes); 1 for the answer and 0 for others if that is all there is."""
+    if reply.scores is not None:
+        return reply.scores
+    return np.eye(n_classes)[np.maximum(reply.values, 0)]
+
+
+def stack(replies: list[Reply], calibrations: list[Calibration], classes: Any) -> tuple[Array, Mask]:
+    """Return answers of k members at the same m rows, shape (k, m) or (k, m, n_classes), and where they were given."""
+    given = np.stack([reply.given for reply in replies])
+    if classes is None:
+        return np.stack([reply.values for reply in replies]), given
+    shares = [
+        calibration.shares(reply, len(classes))
+        for reply, calibration in zip(replies, calibrations, strict=True)
+    ]
+    return np.stack(shares), given
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFold:
+    """Out-of-fold answers of k members, one entry for each label hidden in a fold.
+
+    Parameters
+    ----------
+    hidden : integer array of shape (r,)
+        Which of the labelled rows each entry is.
+    answers : array of shape (k, r) or (k, r, n_classes)
+        Numbers or shares; the prior of the visible labels where a member gave none.
+    truth : array of shape (r,) or (r, n_classes)
+        Labels, or 1 for the class and 0 for others.
+    """
+
+    hidden: AnyArray
+    answers: Array
+    truth: Array
+
+    @classmethod
+    def of(
+        cls, problem: Problem, folds: list[Fold], replies: list[list[Reply]], calibrations: list[Calibration]
+    ) -> OutOfFold:
+        """Collect the replies of k members in all folds."""
+        parts = []
+        for k, (visible, _) in enumerate(folds):
+            answers, given = stack([member[k] for member in replies], calibrations, problem.classes)
+            prior = problem.prior(visible)
+            gap = ~given if problem.classes is None else ~given[..., None]
+            parts.append(np.where(gap, prior[0] if problem.classes is None else prior, answers))
+        hidden = np.concatenate([fold[1] for fold in folds])
+        truth = problem.labels if problem.classes is None else np.eye(len(problem.classes))[problem.codes]
+        return cls(hidden, np.concatenate(parts, axis=1), truth[hidden])
+
+    def errors(self, unit: float) -> Array:
+        """Return errors over `unit`, shape (r, k) or (r n_classes, k); a label hidden t times counts 1/t each time."""
+        times = np.sqrt(np.bincount(self.hidden)[self.hidden])
+        errors = (self.answers - self.truth) / (unit * times.reshape(-1, *[1] * (self.truth.ndim - 1)))
+        return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
+
+    def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
+        """Return the labelled rows that were hidden, and the mean of entries (r,) or (r, c) at each."""
+        rows, at = np.unique(self.hidden, return_inverse=True)
+        total = np.zeros((len(rows), *entries.shape[1:]))
+        np.add.at(total, at, entries)
+        return rows, total / np.bincount(at).reshape(-1, *[1] * (entries.ndim - 1))

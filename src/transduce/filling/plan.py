@@ -1,0 +1,249 @@
+"""The methods by which a column can be filled: their names, what they are made of, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transduce.conformal.scores import calibration_number, labels_needed
+from transduce.conformal.transducer import ConformalTransducer
+from transduce.ensemble.blend import TransductiveBlend
+from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
+from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
+from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
+from transduce.model_selection.catalogue import default_members, every_method
+from transduce.model_selection.hidden_labels import last_step
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as the command line names it.
+
+    Parameters
+    ----------
+    name : str
+    says : str
+        What it does, in a line.
+    paper : str
+        Where it comes from.
+    member : str
+        Its name among the members of a comparison; "" if it is none of them.
+    tasks : tuple of str
+        What it can fill.
+    """
+
+    name: str
+    says: str
+    paper: str
+    member: str = ""
+    tasks: tuple[str, ...] = ("regression", "classification")
+
+
+SYSTEMS = (
+    Method(
+        "ridge",
+        "Transductive ridge: the missing labels that make leave-one-out smallest.",
+        "Chapelle, Vapnik, Weston 1999",
+        "transductive_ridge",
+    ),
+    Method(
+        "gaussian-process",
+        "Gaussian process: numbers with standard errors and the relevance of every feature.",
+        "Le, Smola, Gartner, Altun 2006",
+        "gaussian_process",
+        ("regression",),
+    ),
+    Method(
+        "spectral-graph",
+        "Spectral graph transducer: a few labels spread over the neighbour graph of all rows.",
+        "Joachims 2003",
+        "spectral_graph",
+        ("classification",),
+    ),
+    Method(
+        "bayesian",
+        "Bayesian transduction: the vote of every separator that gets the labels right.",
+        "Graepel, Herbrich, Obermayer 1999",
+        "bayesian_transduction",
+        ("classification",),
+    ),
+    Method(
+        "confidence-machine",
+        "Ridge confidence machine: an exact region at every row, with no label set aside.",
+        "Nouretdinov, Melluish, Vovk 2001",
+    ),
+)
+OTHERS = (
+    Method("auto", "The blend; its regions by the confidence machine where labels are few.", "this project"),
+    Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
+    Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
+)
+METHODS = {method.name: method for method in (OTHERS[0], *SYSTEMS, *OTHERS[1:])}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be fitted.
+
+    Parameters
+    ----------
+    model : estimator
+        A `ConformalTransducer`, or a confidence machine.
+    values : estimator or None
+        What the values come from, if not from the model: the blend, where the model is a confidence machine.
+    left_out : dict
+        Methods that are not in the blend, and why.
+    seconds : float
+        Roughly how long it will take on one core.
+    notes : list of str
+    """
+
+    model: Any
+    left_out: dict[str, str]
+    seconds: float
+    notes: list[str]
+    values: Any = None
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether labels are held out to calibrate the answers."""
+        return isinstance(self.model, ConformalTransducer)
+
+
+def read_method(name: str, task: str) -> str:
+    """Return a method's name, or raise a ValueError that names those there are."""
+    word = str(name).replace("_", "-").lower()
+    if word not in METHODS:
+        raise ValueError(f"There is no method {name!r}: choose one of {', '.join(map(repr, METHODS))}.")
+    if task not in METHODS[word].tasks:
+        what = {"regression": "numbers", "classification": "classes"}
+        good = [other.name for other in METHODS.values() if task in other.tasks]
+        raise ValueError(
+            f"Method {word!r} fills {what[METHODS[word].tasks[0]]}, and these labels are {what[task]}: choose one of "
+            f"{', '.join(map(repr, good))}."
+        )
+    return word
+
+
+def plan(
+    method: str,
+    task: str,
+    *,
+    n_rows: int,
+    n_labels: int,
+    confidence: float = 0.9,
+    budget_seconds: float = 300.0,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Plan:
+    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    task : {"regression", "classification"}
+    n_rows, n_labels : int
+    confidence : float, default=0.9
+    budget_seconds : float, default=300.0
+        The slowest members of the blend are left out until the others are likely to end in time.
+    n_jobs : int or None, default=None
+    random_state : int, default=0
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> plan("auto", "regression", n_rows=300, n_labels=60).model.estimator
+    TransductiveBlend(random_state=0, task='regression')
+    >>> plan("auto", "regression", n_rows=300, n_labels=10).model
+    RidgeConfidenceMachine()
+    """
+    word = read_method(method, task)
+    n_calibration = calibration_number(n_labels, confidence)
+    make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
+    what = "regions" if task == "regression" else "sets"
+    if word == "confidence-machine":
+        return Plan(make(confidence=confidence), {}, 1.0, [])
+    if n_calibration == 0 and word != "auto":
+        raise ValueError(
+            f"{n_labels} labels are too few to hide some and guarantee {100 * confidence:.6g} % with method {word!r}: it "
+            f"takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which need none hidden."
+        )
+    if word in ("auto", "blend"):
+        # Once whole and once a fold, for the values and, from labels that are not held out, for the regions.
+        fits = (1 + FOLDS) * (2 if n_calibration else 1)
+        inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state, fits)
+        notes = [
+            f"Time budget {budget_seconds:.0f} s; the blend is likely to take about {max(seconds, 1.0):.0f} s."
+        ]
+    else:
+        inner, left_out, notes = named(word, task, n_rows, random_state), {}, []
+        seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels)
+    if n_calibration == 0:
+        few = (
+            f"{n_labels} labels are too few to hide some and guarantee {100 * confidence:.6g} % (that takes "
+            f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which hides none, "
+            f"gives the {what}. Its guarantee is for each row, not for the column."
+        )
+        return Plan(make(confidence=confidence), left_out, seconds, [few, *notes], inner)
+    model = ConformalTransducer(inner, confidence=confidence, refit=True, random_state=random_state)
+    notes.append(
+        f"Values come from all {n_labels} labels; {what} from a fit that saw {n_labels - n_calibration} of them, since the "
+        f"other {n_calibration} were held out to calibrate it."
+    )
+    return Plan(model, left_out, seconds, notes)
+
+
+def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
+    """Return the estimator of a method with one estimator."""
+    if name == "spectral-graph":
+        # Without the scaling that the comparison has before it: features have one scale already.
+        return SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+    return every_method(task, n_rows, random_state)[METHODS[name].member]
+
+
+def cost(member: str, n_rows: int, n_labels: int) -> float:
+    """Return roughly how many seconds one fit takes on one core."""
+    if member == "transductive_ridge":
+        return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
+    if member == "gaussian_process":
+        return 0.3 + 8.0 * (n_labels / 850) ** 3 + 1e-5 * n_rows
+    if member == "bayesian_transduction":
+        return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
+    if member == "spectral_graph":
+        return 0.1 + 6e-4 * n_rows
+    if member == "label_spreading":
+        return 0.05 + 1e-4 * n_rows
+    if member in ("random_forest", "extra_trees"):
+        return 0.2 + 3e-3 * n_labels + 2e-5 * n_rows
+    return 0.1 + 2e-4 * n_labels
+
+
+def _blend(
+    task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int, fits: int
+) -> tuple[TransductiveBlend, dict[str, str], float]:
+    """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
+    members, left_out = default_members(task, n_rows, n_labels, random_state)
+    costs = {name: fits * cost(name, n_rows, n_labels) for name in members}
+    left_out = dict(left_out)
+    late = False
+    while sum(costs.values()) > budget and len(costs) > 1:
+        slowest = max(costs, key=lambda name: costs[name])
+        left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
+        late = True
+    blend = TransductiveBlend(task=task, cv=FOLDS, n_jobs=n_jobs, random_state=random_state)
+    if late:
+        blend.set_params(estimators={name: members[name] for name in costs})
+    return blend, left_out, sum(costs.values())
+
+
+def parts(model: Any) -> dict[str, Any]:
+    """Return the fitted methods behind a fitted estimator, by name, the ends of pipelines only."""
+    if isinstance(model, TransductiveBlend):
+        return {name: last_step(member) for name, member in model.estimators_.items()}
+    return {"": last_step(model)}

@@ -1,0 +1,340 @@
+"""A billiard ball in version space: the sphere of all directions that get every labelled row right.
+
+Rows are unit vectors ``u_i = phi_i / |phi_i|`` of feature space, known by their inner products ``G``, with signs
+``y_i``. A ball is a position ``w`` and a velocity ``v``, orthogonal unit vectors in the span of the rows; it is enough
+to know ``a_i = <w, u_i>`` and ``b_i = <v, u_i>``. It flies along great circles (``a cos t + b sin t``) until some
+``a_i`` is 0, and is reflected there: ``b <- b - 2 b_c G[c]``. That costs ``O(l)``, and leaves a trace, wall, kick
+``-2 b_c`` and time, from which everything else follows: with ``T`` the time since a known position and velocity and
+``T_k`` that of kick k::
+
+    w(T) = cos(T) w(0) + sin(T) v(0) + sum_k kick_k sin(T - T_k) u_{wall k}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+from scipy.optimize import linprog
+
+from transduce.core.types import AnyArray, Array
+
+TINY = 1e-300  # a wall that the ball touches is in front of it no longer
+
+
+class EmptyVersionSpaceError(ValueError):
+    """No direction gets every labelled row right.
+
+    Examples
+    --------
+    >>> raise EmptyVersionSpaceError("no separator")
+    Traceback (most recent call last):
+    transduce.methods.billiard.flight.EmptyVersionSpaceError: no separator
+    """
+
+
+class Segment(NamedTuple):
+    """A flight of many bounces from a known position and velocity.
+
+    Attributes
+    ----------
+    position, velocity : array of shape (l,)
+        Coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors.
+    walls : integer array of shape (k,)
+        Rows at which the ball was reflected.
+    kicks, times : array of shape (k,)
+        What each reflection added to the velocity along its row, and the length of the flight before it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flight = Segment(np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([1]), np.array([2.0]), np.array([0.5]))
+    >>> flight.length
+    0.5
+    """
+
+    position: Array
+    velocity: Array
+    walls: AnyArray
+    kicks: Array
+    times: Array
+
+    @property
+    def length(self) -> float:
+        """Total length of the flight."""
+        return float(self.times.sum())
+
+    def at(self, moments: Array) -> Array:
+        """Return coefficients of the positions at ascending times, shape (s, l)."""
+        ends = np.cumsum(self.times)
+        rest, turn = self.position.copy(), self.velocity.copy()
+        found, done = np.empty((len(moments), len(rest))), 0
+        for i, moment in enumerate(moments):
+            upto = int(np.searchsorted(ends, moment, side="right"))
+            part = slice(done, upto)
+            at, kicks, walls = ends[part], self.kicks[part], self.walls[part]
+            rest -= np.bincount(walls, kicks * np.sin(at), len(rest))
+            turn += np.bincount(walls, kicks * np.cos(at), len(rest))
+            found[i], done = np.cos(moment) * rest + np.sin(moment) * turn, upto
+        return found
+
+    def mean(self) -> Array:
+        """Return coefficients of the mean position along the flight, shape (l,)."""
+        ends = np.cumsum(self.times)
+        total = ends[-1]
+        moved = np.bincount(self.walls, self.kicks * (1.0 - np.cos(total - ends)), len(self.position))
+        return (np.sin(total) * self.position + (1.0 - np.cos(total)) * self.velocity + moved) / total
+
+
+@dataclass(frozen=True)
+class VersionSpace:
+    """The directions that get every labelled row right.
+
+    Parameters
+    ----------
+    G : array of shape (l, l)
+        Inner products of the unit vectors of the rows.
+    root : array of shape (l, r)
+        ``R`` with ``R R' = G``: the rows in orthonormal coordinates of their span, of r dimensions.
+    inverse : array of shape (l, r) or None
+        Coefficients on the rows of those coordinates' unit vectors; None if the root is triangular.
+    signs : array of shape (l,)
+        +1 or -1: on which side of each row's wall version space lies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = VersionSpace.of(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0]))
+    >>> space.G @ space.start(np.random.RandomState(0)) > 0
+    array([ True, False])
+    """
+
+    G: Array
+    root: Array
+    inverse: Array | None
+    signs: Array
+
+    @classmethod
+    def of(cls, G: Array, signs: Array) -> VersionSpace:
+        """Find coordinates: a Cholesky factor, or eigenvectors if rows are linearly dependent."""
+        factor, info = lapack.dpotrf(G, lower=1, clean=1)
+        if info == 0 and factor.diagonal().min() > 1e-4:
+            return cls(G, factor, None, signs)
+        values, vectors = np.linalg.eigh(G)
+        if values[0] < -1e-8 * max(values[-1], 1.0) * len(G):
+            raise ValueError(
+                "The kernel matrix is not positive semidefinite: the kernel is not a proper one for these rows. Use "
+                "another kernel, or a larger softness."
+            )
+        keep = values > 1e-10 * values[-1]
+        scale = np.sqrt(values[keep])
+        return cls(G, vectors[:, keep] * scale, vectors[:, keep] / scale, signs)
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span of the rows."""
+        return self.root.shape[1]
+
+    def coefficients(self, coordinates: Array) -> Array:
+        """Return coefficients on the rows of a vector given by its r coordinates."""
+        if self.inverse is not None:
+            return self.inverse @ coordinates
+        return solve_triangular(self.root, coordinates, lower=True, trans="T", check_finite=False)
+
+    def start(self, random: np.random.RandomState) -> Array:
+        """Return coefficients of a random unit vector inside version space."""
+        margins = self.signs * (random.exponential(size=len(self.G)) + 0.1)
+        if self.inverse is None:
+            coordinates = solve_triangular(self.root, margins, lower=True, check_finite=False)
+        else:
+            coordinates = self.inverse.T @ margins  # least squares: right if the rows' span allows it
+            if not (self.signs * (self.root @ coordinates)).min() > 0.0:
+                coordinates = self._separate(np.abs(margins))
+        return self.coefficients(coordinates / np.linalg.norm(coordinates))
+
+    def _separate(self, margins: Array) -> Array:
+        """Return the separator, of bounded coordinates, with the largest multiple of these margins; or raise."""
+        n_rows, rank = self.root.shape
+        found = linprog(
+            np.append(np.zeros(rank), -1.0),
+            A_ub=np.column_stack([-self.signs[:, None] * self.root, margins]),
+            b_ub=np.zeros(n_rows),
+            bounds=[(-1.0, 1.0)] * rank + [(None, 1.0)],
+        )
+        if not found.success or found.x[-1] <= 1e-10:
+            raise EmptyVersionSpaceError("no separator gets every labelled row right")
+        return found.x[:-1]
+
+    def velocity(self, position: Array, random: np.random.RandomState) -> Array:
+        """Return coefficients of a random unit vector orthogonal to a position."""
+        here, fresh = self.root.T @ position, random.normal(size=self.rank)
+        fresh -= float(fresh @ here) / float(here @ here) * here
+        return self.coefficients(fresh / np.linalg.norm(fresh))
+
+
+# Sums and maxima may be taken in any order, which lets the compiler work on several rows at once; NaN cannot occur.
+@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def _advance(
+    column: Array,
+    signs: Array,
+    a: Array,
+    b: Array,
+    steepness: Array,
+    cosine: float,
+    sine: float,
+    kick: float,
+) -> float:
+    """Turn to the wall and reflect, in place; fill in ``-b / a``, and return the largest, which is the next wall's."""
+    largest = -1e308
+    for i in range(a.size):
+        old = a[i]
+        new = old * cosine + b[i] * sine
+        speed = b[i] * cosine - old * sine + kick * column[i]
+        a[i], b[i] = new, speed
+        ratio = -signs[i] * speed / max(signs[i] * new, TINY)
+        steepness[i] = ratio
+        largest = max(largest, ratio)
+    return largest
+
+
+@numba.njit(cache=True, nogil=True)
+def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array) -> None:
+    """Let the ball bounce as often as the traces have room for; `a` and `b` are where it starts and where it ends.
+
+    Parameters
+    ----------
+    G : array of shape (l, l)
+    signs : array of shape (l,)
+    a, b : array of shape (l,)
+        Inner products of position and velocity with the rows' unit vectors; changed.
+    walls : integer array of shape (k,)
+    kicks, times : array of shape (k,)
+        Traces; filled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> G, a, b = np.eye(2), np.array([0.6, 0.8]), np.array([-0.8, 0.6])
+    >>> walls, kicks, times = np.empty(1, dtype=np.int32), np.empty(1), np.empty(1)
+    >>> fly(G, np.ones(2), a, b, walls, kicks, times)
+    >>> walls, a.round(6) + 0.0, b.round(6)
+    (array([0], dtype=int32), array([0., 1.]), array([1., 0.]))
+    """
+    steepness = np.empty(a.size)
+    cosine, sine, wall, kick = 1.0, 0.0, 0, 0.0
+    for bounce in range(walls.size + 1):
+        largest = _advance(G[wall], signs, a, b, steepness, cosine, sine, kick)
+        if bounce == walls.size:
+            return
+        wall = 0
+        while wall < a.size - 1 and steepness[wall] != largest:
+            wall += 1
+        flight = np.arctan2(1.0, largest)
+        cosine, sine = np.cos(flight), np.sin(flight)
+        kick = -2.0 * (b[wall] * cosine - a[wall] * sine)
+        walls[bounce], kicks[bounce], times[bounce] = wall, kick, flight
+
+
+@dataclass
+class Ball:
+    """A ball in version space and its flight so far.
+
+    Parameters
+    ----------
+    space : VersionSpace
+    random : RandomState
+    position : array of shape (l,)
+        Coefficients of a unit vector inside version space.
+    reach : float
+        Mean length of a segment, after which the velocity is drawn anew. Flat walls do not mix velocities, so that
+        without fresh ones a ball might never see all of version space. They come at times that do not depend on where
+        the ball is: at a wall, where it is most convenient, they would spoil the even measure. And at random times:
+        great circles close, so that a ball is often back near where it was after a multiple of half a turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = VersionSpace.of(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0]))
+    >>> ball = Ball.drop(space, seed=0, reach=10.0)
+    >>> [5.0 <= segment.length <= 15.0 for segment in ball.run(3)]
+    [True, True, True]
+    """
+
+    space: VersionSpace
+    random: np.random.RandomState
+    position: Array
+    reach: float
+
+    @classmethod
+    def drop(cls, space: VersionSpace, seed: int, reach: float) -> Ball:
+        """Start somewhere inside."""
+        random = np.random.RandomState(seed)
+        return cls(space, random, space.start(random), reach)
+
+    def run(self, n_segments: int) -> list[Segment]:
+        """Fly so many segments, each with a fresh velocity; return the flight."""
+        return [self._run_segment() for _ in range(n_segments)]
+
+    def _run_segment(self) -> Segment:
+        space, position = self.space, self.position
+        if space.rank == 1:  # a single direction: the ball rests
+            return Segment(position, np.zeros_like(position), np.zeros(1, np.int32), np.zeros(1), np.ones(1))
+        velocity = space.velocity(position, self.random)
+        a, b = (space.root @ (space.root.T @ vector) for vector in (position, velocity))
+        length = self.reach * (0.5 + self.random.random_sample())
+        segment = Segment(position, velocity, *_fly_for(space, a, b, length))
+        # The end anew from the trace, through coordinates and as a unit vector, so that rounding does not pile up and
+        # coefficients of dependent rows do not run away.
+        end = space.root.T @ segment.at(np.array([segment.length]))[0]
+        self.position = space.coefficients(end / np.linalg.norm(end))
+        return segment
+
+
+def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[AnyArray, Array, Array]:
+    """Return walls, kicks and times of a flight of this length; the last flight ends in the air."""
+    traces, length = [], 0.0
+    size = max(32, len(a))
+    while length < reach:
+        trace = (np.empty(size, np.int32), np.empty(size), np.empty(size))
+        fly(space.G, space.signs, a, b, *trace)
+        traces.append(trace)
+        length += float(trace[2].sum())
+    walls, kicks, times = (np.concatenate(parts) for parts in zip(*traces, strict=True))
+    ends = np.cumsum(times)
+    last = int(np.searchsorted(ends, reach))
+    walls, kicks, times = walls[: last + 1], kicks[: last + 1], times[: last + 1]
+    times[-1] -= ends[last] - reach
+    kicks[-1] = 0.0
+    return walls, kicks, times
+
+
+def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:
+    """Return the length of a flight of about so many bounces, from a trial.
+
+    Parameters
+    ----------
+    space : VersionSpace
+    seed : int
+    n_bounces : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = VersionSpace.of(np.eye(2), np.ones(2))
+    >>> 40 < choose_reach(space, 0, 100) / np.pi < 60  # to and fro in a quarter of the circle
+    True
+    """
+    ball, some = Ball.drop(space, seed, 1.0), max(20, n_bounces // 10)
+    for wanted in (20, some, some, n_bounces):
+        # Flights are long with some velocities and short with others: count over several, and correct the reach. The
+        # last flight of a segment is half a flight on average.
+        bounces = sum(len(segment.walls) - 0.5 for segment in ball.run(8))
+        ball.reach *= 8 * wanted / bounces
+    return float(ball.reach)

@@ -1,0 +1,256 @@
+"""Bayesian transduction: from kernel matrices to the probabilities of classes, and the choice of softness and width."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import solve_triangular
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.folds import rank_folds
+from transduce.core.kernels import Kernel
+from transduce.core.types import AnyArray, Array
+from transduce.methods.billiard.flight import EmptyVersionSpaceError, VersionSpace
+from transduce.methods.billiard.votes import Game, Tally, Voter
+
+log = logging.getLogger(__name__)
+
+# What "cv" tries: multiples of the mean of the kernel's diagonal, and of the median distance.
+SOFTNESSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+N_FOLDS = 5
+LAST = slice(-1, None)
+MIN_BOUNCES = 2_000
+CV_BALLS, CV_BOUNCES = 3, 2_000
+
+
+def n_games(n_classes: int) -> int:
+    """Return in how many version spaces balls fly: one for two classes, else one for each."""
+    return 1 if n_classes == 2 else n_classes
+
+
+class Geometry(NamedTuple):
+    """The labelled rows as unit vectors of feature space.
+
+    Attributes
+    ----------
+    space : VersionSpace
+        Of the first class; the others differ in signs only.
+    norms : array of shape (l,)
+        Lengths of the rows' vectors before they were scaled.
+    softness : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Geometry.of(np.array([[4.0, 0.0], [0.0, 4.0]]), softness=0.0).norms
+    array([2., 2.])
+    """
+
+    space: VersionSpace
+    norms: Array
+    softness: float
+
+    @classmethod
+    def of(cls, K: Array, *, softness: float) -> Geometry:
+        """Scale the kernel matrix (l, l) of the labelled rows, bias included, and factorise it."""
+        A = np.array(K, dtype=float)
+        A.flat[:: len(A) + 1] += softness
+        norms = np.sqrt(A.diagonal())
+        if not norms.min() > 0.0:
+            raise ValueError(
+                "A labelled row has length 0 in feature space, so that no separator can tell it: give bias > 0."
+            )
+        G = np.ascontiguousarray(A / norms / norms[:, None])
+        return cls(VersionSpace.of(G, np.ones(len(G))), norms, softness)
+
+    def games(
+        self, codes: AnyArray, n_classes: int, seeds: AnyArray, n_jobs: int | None, refresh: int | None = None
+    ) -> list[Game]:
+        """Return one game for two classes, or one for each of several, one-vs-rest."""
+        wanted = [1] if n_classes == 2 else range(n_classes)
+        spaces = [replace(self.space, signs=np.where(codes == c, 1.0, -1.0)) for c in wanted]
+        soft = self.softness > 0.0
+        return [Game(space, row, soft, n_jobs, refresh) for space, row in zip(spaces, seeds, strict=True)]
+
+    def voter(self, K_la: Array, k_aa: Array) -> Voter:
+        """Return the voter for kernel columns (l, m) and the rows' own values (m,), bias included in both.
+
+        A normal vector of feature space is a direction ``w`` of the rows' span, of r dimensions, times a length that
+        is independent of it (chi with r degrees of freedom), and a part outside the span. So the sign of a latent value
+        with slack, given ``w``, is that of ``sqrt(r) <w, phi> / outside`` less a Student's t with r degrees of freedom.
+        """
+        columns = np.ascontiguousarray(K_la / self.norms[:, None])
+        blind = np.abs(columns).max(axis=0, initial=0.0) <= 1e-14 * np.sqrt(np.maximum(k_aa, 0.0))
+        if self.softness == 0.0:
+            return Voter(columns, blind=blind if blind.any() else None)
+        rank, inverse = self.space.rank, self.space.inverse
+        if inverse is not None:
+            half = inverse.T @ columns
+        else:
+            half = solve_triangular(self.space.root, columns, lower=True, check_finite=False)
+        outside = k_aa + self.softness - np.einsum("ij,ij->j", half, half)
+        floor = 1e-12 * (k_aa + self.softness)
+        return Voter(columns, np.sqrt(np.maximum(outside, floor) / rank), rank)
+
+
+def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
+    """Return the probability of every class and its standard error, each of shape (m, n_classes).
+
+    Several classes are normalised ball by ball, so that the standard error is that of what is returned.
+    """
+    if len(tallies) == 1:
+        share, error = tallies[0].share, tallies[0].standard_error
+        return np.column_stack([1.0 - share, share]), np.column_stack([error, error])
+    votes = np.array([tally.share for tally in tallies]).T
+    by_ball = np.array([tally.by_ball for tally in tallies])  # classes, balls, rows
+    balls = by_ball.shape[1]
+    spread = _normalised(by_ball.transpose(1, 2, 0)).std(axis=0, ddof=1)
+    return _normalised(votes), spread / np.sqrt(balls)
+
+
+def _normalised(votes: Array) -> Array:
+    """Return votes that sum to 1 along the last axis; even where no class got any."""
+    total = votes.sum(axis=-1, keepdims=True)
+    even = np.full_like(votes, 1.0 / votes.shape[-1])
+    return np.divide(votes, total, out=even, where=total > 0.0)
+
+
+def count_round(
+    games: list[Game],
+    tallies: list[Tally],
+    voters: Iterator[tuple[slice, Voter]],
+    rounds: slice,
+    n_jobs: int | None,
+) -> None:
+    """Add the votes of some rounds of every game to the tallies, some rows at a time."""
+    for part, voter in voters:
+        jobs = [
+            (tally, ball, record)
+            for game, tally in zip(games, tallies, strict=True)
+            for ball, records in enumerate(game.records)
+            for record in records[rounds]
+        ]
+        counts = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(voter.count)(record) for *_, record in jobs
+        )
+        for (tally, ball, _), count in zip(jobs, counts, strict=True):
+            tally.add(ball, count, part)
+
+
+class Candidates(NamedTuple):
+    """Rows and settings among which cross-validation chooses.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With any width.
+    rows : array of shape (l, d)
+        Labelled rows, or the kernel matrix of all of them if it is precomputed.
+    codes : integer array of shape (l,)
+        Classes.
+    bias : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> Candidates(Kernel("rbf"), X, np.array([0, 0, 1, 1]), 1.0).gram(1.0).shape
+    (4, 4)
+    """
+
+    kernel: Kernel
+    rows: Array
+    codes: AnyArray
+    bias: float
+
+    def gram(self, width: float) -> Array:
+        """Return the kernel matrix of the labelled rows, bias included."""
+        if self.kernel.name == "precomputed":
+            return self.rows + self.bias
+        return replace(self.kernel, width=width).checked_matrix(self.rows, self.rows) + self.bias
+
+    def compare(self, widths: Any, softnesses: Any, seed: int, n_jobs: int | None) -> pd.DataFrame:
+        """Return the log-loss at hidden labels for every pair, one line each."""
+        ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
+        fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
+        grid = [(width, softness) for width in widths for softness in softnesses]
+        losses = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(self._loss)(width, softness, fold, seed) for width, softness in grid
+        )
+        lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
+        return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
+
+    def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
+        """Return the mean log-loss over all folds; infinity where no separator is found."""
+        K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
+        for k in range(int(fold.max()) + 1):
+            shown, hidden = fold != k, fold == k
+            geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
+            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games(n_classes), CV_BALLS))
+            try:
+                games = geometry.games(
+                    self.codes[shown], n_classes, seeds, None, refresh=max(20, 10 * len(K))
+                )
+            except EmptyVersionSpaceError:
+                return np.inf
+            tallies = [Tally.empty(CV_BALLS, int(hidden.sum())) for _ in games]
+            for game in games:
+                game.play(CV_BOUNCES)
+            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
+            count_round(games, tallies, iter([(slice(None), voter)]), LAST, None)
+            right = probabilities(tallies)[0][np.arange(int(hidden.sum())), self.codes[hidden]]
+            total -= float(np.sum(np.log(np.clip(right, 1e-3, 1.0))))
+        log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
+        return total / len(self.codes)
+
+
+def play_until(
+    games: list[Game],
+    n_rows: int,
+    voters: Any,
+    *,
+    tolerance: float,
+    max_bounces: int,
+    n_jobs: int | None,
+) -> tuple[list[Tally], bool]:
+    """Play rounds, each as long as all before it, until the largest standard error is small enough.
+
+    The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
+    manner, and what their starts have in common their differences cannot tell.
+
+    Returns
+    -------
+    tallies : list of Tally
+        The votes, one tally for each game.
+    converged : bool
+        Whether the tolerance was reached.
+    """
+    rounds: list[list[Tally]] = []
+    lengths: list[int] = []
+    n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), max_bounces)
+    while True:
+        before = games[0].n_bounces
+        for game in games:
+            game.play(n_bounces)
+        done = games[0].n_bounces
+        fresh = [Tally.empty(len(game.balls), n_rows) for game in games]
+        count_round(games, fresh, voters(), LAST, n_jobs)
+        rounds.append(fresh)
+        lengths.append(done - before)
+        while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
+            del rounds[0], lengths[0]
+            for game in games:
+                game.forget(1)
+        tallies = [Tally.sum(parts) for parts in zip(*rounds, strict=True)]
+        error = float(probabilities(tallies)[1].max()) if n_rows else np.inf
+        log.info("%d bounces of each ball: largest standard error %.4f", done, error)
+        n_bounces = min(done, max_bounces - done)
+        enough = error <= tolerance and done >= MIN_BOUNCES
+        if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
+            return tallies, n_rows == 0 or error <= tolerance

@@ -1,0 +1,380 @@
+"""What balls in version space say about rows they never met: shares of their flight, with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.special import stdtr
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.billiard.flight import Ball, Segment, VersionSpace, choose_reach
+
+# A velocity is drawn anew after r^2 / 5 bounces in r dimensions, at least and for each dimension at most so many. In
+# few dimensions walls alone hardly mix velocities; in many, fresh ones make a random walk of the flight, which is slow
+# in the long narrow version spaces there. Never after fewer bounces than there are rows, since it costs as much.
+LEAST_REFRESH, MOST_REFRESH = 20, 30
+# Every ball flies at least so many bounces, and one segment, before anything is recorded.
+WARM_UP = 500
+# When labels may be wrong, positions of a ball are kept in each round: one for every so many bounces and labelled rows,
+# as neighbouring ones say the same; no fewer than this; and no more numbers than this.
+SPACING, FEWEST_POSITIONS, MOST_NUMBERS = 0.5, 64, 4_000_000
+ALL = slice(None)
+_BLOCK = 512  # rows whose state stays near the processor
+
+
+class Positions(NamedTuple):
+    """Positions of a ball at even times of a round.
+
+    Attributes
+    ----------
+    coefficients : array of shape (s, l)
+    length : float
+        Length of the flight that they stand for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Positions(np.eye(2), 3.0).length
+    3.0
+    """
+
+    coefficients: Array
+    length: float
+
+    @classmethod
+    def of(cls, flight: list[Segment], count: int) -> Positions:
+        """Take so many positions at even times of a flight of several segments."""
+        ends = np.cumsum([segment.length for segment in flight])
+        moments = (np.arange(count) + 0.5) * ends[-1] / count
+        parts = [
+            segment.at(moments[(moments > end - segment.length) & (moments <= end)] - (end - segment.length))
+            for segment, end in zip(flight, ends, strict=True)
+        ]
+        return cls(np.concatenate(parts), float(ends[-1]))
+
+
+Record = list[Segment] | Positions
+
+
+class Count(NamedTuple):
+    """What one round of one ball says about m rows.
+
+    Attributes
+    ----------
+    positive : array of shape (m,)
+        Length of the flight on the positive side.
+    length : float
+        Length of the whole.
+    sums, squares : array of shape (m,)
+        Sum of the shares of the round's parts, and of their squares.
+    n_parts : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Count(np.array([1.0]), 4.0, np.array([0.5]), np.array([0.25]), 2).length
+    4.0
+    """
+
+    positive: Array
+    length: float
+    sums: Array
+    squares: Array
+    n_parts: int
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def _turn(
+    column: Array,
+    p: Array,
+    q: Array,
+    old: Array,
+    positive: Array,
+    cosine: float,
+    sine: float,
+    kick: float,
+    time: float,
+) -> int:
+    """Follow one flight and reflection; give all its time to the side on which it began; return how many crossed."""
+    crossed = 0
+    for j in range(p.size):
+        before, speed = p[j], q[j]
+        after = before * cosine + speed * sine
+        p[j] = after
+        q[j] = speed * cosine - before * sine + kick * column[j]
+        old[j] = before
+        positive[j] += time if before > 0.0 else 0.0
+        crossed += 1 if (before > 0.0) != (after > 0.0) else 0
+    return crossed
+
+
+@numba.njit(cache=True, nogil=True)
+def follow(
+    columns: Array, p: Array, q: Array, walls: AnyArray, kicks: Array, times: Array, positive: Array
+) -> None:
+    """Add to `positive` how long the ball was on the positive side of each of m rows.
+
+    Parameters
+    ----------
+    columns : array of shape (l, m)
+        Inner products of the labelled rows' unit vectors with the rows.
+    p, q : array of shape (m,)
+        Inner products of position and velocity with the rows, at the start; changed.
+    walls : integer array of shape (k,)
+    kicks, times : array of shape (k,)
+    positive : array of shape (m,)
+        Changed.
+
+    Notes
+    -----
+    A flight is shorter than half a turn, so it crosses a row's wall at most once, at the angle ``arctan2(|p|, -+q)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> positive = np.zeros(1)
+    >>> follow(np.zeros((1, 1)), np.ones(1), -np.ones(1), np.zeros(1, np.int32), np.zeros(1), np.ones(1), positive)
+    >>> positive / np.pi
+    array([0.25])
+    """
+    buffer = np.empty(_BLOCK)
+    for first in range(0, p.size, _BLOCK):  # a block's state stays near the processor for the whole flight
+        last = min(p.size, first + _BLOCK)
+        here, speed, share = p[first:last], q[first:last], positive[first:last]
+        old = buffer[: last - first]
+        for k in range(walls.size):
+            time = times[k]
+            cosine, sine = np.cos(time), np.sin(time)
+            column = columns[walls[k], first:last]
+            if _turn(column, here, speed, old, share, cosine, sine, kicks[k], time) == 0:
+                continue
+            for j in range(last - first):
+                if (old[j] > 0.0) != (here[j] > 0.0):
+                    slope = (here[j] - old[j] * cosine) / sine
+                    if old[j] > 0.0:
+                        share[j] += min(np.arctan2(old[j], -slope), time) - time
+                    else:
+                        share[j] += time - min(np.arctan2(-old[j], slope), time)
+
+
+@dataclass(frozen=True)
+class Voter:
+    """Rows about which balls are unlabelled.
+
+    Parameters
+    ----------
+    columns : array of shape (l, m)
+        Inner products of the labelled rows' unit vectors with the rows.
+    spread : array of shape (m,) or None, default=None
+        None: the vote is the sign of ``<w, phi>``. Otherwise labels may be wrong, and the vote is the probability that
+        ``<w, phi>`` plus noise is positive: ``spread`` times Student's t.
+    rank : int, default=1
+        Degrees of freedom of that noise: the dimension of the labelled rows' span.
+    blind : boolean array of shape (m,) or None, default=None
+        Rows orthogonal to every labelled one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flight = [Segment(np.ones(1), np.ones(1), np.zeros(1, np.int32), np.zeros(1), np.ones(1))]
+    >>> Voter(np.ones((1, 2))).count(flight).positive
+    array([1., 1.])
+    """
+
+    columns: Array
+    spread: Array | None = None
+    rank: int = 1
+    blind: Mask | None = None
+
+    def count(self, record: Record) -> Count:
+        """Return what a round says."""
+        counted = self._soft(record) if isinstance(record, Positions) else self._hard(record)
+        if self.blind is not None:  # no separator can tell such a row: half of them on either side
+            for values, half in ((counted.positive, counted.length / 2), (counted.sums, counted.n_parts / 2)):
+                values[self.blind] = half
+            counted.squares[self.blind] = counted.n_parts / 4
+        return counted
+
+    def _soft(self, record: Positions) -> Count:
+        if self.spread is None:
+            raise ValueError("Positions are recorded where labels may be wrong: give the voter a spread.")
+        m, n_parts = self.columns.shape[1], len(record.coefficients)
+        sums, squares = np.zeros(m), np.zeros(m)
+        size = max(1, MOST_NUMBERS // max(m, 1))
+        for first in range(0, n_parts, size):
+            votes = record.coefficients[first : first + size] @ self.columns
+            votes = stdtr(self.rank, np.divide(votes, self.spread, out=votes), out=votes)
+            sums += votes.sum(axis=0)
+            squares += np.einsum("ij,ij->j", votes, votes)
+        return Count(sums * (record.length / n_parts), record.length, sums, squares, n_parts)
+
+    def _hard(self, record: list[Segment]) -> Count:
+        m = self.columns.shape[1]
+        total, sums, squares = np.zeros(m), np.zeros(m), np.zeros(m)
+        for segment in record:
+            positive = np.zeros(m)
+            p, q = segment.position @ self.columns, segment.velocity @ self.columns
+            follow(self.columns, p, q, segment.walls, segment.kicks, segment.times, positive)
+            total += positive
+            sums += positive / segment.length
+            squares += (positive / segment.length) ** 2
+        return Count(total, sum(segment.length for segment in record), sums, squares, len(record))
+
+
+@dataclass
+class Tally:
+    """Votes of several balls about m rows, added up.
+
+    Attributes
+    ----------
+    positive, length, sums, squares, n_parts : array of shape (k, m)
+        As in `Count`, for each of k balls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tally = Tally.empty(2, 1)
+    >>> for ball, positive in enumerate([3.0, 1.0]):
+    ...     tally.add(ball, Count(np.array([positive]), 4.0, np.array([positive / 4]), np.zeros(1), 1))
+    >>> tally.share, tally.standard_error
+    (array([0.5]), array([0.25]))
+    """
+
+    positive: Array
+    length: Array
+    sums: Array
+    squares: Array
+    n_parts: Array
+
+    @classmethod
+    def empty(cls, n_balls: int, m: int) -> Tally:
+        """Start from nothing."""
+        return cls(*(np.zeros((n_balls, m)) for _ in range(5)))
+
+    @classmethod
+    def sum(cls, tallies: Sequence[Tally]) -> Tally:
+        """Add up the tallies of several rounds."""
+        names = ("positive", "length", "sums", "squares", "n_parts")
+        return cls(*(np.sum([getattr(tally, name) for tally in tallies], axis=0) for name in names))
+
+    def add(self, ball: int, count: Count, rows: slice = ALL) -> None:
+        """Add a round of one ball, about all rows or some."""
+        self.positive[ball, rows] += count.positive
+        self.sums[ball, rows] += count.sums
+        self.squares[ball, rows] += count.squares
+        self.length[ball, rows] += count.length
+        self.n_parts[ball, rows] += count.n_parts
+
+    @property
+    def by_ball(self) -> Array:
+        """Share of each ball's flight on the positive side of each row, shape (k, m)."""
+        return self.positive / self.length
+
+    @property
+    def share(self) -> Array:
+        """Share of all balls' flights, shape (m,)."""
+        return self.positive.sum(axis=0) / self.length.sum(axis=0)
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard error of the share, from the differences between balls, shape (m,)."""
+        return self.by_ball.std(axis=0, ddof=1) / np.sqrt(len(self.length))
+
+    def r_hat(self) -> float:
+        """Return the largest ratio, over rows, of the spread of all parts of the flights to that within balls.
+
+        Parts are a ball's segments or, where labels may be wrong, its positions. Near 1 when every ball has been
+        everywhere; clearly above when the balls still differ; NaN if no ball has two parts to compare.
+        """
+        if self.n_parts.size == 0 or self.n_parts.min() < 2:
+            return np.nan
+        means = self.sums / self.n_parts
+        scatter = np.maximum(self.squares / self.n_parts - means**2, 0.0) * self.n_parts / (self.n_parts - 1)
+        within, between = scatter.mean(axis=0), means.var(axis=0, ddof=1)
+        resting = within <= 1e-12
+        ratio = np.where(
+            resting, np.where(between > 1e-12, np.inf, 0.0), between / np.where(resting, 1.0, within)
+        )
+        return float(np.sqrt(1.0 + ratio.max()))
+
+
+@dataclass
+class Game:
+    """Balls in one version space, and their rounds so far.
+
+    Parameters
+    ----------
+    space : VersionSpace
+    seeds : sequence of int
+        One for each ball.
+    soft : bool
+        Whether labels may be wrong: then positions are recorded, otherwise whole flights.
+    n_jobs : int or None
+    refresh : int or None
+        Bounces after which a ball's velocity is drawn anew, on average; by default more the more dimensions there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> game = Game(VersionSpace.of(np.eye(2), np.ones(2)), seeds=[0, 1], soft=False)
+    >>> game.play(120)
+    >>> 80 < game.n_bounces < 160, len(game.records[0])
+    (True, 1)
+    """
+
+    space: VersionSpace
+    seeds: Sequence[int]
+    soft: bool
+    n_jobs: int | None = None
+    refresh: int | None = None
+    n_bounces: int = 0
+    pace: int = field(init=False)
+    balls: list[Ball] = field(init=False)
+    records: list[list[Record]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_rows, rank = self.space.root.shape
+        self.pace = self.refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, MOST_REFRESH * rank))
+        reach = choose_reach(self.space, self.seeds[0], self.pace)
+        self.balls = [Ball.drop(self.space, seed, reach) for seed in self.seeds]
+        self.records = [[] for _ in self.balls]
+        self._fly(max(1, WARM_UP // self.pace))
+
+    def _fly(self, n_segments: int) -> list[list[Segment]]:
+        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(ball.run)(n_segments) for ball in self.balls
+        )
+
+    def play(self, n_bounces: int) -> None:
+        """Let every ball bounce about so often, one segment at least, and record the round."""
+        n_segments = max(1, round(n_bounces / self.pace))
+        flights = self._fly(n_segments)
+        for record, flight in zip(self.records, flights, strict=True):
+            record.append(Positions.of(flight, self._n_positions(n_segments)) if self.soft else flight)
+        bounces = sum(len(segment.walls) for flight in flights for segment in flight)
+        self.n_bounces += round(bounces / len(flights))
+
+    def forget(self, n_rounds: int) -> None:
+        """Drop the first rounds of every ball, in which it may still be near its start."""
+        for record in self.records:
+            del record[:n_rounds]
+
+    def _n_positions(self, n_segments: int) -> int:
+        n_rows = len(self.space.G)
+        wanted = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
+        return min(wanted, max(1, MOST_NUMBERS // n_rows))
+
+    def mean_direction(self) -> Array:
+        """Return coefficients of the mean position of all balls, a unit vector: the Bayes point."""
+        total = np.zeros(len(self.space.G))
+        for record in (record for rounds in self.records for record in rounds):
+            if isinstance(record, Positions):
+                total += record.length * record.coefficients.mean(axis=0)
+            else:
+                total += sum(segment.length * segment.mean() for segment in record)
+        return total / np.sqrt(float(total @ (self.space.G @ total)))

@@ -1,0 +1,269 @@
+"""Ridge regression with one more row: what changes when a row is added, in primal and dual form."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from transduce.core.linalg import _IMPROPER, EPSILON, guarded_cholesky, inverse_diagonal
+from transduce.core.types import Array
+
+
+class Border(NamedTuple):
+    """What one more row brings to a ridge regression, for each of `m` rows taken one at a time.
+
+    Attributes
+    ----------
+    prediction : array of shape (m,) or (m, c)
+        Inductive ridge prediction, a column for each of `c` label columns.
+    pivot : array of shape (m,)
+        ``s``, the Schur complement of the labelled block; at least ``ridge``.
+    weights : array of shape (m, l)
+        ``g``, the weights of the labels in the prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fit = DualRidge.fit(np.eye(2), np.array([2.0, 4.0]), ridge=1.0, fit_intercept=False)
+    >>> fit.border(np.array([[1.0, 0.0]]), np.array([1.0]))
+    Border(prediction=array([1.]), pivot=array([1.5]), weights=array([[0.5, 0. ]]))
+    """
+
+    prediction: Array
+    pivot: Array
+    weights: Array
+
+
+def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> float:
+    """Return the distance within which two residuals are one and the same up to rounding.
+
+    Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
+    ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
+    """
+    spread = float(np.max(np.abs(centred), initial=0.0))
+    level = float(np.max(np.abs(y), initial=0.0))
+    return min(4 * EPSILON * (1 + norm / ridge), 1e-9) * spread + 4 * EPSILON * level
+
+
+def _factorise(A: Array, ridge: float) -> tuple[Array, float]:
+    """Return the factor of a matrix that `ridge` should have made positive definite, and the jitter."""
+    try:
+        factor, jitter = guarded_cholesky(A)
+    except np.linalg.LinAlgError:
+        raise ValueError(_IMPROPER.format(ridge)) from None
+    if jitter > 0.0:
+        warnings.warn(
+            f"ridge={ridge:g} is too small for these rows in double precision and was raised by "
+            f"{jitter:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
+            stacklevel=2,
+        )
+    return factor, jitter
+
+
+def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
+    """Return the pivots, at least `ridge` as theory has it where only rounding says otherwise."""
+    rounding = 1e-8 * (np.abs(k_aa) + ridge)
+    pivot = np.where((pivot < ridge) & (pivot > ridge - rounding), ridge, pivot)
+    if np.any(pivot <= 0.0):
+        raise ValueError(_IMPROPER.format(ridge))
+    return pivot
+
+
+@dataclass(frozen=True)
+class DualRidge:
+    """Kernel ridge regression on the labelled rows, ready to be bordered (``l x l`` algebra).
+
+    Attributes
+    ----------
+    residuals : array of shape (l,) or (l, c)
+        ``G y``: the residuals divided by `ridge`.
+    ridge : float
+        What was added to the kernel's diagonal, jitter included.
+    jitter : float
+        The part of `ridge` that rounding made necessary; 0.0 as a rule.
+    slack : float
+        Differences between residuals below this are rounding.
+
+    Notes
+    -----
+    Fitting costs ``l^3 / 3`` operations, bordering ``2 l^2`` for each unlabelled row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fit = DualRidge.fit(np.eye(2), np.array([2.0, 4.0]), ridge=1.0, fit_intercept=False)
+    >>> fit.residuals, fit.diagonal()
+    (array([1., 2.]), array([0.5, 0.5]))
+    """
+
+    factor: Array
+    residuals: Array
+    ones: Array | None
+    centre: Array | float
+    ridge: float
+    jitter: float
+    slack: float
+
+    @classmethod
+    def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
+        """Factorise ``K + ridge I`` and compute the residuals of `y`."""
+        A = K.copy()
+        A.flat[:: len(A) + 1] += ridge
+        factor, jitter = _factorise(A, ridge)
+        # With an intercept residuals do not move when labels do, and small labels round better.
+        centre = y.mean(axis=0) if fit_intercept else 0.0
+        residuals = _cholesky_solve(factor, y - centre)
+        ones = _cholesky_solve(factor, np.ones(len(K))) if fit_intercept else None
+        if ones is not None:
+            shift = residuals.sum(axis=0) / ones.sum()
+            centre = centre + shift
+            residuals = residuals - np.multiply.outer(ones, shift)
+        slack = _rounding_slack(float(np.linalg.norm(K)), ridge, y, y - centre)
+        return cls(factor, residuals, ones, centre, ridge + jitter, jitter, slack)
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of ``G`` (of ``G - u u' / 1'u`` with an intercept), shape (l,)."""
+        diagonal = inverse_diagonal(self.factor)
+        if self.ones is None:
+            return diagonal
+        return np.maximum(diagonal - self.ones**2 / self.ones.sum(), 0.0)
+
+    def predict(self, K_al: Array) -> Array:
+        """Return the inductive prediction from kernel rows (m, l); needs nothing but them."""
+        return K_al @ self.residuals + self.centre
+
+    def border(self, K_al: Array, k_aa: Array) -> Border:
+        """Return prediction, pivot and weights for kernel rows (m, l) and the rows' own kernel values (m,)."""
+        half = solve_triangular(self.factor, K_al.T, lower=True, check_finite=False)
+        pivot = k_aa + self.ridge - np.einsum("ij,ij->j", half, half)
+        pivot = _checked_pivot(pivot, k_aa, self.ridge)
+        weights = solve_triangular(
+            self.factor, half, lower=True, trans="T", check_finite=False, overwrite_b=True
+        ).T
+        if self.ones is not None:
+            # g + u e / U and s + e^2 / U with e = 1 - 1'g and U = 1'u: the intercept's rank-one term.
+            missing = 1.0 - weights.sum(axis=1)
+            total = self.ones.sum()
+            weights = weights + np.multiply.outer(missing / total, self.ones)
+            pivot = pivot + missing**2 / total
+        return Border(self.predict(K_al), pivot, np.ascontiguousarray(weights))
+
+
+def _cholesky_solve(factor: Array, b: Array) -> Array:
+    half = solve_triangular(factor, b, lower=True, check_finite=False)
+    return solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+
+
+class Direction(NamedTuple):
+    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each.
+
+    Attributes
+    ----------
+    prediction : array of shape (m,) or (m, c)
+    pivot : array of shape (m,)
+    z : array of shape (m, d)
+        ``M^-1 x`` of the centred unlabelled rows; the weight of labelled row i is ``offset + <x_i, z>``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fit = PrimalRidge.fit(np.array([[1.0], [-1.0]]), np.array([3.0, 0.0]), ridge=1.0, fit_intercept=False)
+    >>> fit.directions(np.array([[3.0]]))
+    Direction(prediction=array([3.]), pivot=array([4.]), z=array([[1.]]))
+    """
+
+    prediction: Array
+    pivot: Array
+    z: Array
+
+
+@dataclass(frozen=True)
+class PrimalRidge:
+    """Linear ridge regression on the labelled rows, ready to be bordered (``d x d`` algebra).
+
+    Attributes
+    ----------
+    X : array of shape (l, d)
+        The labelled rows, centred on their mean if there is an intercept. (Unpenalised, the
+        intercept makes this an identity of the algebra, not a choice: no exchangeability is lost.)
+    residuals : array of shape (l,) or (l, c)
+        ``G y``: the residuals divided by `ridge`.
+    offset : float
+        Share of the intercept in each weight: ``1 / l``, or 0.
+    ridge, jitter, slack : float
+        As in `DualRidge`.
+
+    Notes
+    -----
+    Fitting costs ``2 l d^2`` operations, the directions ``2 d^2`` for each unlabelled row, each
+    weight ``2 d``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fit = PrimalRidge.fit(np.array([[1.0], [-1.0]]), np.array([3.0, 0.0]), ridge=1.0, fit_intercept=False)
+    >>> fit.residuals, fit.diagonal()
+    (array([2., 1.]), array([0.66666667, 0.66666667]))
+    """
+
+    X: Array
+    mean: Array | float
+    inverse: Array
+    coefficients: Array
+    centre: Array | float
+    residuals: Array
+    offset: float
+    ridge: float
+    jitter: float
+    slack: float
+
+    @classmethod
+    def fit(cls, X: Array, y: Array, *, ridge: float, fit_intercept: bool) -> PrimalRidge:
+        """Factorise ``X'X + ridge I`` and compute the residuals of `y`."""
+        offset = 1.0 / len(X) if fit_intercept else 0.0
+        mean = np.full(len(X), offset) @ X if fit_intercept else 0.0
+        centre = y.mean(axis=0) if fit_intercept else 0.0
+        X, centred = X - mean, y - centre
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = X.T @ X
+        if not np.isfinite(gram).all():
+            raise ValueError("The features are too large to be squared: scale them (standardize=True).")
+        gram.flat[:: len(gram) + 1] += ridge
+        factor, jitter = _factorise(gram, ridge)
+        # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
+        # costs milliseconds where the work itself costs microseconds.
+        half = np.linalg.inv(factor)
+        inverse = half.T @ half
+        coefficients = inverse @ (X.T @ centred)
+        residuals = (centred - X @ coefficients) / (ridge + jitter)
+        slack = _rounding_slack(float(np.linalg.norm(gram)), ridge, y, centred)
+        return cls(X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack)
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
+        leverage = np.empty(len(self.X))
+        size = max(256, 2**18 // self.X.shape[1])  # blocks that stay near the processor
+        for start in range(0, len(self.X), size):
+            block = self.X[start : start + size]
+            leverage[start : start + size] = np.einsum("ij,ij->i", block @ self.inverse, block)
+        return np.maximum(1.0 - self.offset - leverage, 0.0) / self.ridge
+
+    def predict(self, X_a: Array) -> Array:
+        """Return the inductive prediction at rows (m, d)."""
+        return (X_a - self.mean) @ self.coefficients + self.centre
+
+    def directions(self, X_a: Array) -> Direction:
+        """Return prediction, pivot and direction for unlabelled rows (m, d)."""
+        centred = X_a - self.mean
+        z = centred @ self.inverse
+        leverage = self.offset + np.einsum("ij,ij->i", z, centred)
+        prediction = centred @ self.coefficients + self.centre
+        return Direction(prediction, self.ridge * (1.0 + leverage), z)
+
+    def weights(self, z: Array) -> Array:
+        """Return the weights (m, l) that belong to directions (m, d)."""
+        return z @ self.X.T + self.offset

@@ -1,0 +1,250 @@
+"""The confidence machine for classes: exact p-values for every label of every unlabelled row."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from transduce.core import checks, validation
+from transduce.core.answer import Answer
+from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.transducer import ClassTransducer
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.confidence_machine.machine import count_classes
+from transduce.methods.confidence_machine.shell import ConfidenceShell, warn_level
+
+
+class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
+    """Sets of classes that hold the true one with the stated probability, exactly.
+
+    The confidence machine on one-vs-rest ridge regression with targets -1 and +1. Each row is as nonconforming as
+    its residual in the column of its own class; with two classes this is ridge regression on -1 and +1.
+
+    Parameters
+    ----------
+    kernel, width, ridge, degree, coef0, fit_intercept, standardize, residual, confidence, max_memory_mb, missing_label
+        As in `RidgeConfidenceMachine`.
+    label_conditional : bool, default=False
+        Whether a row is compared with labelled rows of the candidate class only. The guarantee then holds
+        within each class, rare ones included, and needs enough labels in each.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes, sorted.
+    transduction_ : array or series of shape (n,)
+        The labels, completed by the most credible class at the unlabelled rows.
+    answer_ : Answer
+        Values, label sets, p-values, confidence and credibility at the unlabelled rows.
+    guarantee_ : Guarantee
+        What is guaranteed, whether exactly, and why.
+    width_ : float or None
+        The kernel's width; None if it has none.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    See Also
+    --------
+    RidgeConfidenceMachine : The same for numbers.
+
+    Notes
+    -----
+    *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second class
+    into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
+    levels below one less the credibility its set is empty. The true class is outside no more often than guaranteed.
+
+    The answer is the class with the largest p-value among all labelled rows, also with
+    ``label_conditional=True``: there the p-values themselves cannot be compared, since that of a class with l_c
+    labels is at least 1 / (l_c + 1). Ties go to the larger ridge prediction.
+
+    The guarantee is about unlabelled rows given to `fit`; for rows given to ``predict_*`` see the notes of
+    `RidgeConfidenceMachine`. An unlabelled row costs ``l * n_classes`` operations beyond the regression's.
+
+    References
+    ----------
+    Nouretdinov, Melluish, Vovk (2001). Ridge regression confidence machine. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import RidgeConfidenceClassifier
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3], [0.15], [0.6]])
+    >>> y = ["low", "low", "low", "low", "high", "high", "high", "high", None, None]
+    >>> machine = RidgeConfidenceClassifier(ridge=0.1, confidence=0.8).fit(X, y)
+    >>> machine.transduction_[-2:]
+    array(['low', 'low'], dtype=object)
+    >>> machine.answer_.to_frame()[["value", "set", "credibility"]]
+      value     set  credibility
+    8   low (low,)     1.000000
+    9   low     ()     0.111111
+
+    The second row lies between the classes: its set is empty, since neither label would be usual there.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        width: Any = "median",
+        ridge: float = 1.0,
+        degree: float = 3,
+        coef0: float = 1.0,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        residual: str = "plain",
+        confidence: float = 0.9,
+        label_conditional: bool = False,
+        max_memory_mb: float = 512,
+        missing_label: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.ridge = ridge
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.residual = residual
+        self.confidence = confidence
+        self.label_conditional = label_conditional
+        self.max_memory_mb = max_memory_mb
+        self.missing_label = missing_label
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Answer at the rows whose label is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            Class labels of any type, missing where the answer is wanted.
+
+        Returns
+        -------
+        RidgeConfidenceClassifier
+            The fitted estimator.
+        """
+        checks.check_flag("label_conditional", self.label_conditional)
+        sample = validation.read_sample(self, X, y)
+        self.classes_, self._codes = validation.class_labels(sample)
+        self._class_sizes = np.bincount(self._codes)
+        targets = np.where(self._codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
+        unlabelled = self._fit_machine(sample, targets)[sample.unlabelled]
+        within = " within every class" if self.label_conditional else ""
+        guarantee = (
+            f"Each set leaves out its row's true class with probability at most "
+            f"{100 - 100 * self.confidence:.3g} %{within}, if the rows are exchangeable, whatever their distribution; "
+            "a class that no labelled row has is in no set."
+        )
+        self.guarantee_ = self._guarantee(sample, guarantee)
+        p, best, status = self._judge(unlabelled, 1.0)
+        ranked = np.sort(p, axis=1)
+        self.answer_ = Answer(
+            rows=sample.unlabelled,
+            values=self.classes_[best],
+            status=status,
+            guarantee=self.guarantee_,
+            label_sets=self._sets(p, self.confidence),
+            p_values=p,
+            confidence=1.0 - ranked[:, -2],
+            credibility=ranked[:, -1],
+            classes=self.classes_,
+            index=None if sample.index is None else sample.index[sample.unlabelled],
+            diagnostics={"form": self._form()},
+        )
+        self.transduction_ = sample.complete(self.answer_.values.astype(object))
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most credible class at rows, without transducing again.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit`
+            and, as column n + 1, with themselves; that column may be left out if the kernel's diagonal
+            was constant in `fit`.
+
+        Returns
+        -------
+        array of shape (m,)
+            At an unlabelled row this equals ``transduction_``; at a labelled row it may differ from the label. With a
+            precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
+        """
+        rows = self._read_new(X, own_value=False)
+        if self.kernel == "precomputed" and np.isnan(rows[:, -1]).any():
+            return self.classes_[np.argmax(self._machine.predict(rows), axis=1)]
+        return self.classes_[self._judge(rows, 1.0)[1]]
+
+    def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
+        """Return the p-value of every class at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        smooth : bool, default=False
+            Whether ties, the row itself included, count with a random weight between 0 and 1, the
+            same for all classes of a row.
+        random_state : int, RandomState or None
+            Seed of that weight.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+        """
+        rows = self._read_new(X)
+        tau = check_random_state(random_state).uniform(size=(len(rows), 1)) if smooth else 1.0
+        return self._judge(rows, tau)[0]
+
+    def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
+        """Return which classes are possible at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        confidence : float, optional
+            Level; that of the estimator by default.
+
+        Returns
+        -------
+        boolean array of shape (m, n_classes)
+            Columns as in ``classes_``. All True in a column whose labels are too few for the level.
+        """
+        rows = self._read_new(X)
+        return self._sets(self._judge(rows, 1.0)[0], self._level(confidence))
+
+    def _judge(self, rows: Array, tau: Any) -> tuple[Array, AnyArray, AnyArray]:
+        """Return the p-values, the best class and the status of rows."""
+        overall, within, scores = count_classes(self._machine, rows, self._codes)
+        best, status = _best_class(p_values(overall[0], overall[1], len(self._codes)), scores)
+        if self.label_conditional:
+            return p_values(within[0], within[1], self._class_sizes, tau), best, status
+        return p_values(overall[0], overall[1], len(self._codes), tau), best, status
+
+    def _sets(self, p: Array, confidence: float) -> Mask:
+        sizes = self._class_sizes if self.label_conditional else np.array([len(self._codes)])
+        ranks = np.array([nonconformity_rank(confidence, n) for n in sizes])
+        if np.any(ranks == 0) and len(p):
+            rarest = int(np.argmin(sizes))
+            which = f" of class {self.classes_[rarest].item()!r}" if self.label_conditional else ""
+            consequence = (
+                "that class is in every set" if self.label_conditional else "every set is all classes"
+            )
+            warn_level(confidence, int(sizes[rarest]), consequence, which)
+        # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
+        return p * (sizes + 1) > ranks + 0.5
+
+
+def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:
+    """Return the class of largest p-value, the larger prediction breaking ties, and the status of each row."""
+    top = p == p.max(axis=1, keepdims=True, initial=0.0)
+    contest = np.where(top, scores, -np.inf)
+    # Predictions for targets -1 and +1 that differ by rounding only are equal.
+    winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
+    status = np.where(winners.sum(axis=1) > 1, "tied", "answered")
+    return np.argmax(winners, axis=1), status

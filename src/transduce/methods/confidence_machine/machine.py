@@ -1,0 +1,268 @@
+"""How nonconforming a row's label is in a completed sample: ridge regression held against unlabelled rows.
+
+`Machine` is a fitted ridge regression, primal or dual, that can be bordered by unlabelled rows chunk by chunk.
+On it stand the regions (`find_regions`) and the counts behind p-values (`count_labels`, `count_classes`).
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from transduce.core.kernels import Kernel
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray, Array
+from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
+from transduce.methods.confidence_machine.residual_lines import (
+    count_nonconforming,
+    count_nonconforming_by_class,
+    residual_lines,
+    select_bound,
+    select_interval,
+    sweep_one_sided,
+    sweep_two_sided,
+)
+from transduce.methods.confidence_machine.residual_window import (
+    LabelledOrder,
+    order_rows,
+    window_bounds,
+    window_ends,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A fitted ridge regression and how unlabelled rows are to be held against it.
+
+    `rows` arguments are arrays with a line for each unlabelled row: features; or, with ``kernel=None``
+    (precomputed), kernel values with the labelled rows followed by the row's own kernel value.
+    """
+
+    fit: DualRidge | PrimalRidge
+    diagonal: Array
+    power: float
+    max_bytes: float
+    kernel: Kernel | None = None
+    X_l: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def build(
+        cls,
+        rows: Array,
+        y: Array,
+        kernel: Kernel,
+        *,
+        ridge: float = 1.0,
+        fit_intercept: bool = True,
+        power: float = 0.0,
+        max_bytes: float = 5e8,
+    ) -> Machine:
+        """Fit labelled rows in the cheaper form: primal for a linear kernel with fewer columns than rows."""
+        settings: dict[str, Any] = {"ridge": ridge, "fit_intercept": fit_intercept}
+        fit: DualRidge | PrimalRidge
+        if kernel.name == "linear" and rows.shape[1] < len(rows):
+            fit = PrimalRidge.fit(rows, y, **settings)
+            return cls(fit, fit.diagonal(), power, max_bytes)
+        _announce_memory(len(rows), max_bytes)
+        log.info("confidence machine: fitting %d labelled rows", len(rows))
+        precomputed = kernel.name == "precomputed"
+        K = rows[:, :-1] if precomputed else kernel.checked_matrix(rows, rows)
+        kernel.check_symmetry(rows)
+        fit = DualRidge.fit(K, y, **settings)
+        # Plain residuals need no diagonal, and it costs as much again as the factor.
+        diagonal = fit.diagonal() if power > 0.0 else np.ones(len(rows))
+        return cls(fit, diagonal, power, max_bytes, None if precomputed else kernel, rows)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of labelled rows."""
+        return len(self.diagonal)
+
+    @property
+    def n_inputs(self) -> int:
+        """How many numbers of an unlabelled row a prediction takes: features, or kernel values."""
+        return self.fit.X.shape[1] if isinstance(self.fit, PrimalRidge) else self.n_labelled
+
+    def predict(self, rows: Array) -> Array:
+        """Return the inductive ridge prediction."""
+        values = np.empty((len(rows), *self.fit.residuals.shape[1:]))
+        for part in self.chunks(len(rows), self.n_inputs):
+            chunk = rows[part] if isinstance(self.fit, PrimalRidge) else self._kernel_rows(rows[part])[0]
+            values[part] = self.fit.predict(chunk)
+        return values
+
+    def borders(self, rows: Array) -> Iterator[tuple[slice, Border]]:
+        """Yield chunks of the rows under the memory budget, with prediction, pivot and weights."""
+        for part in self.chunks(len(rows), self.n_labelled):
+            if isinstance(self.fit, PrimalRidge):
+                prediction, pivot, z = self.fit.directions(rows[part])
+                yield part, Border(prediction, pivot, self.fit.weights(z))
+            else:
+                yield part, self.fit.border(*self._kernel_rows(rows[part]))
+            log.info("confidence machine: %d of %d rows", part.stop, len(rows))
+
+    def order(self, side: str) -> LabelledOrder:
+        """Return the labelled rows in the order of their residuals; remembered for two-sided regions."""
+        if side == "two":
+            return self._two_sided_order
+        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, side)
+
+    @cached_property
+    def _two_sided_order(self) -> LabelledOrder:
+        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, "two")
+
+    def lines(self, rows: Array, residuals: Array) -> Iterator[tuple[int, Any, Array, Array]]:
+        """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each unlabelled row."""
+        for part, border in self.borders(rows):
+            for j, (prediction, pivot, weights) in enumerate(zip(*border, strict=True), part.start):
+                lines = residual_lines(residuals, self.diagonal, weights, pivot, self.power)
+                yield j, prediction, *lines
+
+    def _kernel_rows(self, rows: Array) -> tuple[Array, Array]:
+        if self.kernel is None:
+            return rows[:, :-1], rows[:, -1]
+        return self.kernel.checked_matrix(rows, self.X_l), self.kernel.diagonal(rows)
+
+    def chunks(self, n: int, width: int) -> list[slice]:
+        """Return slices of `n` unlabelled rows whose working arrays, `width` numbers a row, fit the memory budget."""
+        # At most five such arrays live at once.
+        size = max(1, int(self.max_bytes // (5 * 8 * width)))
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _announce_memory(n_labelled: int, max_bytes: float) -> None:
+    need = 3 * 8.0 * n_labelled**2
+    if need > max(max_bytes, 2e9):
+        warnings.warn(
+            f"The kernel matrix of {n_labelled:,} labelled rows needs about {need / 1e9:.0f} GB of memory. "
+            "kernel='linear' needs none of it.",
+            stacklevel=2,
+        )
+
+
+def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:
+    """Return the regions of unlabelled rows: by the window where it decides, else by selection, else by sweep.
+
+    Parameters
+    ----------
+    machine : Machine
+    rows : array with m lines
+    rank : int
+        From `nonconformity_rank`.
+    side : {"two", "lower", "upper"}
+
+    Returns
+    -------
+    Regions of m rows
+    """
+    if rank == 0:
+        return Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))
+    ends = window_intervals(machine, rows, rank=rank, side=side)
+    undecided = np.flatnonzero(np.isnan(ends).any(axis=1))
+    if len(undecided) == 0:
+        return Regions.from_intervals(ends)
+    pieces: list[Array] = list(ends[:, None, :])
+    for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
+        pieces[undecided[j]] = prediction + line_region(rho, beta, rank, side, machine.fit.slack)
+    return Regions.from_pieces(pieces)
+
+
+def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> Array:
+    """Return the ends (m, 2) of the regions that the window settles; NaN where it does not apply."""
+    ends = np.full((len(rows), 2), np.nan)
+    if not isinstance(machine.fit, PrimalRidge):
+        return ends
+    order = machine.order(side)
+    for part in machine.chunks(len(rows), machine.n_inputs):
+        ends[part] = _window_chunk(machine, machine.fit, order, rows[part], rank, side)
+        log.info("confidence machine: %d of %d rows", part.stop, len(rows))
+    return ends
+
+
+def _window_chunk(
+    machine: Machine, fit: PrimalRidge, order: LabelledOrder, rows: Array, rank: int, side: str
+) -> Array:
+    prediction, pivot, z = fit.directions(rows)
+    low, high = window_bounds(order.leverage, pivot, fit.ridge, machine.power)
+    below, above = window_ends(
+        order, machine.diagonal, fit.X, fit.offset, z, pivot, low, high, rank, machine.power, fit.slack
+    )
+    if side == "two":
+        return np.column_stack([prediction - below, prediction + above])
+    infinite = np.full(len(rows), np.inf)
+    if side == "upper":
+        return np.column_stack([-infinite, prediction + above])
+    return np.column_stack([prediction - above, infinite])
+
+
+def line_region(rho: Array, beta: Array, rank: int, side: str, slack: float) -> Array:
+    """Return the pieces (k, 2) of one region about the prediction: by selection, else by sweep."""
+    if side == "two":
+        lower, upper = select_interval(rho, beta, rank, slack)
+        if not np.isnan(lower):
+            return np.array([[lower, upper]])
+        return sweep_two_sided(rho, beta, rank, slack)
+    sign = -1.0 if side == "lower" else 1.0
+    bound = select_bound(sign * rho, beta, rank, slack)
+    if np.isnan(bound):
+        pieces = sweep_one_sided(sign * rho, beta, rank, slack)
+    else:
+        pieces = np.array([[-np.inf, bound]])
+    return pieces if side == "upper" else -pieces[::-1, ::-1]
+
+
+def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
+    """Return how many labelled rows are more nonconforming than each unlabelled row and its candidate label, or tie.
+
+    Parameters
+    ----------
+    machine : Machine
+    rows : array with m lines
+    labels : array of shape (m,)
+
+    Returns
+    -------
+    above, tied : array of shape (m,)
+    """
+    counts = np.zeros((2, len(rows)), dtype=np.intp)
+    for j, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
+        counts[:, j] = count_nonconforming(rho, beta, labels[j] - prediction, machine.fit.slack)
+    return counts[0], counts[1]
+
+
+def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
+    """Return the same for every candidate class, among all labelled rows and within the class; and the predictions.
+
+    Parameters
+    ----------
+    machine : Machine
+        Fitted to one column of -1 and +1 for each class.
+    rows : array with m lines
+    codes : array of shape (l,)
+        Class number of each labelled row. Its residual is taken in the column of its own class.
+
+    Returns
+    -------
+    overall, within : array of shape (2, m, n_classes)
+        More nonconforming rows first, then tied ones.
+    prediction : array of shape (m, n_classes)
+    """
+    n_classes = machine.fit.residuals.shape[1]
+    own = np.ascontiguousarray(machine.fit.residuals[np.arange(len(codes)), codes])
+    overall = np.zeros((2, len(rows), n_classes), dtype=np.intp)
+    within = np.zeros_like(overall)
+    predictions = np.empty((len(rows), n_classes))
+    for j, prediction, rho, beta in machine.lines(rows, own):
+        overall[:, j], within[:, j] = count_nonconforming_by_class(
+            rho, beta, codes, prediction, machine.fit.slack
+        )
+        predictions[j] = prediction
+    return overall, within, predictions

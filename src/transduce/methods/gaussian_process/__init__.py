@@ -1,0 +1,5 @@
+"""Moment-matched Gaussian process (Le, Smola, Gartner, Altun 2006)."""
+
+from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
+
+__all__ = ["TransductiveGPRegressor"]

@@ -1,0 +1,374 @@
+"""Parameters of a moment-matched Gaussian process: descent, starts, and the choice of how hard to match."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.stats import rankdata
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.kernels import median_width
+from transduce.core.types import Array
+from transduce.methods.gaussian_process.process import Objective, Posterior
+
+log = logging.getLogger(__name__)
+
+# Noise is a share of the labels' variance; below 1e-8 a kernel matrix of some thousand rows is singular to rounding.
+NOISE_BOUNDS = (1e-8, 1e2)
+RELEVANCE_BOUNDS = (1e-5, 1e4)  # times the inverse median distance of two rows
+# With many features a descent from short length scales falls into the trap where every label is noise, so the first
+# begins with a nearly linear function of the features that the labels depend on most. Wiggly functions are found from
+# short length scales only, so restarts are drawn around both: shares of the inverse median distance, noise, and spread.
+SMOOTH, WIGGLY = (0.3, 0.3, 0.7), (1.0, 0.1, 1.5)
+# A restart begins at the best of so many random points, each after a short descent on at most so many rows.
+N_DRAWS, SHORT, N_SCREENED = 8, 6, 200
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent from one start ended.
+
+    Attributes
+    ----------
+    log_parameters : array of shape (k,)
+    objective : float
+    path : array
+        The objective after every step; never rises.
+    n_iter, n_evaluations : int
+    converged : bool
+    message : str
+        How it ended, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Descent(np.zeros(2), 1.0, np.array([2.0, 1.0]), 1, 3, True, "converged").objective
+    1.0
+    """
+
+    log_parameters: Array
+    objective: float
+    path: Array
+    n_iter: int
+    n_evaluations: int
+    converged: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """How parameters are looked for.
+
+    Parameters
+    ----------
+    start : array of shape (k,)
+        Logarithms of relevances and noise from which the first descent begins, and around which half of the restarts
+        are drawn.
+    wiggly : array of shape (k,)
+        Likewise for the other half; its relevances set the bounds.
+    solver : {"nested", "alternating"}
+        Whether the best q is found in every evaluation, or in turns with the parameters as in the paper.
+    max_iter : int
+        Most steps of a descent.
+    tolerance : float
+        A descent ends when a step lowers the objective by less than this share of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.linspace(0, 5, 20)[:, None], np.sin(np.linspace(0, 5, 20))
+    >>> search = Search.at(X, y)
+    >>> found = search.descend(Objective(X, y, (1.0, 0.5)), search.start)
+    >>> found.converged, bool(np.all(np.diff(found.path) <= 0))
+    (True, True)
+    """
+
+    start: Array
+    wiggly: Array
+    solver: str = "nested"
+    max_iter: int = 200
+    tolerance: float = 1e-8
+    bounds: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        bounds = [np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]]
+        object.__setattr__(self, "bounds", np.array([*bounds, np.log(NOISE_BOUNDS)]))
+
+    @classmethod
+    def at(cls, X: Array, y_l: Array, *, common: bool = False, **settings: Any) -> Search:
+        """Find the starts for rows (n, d), labelled ones first; `common` if all features share one relevance."""
+        share = np.ones(1) if common else dependence(X[: len(y_l)], y_l)
+        shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
+        unit = 1.0 / median_width(X)
+        start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
+        wiggly = np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1]))
+        return cls(start, wiggly, **settings)
+
+    def descend(self, objective: Objective, start: Array) -> Descent:
+        """Minimise from one start."""
+        start = np.clip(start, *self.bounds.T)
+        if self.solver == "alternating" and objective.looks_at_unlabelled:
+            return self._alternate(objective, start)
+        return self._lbfgs(objective, start, self.max_iter, self.tolerance)
+
+    def _lbfgs(self, objective: Objective, start: Array, max_iter: int, tolerance: float) -> Descent:
+        path: list[float] = [objective(start)[0]]
+        found = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.bounds,
+            # The new style of callback, which is told the value, is recognised by its argument's name.
+            callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
+            options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": tolerance, "gtol": 1e-5},
+        )
+        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(found.status, "")
+        if not words:
+            # A line search that found no lower point: at a minimum, to rounding, if the slope within bounds vanishes.
+            slope = found.x - np.clip(found.x - objective(found.x)[1], *self.bounds.T)
+            flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(found.fun))
+            words = "converged" if flat else "stopped where no lower point could be found"
+        lowest = float(found.fun)
+        return Descent(
+            found.x, lowest, np.array(path), found.nit, found.nfev + 1, words == "converged", words
+        )
+
+    def _alternate(self, objective: Objective, start: Array) -> Descent:
+        """Take the q-step and the p-step in turns, as the paper does."""
+        at, path, evaluations = start, [objective(start)[0]], 1
+        for turn in range(1, self.max_iter + 1):
+            held = replace(objective, q=objective.match(at))
+            step = self._lbfgs(held, at, self.max_iter, self.tolerance)
+            evaluations += step.n_evaluations
+            at = step.log_parameters
+            after = objective(at)[0]
+            path += [min(step.objective, path[-1]), min(after, step.objective)]
+            if path[-3] - path[-1] <= 10 * self.tolerance * max(1.0, abs(path[-1])):
+                return Descent(at, path[-1], np.array(path), turn, evaluations, True, "converged")
+        words = f"stopped after max_iter={self.max_iter} turns"
+        return Descent(at, path[-1], np.array(path), self.max_iter, evaluations, False, words)
+
+    def restarts(
+        self,
+        objective: Objective,
+        n_restarts: int,
+        random: np.random.RandomState,
+        n_jobs: int | None = None,
+    ) -> list[Array]:
+        """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
+        thin, draws = _thin(objective), self._draw(n_restarts * N_DRAWS, random)
+        short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
+        ends = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_attempt)(short.descend, thin, draw) for draw in draws
+        )
+        found = [end for end in ends if isinstance(end, Descent)]
+        picked: list[Array] = []
+        for end in sorted(found, key=lambda end: end.objective):
+            far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in picked)
+            if far and len(picked) < n_restarts:
+                picked.append(end.log_parameters)
+        return picked
+
+    def _draw(self, count: int, random: np.random.RandomState) -> Array:
+        """Return random points around the two starts in turn."""
+        wiggly = np.arange(count)[:, None] % 2 == 0
+        spread = np.where(wiggly, WIGGLY[2], SMOOTH[2])
+        return np.where(wiggly, self.wiggly, self.start) + spread * random.normal(
+            size=(count, len(self.start))
+        )
+
+    def best(
+        self, objective: Objective, starts: list[Array], n_jobs: int | None
+    ) -> tuple[Descent, list[Any]]:
+        """Descend from every start; return the lowest, and how each ended."""
+        ends = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(_attempt)(self.descend, objective, start) for start in starts
+        )
+        found = [end for end in ends if isinstance(end, Descent)]
+        log.info("%d of %d starts reached an end", len(found), len(starts))
+        if not found:
+            raise ValueError(f"Every start failed: {ends[0]}")
+        return min(found, key=lambda end: end.objective), ends
+
+
+def _attempt(descend: Callable[..., Descent], objective: Objective, start: Array) -> Descent | str:
+    """Return the descent, or in words why it failed."""
+    try:
+        return descend(objective, start)
+    except ValueError as error:
+        return str(error)
+
+
+def _thin(objective: Objective) -> Objective:
+    """Return the objective on at most `N_SCREENED` labelled and as many unlabelled rows, at even steps."""
+    n_labelled, n = len(objective.y_l), len(objective.X)
+    labelled, unlabelled = _even(n_labelled), n_labelled + _even(n - n_labelled)
+    if len(labelled) + len(unlabelled) == n:
+        return objective
+    return replace(
+        objective, X=objective.X[np.concatenate([labelled, unlabelled])], y_l=objective.y_l[labelled]
+    )
+
+
+def _even(count: int) -> Any:
+    """Return positions at even steps, at most `N_SCREENED`."""
+    if count <= N_SCREENED:
+        return np.arange(count)
+    return np.linspace(0, count - 1, N_SCREENED).round().astype(int)
+
+
+def dependence(X_l: Array, y_l: Array) -> Array:
+    """Return how much of the labels' spread each feature explains alone: the correlation ratio, from binned means.
+
+    Parameters
+    ----------
+    X_l : array of shape (l, d)
+    y_l : array of shape (l,)
+
+    Returns
+    -------
+    array of shape (d,)
+        From 0 to 1; what bins explain by chance is taken off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 60)
+    >>> dependence(np.column_stack([x, np.tile(x[::6], 6)]), x**2).round(1)
+    array([0.9, 0. ])
+    """
+    n_rows, spread = len(y_l), float(y_l.var())
+    n_bins = max(2, min(6, n_rows // 5))
+    if n_rows < 4 or spread == 0.0:
+        return np.zeros(X_l.shape[1])
+    ratios = np.empty(X_l.shape[1])
+    for j, feature in enumerate(X_l.T):
+        bins = ((rankdata(feature) - 0.5) * n_bins / n_rows).astype(int)  # equal values share a bin
+        means = np.bincount(bins, weights=y_l) / np.maximum(np.bincount(bins), 1)
+        ratios[j] = np.mean((means[bins] - y_l.mean()) ** 2) / spread
+    return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
+
+
+class Fold(NamedTuple):
+    """One fold of transductive cross-validation: what is shown, and what is hidden among the unlabelled rows.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        Shown rows, then hidden rows, then unlabelled rows.
+    y_l : array of shape (l - h,)
+        Shown labels.
+    hidden : array of shape (h,)
+        Labels of the hidden rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Fold(np.zeros((3, 1)), np.array([1.0]), np.array([2.0])).scaled()
+    (array([0.]), 1.0, 1.0)
+    """
+
+    X: Array
+    y_l: Array
+    hidden: Array
+
+    def scaled(self) -> tuple[Array, float, float]:
+        """Return shown labels with mean 0 and variance 1, and the mean and scale that were taken out."""
+        mean, scale = float(self.y_l.mean()), float(self.y_l.std()) or 1.0
+        return (self.y_l - mean) / scale, mean, scale
+
+    def errors(self, search: Search, prior: tuple[float, float], start: Array, grid: Array) -> Array:
+        """Return the mean squared error at the hidden rows for every (matching, slack) of `grid`, shape (g,).
+
+        Each descent begins where the one with the next smaller weight of the same slack ended, the first of a slack
+        where that without matching did.
+        """
+        y_l, mean, scale = self.scaled()
+        if np.ptp(y_l) == 0.0:  # all weights agree on the only label there is
+            return np.full(len(grid), np.mean((mean - self.hidden) ** 2))
+        n_shown, n_calibration = len(y_l), len(self.hidden)
+        ends: dict[float, Array] = {}
+        errors = np.full(len(grid), np.inf)
+        for i, (matching, slack) in enumerate(grid):
+            objective = Objective(self.X, y_l, prior, float(matching), float(slack))
+            begin = ends.get(slack, start)
+            found = _attempt(search.descend, objective, begin)
+            if isinstance(found, str):
+                log.info("matching=%g, slack=%g failed: %s", matching, slack, found)
+                continue
+            if matching == 0.0:
+                start = found.log_parameters
+            else:
+                ends[slack] = found.log_parameters
+            fit = Posterior.fit(self.X[:n_shown], y_l, found.log_parameters)
+            hidden = fit.mean(self.X[n_shown : n_shown + n_calibration]) * scale + mean
+            errors[i] = float(np.mean((hidden - self.hidden) ** 2))
+        return errors
+
+
+def choose_matching(
+    folds: list[Fold],
+    search: Search,
+    prior: tuple[float, float],
+    start: Array,
+    grid: Array,
+    n_jobs: int | None,
+) -> pd.DataFrame:
+    """Compare weights and slacks by transductive cross-validation.
+
+    Parameters
+    ----------
+    folds : list of Fold
+    search : Search
+    prior : tuple of two floats
+    start : array of shape (k,)
+        Where the first descent of every fold begins.
+    grid : array of shape (g, 2)
+        Pairs of matching and slack.
+    n_jobs : int or None
+
+    Returns
+    -------
+    pandas.DataFrame
+        A line for each pair: ``matching``, ``slack``, ``error`` (mean squared error of hidden labels), ``gain`` (how
+        much less that is than on the first line) and ``gain_se`` (standard error of the gain, between folds).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0, 5, 24)
+    >>> fold = Fold(np.concatenate([x[::2], x[1::2]])[:, None], np.sin(x[::2]), np.sin(x[1::2]))
+    >>> search = Search.at(fold.X, fold.y_l)
+    >>> table = choose_matching([fold], search, (1.0, 0.5), search.start, np.zeros((1, 2)), None)
+    >>> bool(table["error"][0] < 0.01)
+    True
+    """
+    errors = np.empty((len(folds), len(grid)))
+    done = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+        delayed(fold.errors)(search, prior, start, grid) for fold in folds
+    )
+    for i, line in enumerate(done):
+        errors[i] = line
+        log.info("matching: fold %d of %d", i + 1, len(folds))
+    sizes = np.array([len(fold.hidden) for fold in folds], dtype=float)
+    share = sizes / sizes.sum()
+    with np.errstate(invalid="ignore"):
+        gains = errors[:, :1] - errors
+        gain = share @ gains
+        spread = np.sqrt(share @ (gains - gain) ** 2 / max(len(folds) - 1, 1))
+    return pd.DataFrame(
+        {
+            "matching": grid[:, 0],
+            "slack": grid[:, 1],
+            "error": share @ errors,
+            "gain": gain,
+            "gain_se": spread,
+        }
+    )

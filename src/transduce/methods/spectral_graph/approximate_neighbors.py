@@ -1,0 +1,295 @@
+"""Nearly all nearest neighbours of very many dense rows, in two steps.
+
+Rows are put into k-means cells and compared, by matrix products, with the rows of the cells nearest to theirs. Then the
+neighbours of neighbours, in both directions, are tried in turn: each pass finds most of what the first step missed. How
+many cells to visit, and when to stop, is read off a sample of rows whose true neighbours are known.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from transduce.core.types import AnyArray, Array
+from transduce.methods.spectral_graph.neighbors import (
+    QUERIES,
+    Neighbors,
+    empty_heaps,
+    keep_best,
+    replace_worst,
+    run_blocks,
+    search_dense,
+    sort_heaps,
+)
+
+N_SAMPLE = 500  # rows whose true neighbours are looked up
+MOST_PASSES = 8
+FIRST_RECALL = 0.4  # what visiting cells has to find if neighbours of neighbours are tried afterwards
+DEAREST_JOIN = 12  # a pass costs about this times pool^2 comparisons, several passes included
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows sorted into cells.
+
+    Parameters
+    ----------
+    order : array of shape (n,)
+        Positions of the rows, cell after cell.
+    X : array of shape (n, d)
+        The rows in this order.
+    offsets : array of shape (n,)
+        Their offsets in the score.
+    bounds : array of shape (c + 1,)
+        The rows of cell j are ``X[bounds[j] : bounds[j + 1]]``.
+    near : array of shape (c, c)
+        The cells from nearest to farthest, for each cell.
+    """
+
+    order: AnyArray
+    X: AnyArray
+    offsets: AnyArray
+    bounds: AnyArray
+    near: AnyArray
+
+    @classmethod
+    def of(cls, X: AnyArray, offsets: AnyArray, random: np.random.RandomState) -> Cells:
+        """Put rows into about sqrt(n) cells by k-means on a part of them."""
+        n = len(X)
+        c = max(int(np.sqrt(n)), 2)
+        part = random.choice(n, min(n, 40 * c), replace=False)
+        means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # fewer different rows than cells: some stay empty
+            means.fit(X[part])
+        cell = means.predict(X)
+        order = np.argsort(cell, kind="stable")
+        centres = means.cluster_centers_
+        near = np.argsort(np.square(centres).sum(axis=1) - 2.0 * centres @ centres.T, axis=1, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=c))])
+        return cls(order, X[order], offsets[order], bounds, near)
+
+    def cell_of(self, rows: AnyArray) -> AnyArray:
+        """Return the cells of sorted rows."""
+        return np.searchsorted(self.bounds, rows, side="right") - 1
+
+    def recall_by_visits(self, rows: AnyArray, true: AnyArray) -> Array:
+        """Return which share of the true neighbours lies in the nearest 1, 2, ... cells, shape (c,)."""
+        rank = np.empty_like(self.near)
+        np.put_along_axis(rank, self.near, np.arange(len(self.near))[None, :], axis=1)
+        found = rank[self.cell_of(rows)[:, None], self.cell_of(true)]
+        return np.cumsum(np.bincount(found.ravel(), minlength=len(self.near))) / found.size
+
+    def visit(
+        self, k: int, n_visits: int, n_jobs: int | None, report: Callable[[float], None]
+    ) -> tuple[Array, AnyArray]:
+        """Return heaps of the best `k` rows in the nearest cells, for each row."""
+        scores, ids = empty_heaps(len(self.X), k, self.X.dtype)
+
+        def one(cell: int) -> None:
+            for start in range(self.bounds[cell], self.bounds[cell + 1], QUERIES):
+                rows = slice(start, min(start + QUERIES, self.bounds[cell + 1]))
+                own = np.arange(rows.start, rows.stop)
+                for other in self.near[cell, :n_visits]:
+                    first, stop = self.bounds[other], self.bounds[other + 1]
+                    if first < stop:
+                        block = self.X[rows] @ self.X[first:stop].T
+                        block -= self.offsets[first:stop]
+                        keep_best(block, first, own, scores[rows], ids[rows])
+
+        run_blocks(one, range(len(self.near)), n_jobs, report)
+        return scores, ids
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def dot(one: Any, two: Any) -> Any:
+    """Return the inner product of two rows."""
+    total = one[0] * two[0]
+    for j in range(1, len(one)):
+        total += one[j] * two[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def link_both_ways(ids: Any, fresh: Any) -> Any:
+    """Return each row's neighbours and, as many at most, the rows it is a neighbour of.
+
+    Parameters
+    ----------
+    ids : array of shape (n, k)
+        Neighbours, -1 where there is none.
+    fresh : boolean array of shape (n, k)
+        Which of them are new.
+
+    Returns
+    -------
+    links : array of shape (n, 2 k)
+    is_new : boolean array of shape (n, 2 k)
+    counts : array of shape (n,)
+    """
+    n, k = ids.shape
+    links, is_new = np.full((n, 2 * k), -1, dtype=ids.dtype), np.zeros((n, 2 * k), dtype=np.bool_)
+    counts = np.zeros(n, dtype=np.int64)
+    for i in range(n):
+        for a in range(k):
+            if ids[i, a] >= 0:
+                links[i, counts[i]], is_new[i, counts[i]] = ids[i, a], fresh[i, a]
+                counts[i] += 1
+    forward = counts.copy()
+    for i in range(n):
+        for a in range(k):
+            j = ids[i, a]
+            if j < 0 or counts[j] == 2 * k:
+                continue
+            known = False
+            for b in range(forward[j]):
+                known |= links[j, b] == i
+            if not known:
+                links[j, counts[j]], is_new[j, counts[j]] = i, fresh[i, a]
+                counts[j] += 1
+    return links, is_new, counts
+
+
+@njit(cache=True, nogil=True)
+def join_block(
+    X: Any, offsets: Any, start: int, stop: int, links: Any, is_new: Any, counts: Any, scores: Any, ids: Any
+) -> None:
+    """Try the neighbours of neighbours of rows ``start`` to ``stop``, where one of the two links is new."""
+    seen = np.full(len(X), -1, dtype=np.int32)
+    for i in range(start, stop):
+        seen[i] = i
+        for a in range(ids.shape[1]):
+            if ids[i, a] >= 0:
+                seen[ids[i, a]] = i
+        for a in range(counts[i]):
+            j = links[i, a]
+            for b in range(-1, counts[j]):
+                h = j if b < 0 else links[j, b]
+                if seen[h] != i and (is_new[i, a] or (b >= 0 and is_new[j, b])):
+                    seen[h] = i
+                    score = dot(X[i], X[h]) - offsets[h]
+                    if score > scores[i, 0]:
+                        replace_worst(scores[i], ids[i], score, h)
+
+
+def join_neighbors(
+    cells: Cells, scores: AnyArray, ids: AnyArray, fresh: AnyArray, n_jobs: int | None
+) -> tuple[Array, AnyArray, AnyArray]:
+    """Return the heaps after one pass over neighbours of neighbours, and which entries are new."""
+    links, is_new, counts = link_both_ways(ids, fresh)
+    after, who = scores.copy(), ids.copy()
+    step = max(len(ids) // 64, 1)
+
+    def one(start: int) -> None:
+        stop = min(start + step, len(ids))
+        join_block(cells.X, cells.offsets, start, stop, links, is_new, counts, after, who)
+
+    run_blocks(one, range(0, len(ids), step), n_jobs, lambda share: None)
+    fresh = np.empty_like(fresh)
+    for start in range(0, len(ids), 10_000):
+        rows = slice(start, start + 10_000)
+        fresh[rows] = ~(who[rows, :, None] == ids[rows, None, :]).any(axis=2)
+    return after, who, fresh
+
+
+def join_until(
+    cells: Cells,
+    scores: AnyArray,
+    ids: AnyArray,
+    rows: AnyArray,
+    true: AnyArray,
+    target: float,
+    n_jobs: int | None,
+    report: Callable[[float], None],
+) -> tuple[Array, AnyArray]:
+    """Return the heaps after as many passes as bring the recall at `rows` to the target, if they can."""
+    fresh = np.ones(ids.shape, dtype=bool)
+    k, reached = true.shape[1], 0.0
+    for n_pass in range(MOST_PASSES):
+        before, reached = reached, recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
+        if reached >= target or reached - before < 1e-3:
+            break
+        scores, ids, fresh = join_neighbors(cells, scores, ids, fresh, n_jobs)
+        report((n_pass + 1) / MOST_PASSES)
+    return scores, ids
+
+
+def best_of_heaps(scores: AnyArray, ids: AnyArray, k: int) -> Neighbors:
+    """Return the best `k` of each heap."""
+    found = sort_heaps(scores, ids)
+    return Neighbors(np.ascontiguousarray(found.ids[:, :k]), np.ascontiguousarray(found.scores[:, :k]))
+
+
+def recall(found: AnyArray, true: AnyArray) -> float:
+    """Return which share of the true neighbours was found, both of shape (n, k).
+
+    Examples
+    --------
+    >>> recall(np.array([[1, 2], [0, 3]]), np.array([[2, 1], [0, 2]]))
+    0.75
+    """
+    return float((true[:, :, None] == found[:, None, :]).any(axis=2).mean())
+
+
+def search_cells(
+    X: AnyArray,
+    offsets: AnyArray,
+    k: int,
+    *,
+    target: float,
+    random: np.random.RandomState,
+    n_jobs: int | None = None,
+    report: Callable[[float], None] = lambda share: None,
+) -> tuple[Neighbors, float]:
+    """Return nearly all of the `k` nearest neighbours of each row, and the recall on a sample.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), float32
+    offsets : array of shape (n,), float32
+    k : int
+    target : float
+        The recall to stop at.
+    random : RandomState
+    n_jobs : int or None
+        Threads; None for as many as matrix products use.
+    report : callable
+        Told the share done.
+
+    Returns
+    -------
+    Neighbors, float
+        The recall was measured on rows that also decided when to stop; they are some hundreds, drawn at random.
+    """
+    cells = Cells.of(X, offsets, random)
+    rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))
+    true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, n_jobs=n_jobs).ids
+    by_visits = cells.recall_by_visits(rows, true)
+    pool = 2 * k
+    direct = int(np.searchsorted(by_visits, target)) + 1
+    join = direct * len(X) / len(cells.near) > DEAREST_JOIN * pool**2
+    n_visits = int(np.searchsorted(by_visits, FIRST_RECALL)) + 1 if join else direct
+    report(0.1)
+    scores, ids = cells.visit(pool if join else k, n_visits, n_jobs, lambda share: report(0.1 + 0.3 * share))
+    if join:
+        scores, ids = join_until(
+            cells, scores, ids, rows, true, target, n_jobs, lambda share: report(0.4 + 0.6 * share)
+        )
+    reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
+    if reached < target and join:
+        scores, ids = cells.visit(k, direct, n_jobs, report)
+        reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
+    found = best_of_heaps(scores, ids, k)
+    back = np.empty_like(cells.order)
+    back[cells.order] = np.arange(len(back))
+    ids = np.where(found.ids >= 0, cells.order[found.ids], -1)
+    return Neighbors(ids[back], found.scores[back]), reached

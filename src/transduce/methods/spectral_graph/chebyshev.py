@@ -1,0 +1,322 @@
+"""Leading eigenpairs of a large sparse symmetric matrix by Chebyshev-filtered block iteration in single precision.
+
+A polynomial that is small on the unwanted part of the spectrum and grows fast above it is applied to a block of
+vectors; what comes out is turned into the best eigenpairs that lie in its span (Rayleigh-Ritz), and the polynomial is
+made anew from these. Almost all time goes into sparse products with the block, whose columns are independent of each
+other: they are filtered some at a time, so that what one thread works on stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numba import njit
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.linalg import few_threads, n_threads
+from transduce.core.types import AnyArray, Array
+
+PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
+CHUNK = 8192  # rows of a block multiplied at a time
+MOST_CYCLES = 40
+FINEST = 5e-6  # residuals that single precision reaches
+
+
+class NotConvergedError(ArithmeticError):
+    """The iteration ended before every residual was small enough."""
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
+def chebyshev_step(
+    indptr: Any, indices: Any, data: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any
+) -> None:
+    """Write ``scale * (S @ now - shift * now) - past`` to `out`; `past` and `out` may be one array.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        The matrix S in compressed sparse rows.
+    now, past, out : arrays of shape (n, width)
+    scale, shift : float
+    """
+    width = now.shape[1]
+    total = np.empty(width, dtype=now.dtype)
+    for i in range(len(indptr) - 1):
+        own = now[i]
+        for j in range(width):
+            total[j] = -shift * own[j]
+        entry, end = indptr[i], indptr[i + 1]
+        while entry + 4 <= end:  # four entries at once: the running total is read and written once for them
+            v0, v1, v2, v3 = data[entry], data[entry + 1], data[entry + 2], data[entry + 3]
+            x0, x1 = now[indices[entry]], now[indices[entry + 1]]
+            x2, x3 = now[indices[entry + 2]], now[indices[entry + 3]]
+            for j in range(width):
+                total[j] += v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j]
+            entry += 4
+        while entry < end:
+            v0, x0 = data[entry], now[indices[entry]]
+            for j in range(width):
+                total[j] += v0 * x0[j]
+            entry += 1
+        before, after = past[i], out[i]
+        for j in range(width):
+            after[j] = scale * total[j] - before[j]
+
+
+class Filter:
+    """Products and polynomials of one sparse symmetric matrix whose spectrum lies in [-1, 1].
+
+    Parameters
+    ----------
+    S : sparse array of shape (n, n)
+    n_jobs : int or None
+        Threads.
+    """
+
+    def __init__(self, S: Any, n_jobs: int | None = None) -> None:
+        self.n = S.shape[0]
+        kind = np.uint32 if S.nnz < 2**32 else np.uint64
+        self._matrix = (S.indptr.astype(kind), S.indices.astype(kind), S.data.astype(np.float32))
+        self._threads = n_threads(n_jobs)
+
+    def product(self, block: AnyArray) -> AnyArray:
+        """Return ``S @ block``."""
+        out = np.zeros_like(block)
+        self._over_panels(block, out, lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0))
+        return out
+
+    def apply(self, block: AnyArray, degree: int, lower: float, cut: float) -> None:
+        """Replace the block by the Chebyshev polynomial of this degree on [lower, cut] of S, times the block."""
+        centre, half = 0.5 * (cut + lower), 0.5 * (cut - lower)
+
+        def recur(now: AnyArray) -> AnyArray:
+            past, now = now, self._step(now, np.zeros_like(now), 1.0 / half, centre)
+            for _ in range(degree - 1):
+                past, now = now, self._step(now, past, 2.0 / half, centre)
+            return now
+
+        self._over_panels(block, block, recur)
+
+    def _step(self, now: AnyArray, past: AnyArray, scale: float, shift: float) -> AnyArray:
+        """Return the next term of the recurrence, in the place of `past`."""
+        single = np.float32
+        chebyshev_step(*self._matrix, now, past, past, single(scale), single(shift))
+        return past
+
+    def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:
+        """Write `function` of every panel of columns to `out`."""
+        width = block.shape[1]
+        n_panels = max(-(-width // PANEL), min(width, 2))
+        bounds = np.linspace(0, width, n_panels + 1).astype(int)
+
+        def one(start: int, stop: int) -> None:
+            out[:, start:stop] = function(np.ascontiguousarray(block[:, start:stop]))
+
+        self.run(delayed(one)(start, stop) for start, stop in pairwise(bounds))
+
+    def run(self, jobs: Any) -> list[Any]:
+        """Run delayed calls in threads; BLAS has one in each, as its own would wait for each other's."""
+        with few_threads(0):
+            return Parallel(n_jobs=self._threads, prefer="threads")(jobs)
+
+    def strips(self, n: int) -> list[slice]:
+        """Return as many strips of `n` rows as there are threads."""
+        bounds = np.linspace(0, n, self._threads + 1).astype(int)
+        return [slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int = 20) -> float:
+    """Return a number that no eigenvalue is below, as far as a few Lanczos steps and their residual can tell."""
+    vector = random.standard_normal((matrix.n, 1)).astype(np.float32)
+    vector /= np.linalg.norm(vector)
+    before, beta = np.zeros_like(vector), 0.0
+    diagonal, off = [], []
+    for _ in range(min(n_steps, matrix.n)):
+        next_ = matrix.product(vector) - np.float32(beta) * before
+        diagonal.append(float(vector[:, 0] @ next_[:, 0]))
+        next_ -= np.float32(diagonal[-1]) * vector
+        beta = float(np.linalg.norm(next_))
+        off.append(beta)
+        if beta < 1e-5:
+            break
+        before, vector = vector, next_ / np.float32(beta)
+    ritz, turn = scipy.linalg.eigh_tridiagonal(diagonal, off[:-1])
+    return max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
+
+
+def chunks(rows: slice) -> list[slice]:
+    """Return a range of rows in chunks that fit into the cache."""
+    return [slice(start, min(start + CHUNK, rows.stop)) for start in range(rows.start, rows.stop, CHUNK)]
+
+
+def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Array]:
+    """Return ``block' image`` and ``block' block`` of tall blocks, summed in double precision."""
+
+    def one(strip: slice) -> tuple[Array, Array]:
+        total = np.zeros((2, block.shape[1], block.shape[1]))
+        for rows in chunks(strip):
+            total[0] += block[rows].T @ image[rows]
+            total[1] += block[rows].T @ block[rows]
+        return total[0], total[1]
+
+    parts = matrix.run(delayed(one)(strip) for strip in matrix.strips(len(block)))
+    mixed, own = (np.sum([part[j] for part in parts], axis=0) for j in range(2))
+    return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
+
+
+def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
+    """Multiply both blocks by `turn` in place; return the norms of ``image - block * values`` thereafter."""
+    turn, values = turn.astype(block.dtype), values.astype(block.dtype)
+
+    def one(strip: slice) -> Array:
+        squares = np.zeros(len(values))
+        for rows in chunks(strip):
+            block[rows] = block[rows] @ turn
+            image[rows] = image[rows] @ turn
+            squares += np.square(image[rows] - block[rows] * values).sum(axis=0)
+        return squares
+
+    return np.sqrt(np.sum(matrix.run(delayed(one)(strip) for strip in matrix.strips(len(block))), axis=0))
+
+
+def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
+    """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms.
+
+    Parameters
+    ----------
+    matrix : Filter
+    block : array of shape (n, width)
+        Overwritten.
+
+    Returns
+    -------
+    values : array of shape (width,)
+    vectors : array of shape (n, width)
+    residuals : array of shape (width,)
+        Norm of ``S v - value v`` for each vector v of norm 1.
+    """
+    block /= np.linalg.norm(block, axis=0)
+    image = matrix.product(block)
+    mixed, own = grams(matrix, block, image)
+    if np.linalg.eigvalsh(own)[0] < 1e-8:  # columns nearly dependent: make them orthogonal first
+        block = scipy.linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
+        image = matrix.product(block)
+        mixed, own = grams(matrix, block, image)
+    values, turn = scipy.linalg.eigh(mixed, own)
+    values, turn = values[::-1], turn[:, ::-1]
+    residuals = rotate(matrix, block, image, turn, values)
+    return values, block, residuals
+
+
+def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
+    """Return the norm of ``S v - value v`` for every column v."""
+    image = matrix.product(vectors)
+    squares = np.zeros(len(values))
+    for rows in chunks(slice(0, len(vectors))):
+        squares += np.square(image[rows] - vectors[rows] * values.astype(vectors.dtype)).sum(axis=0)
+    return np.sqrt(squares)
+
+
+def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
+    """Make the columns of a block orthogonal to a unit vector, in place."""
+
+    def part(strip: slice) -> Array:
+        return sum(
+            (vector[rows].astype(float) @ block[rows] for rows in chunks(strip)), np.zeros(block.shape[1])
+        )
+
+    sums = np.sum(matrix.run(delayed(part)(strip) for strip in matrix.strips(len(block))), axis=0)
+    for rows in chunks(slice(0, len(block))):
+        block[rows] -= np.outer(vector[rows], sums.astype(block.dtype))
+
+
+def leading_pairs(
+    S: Any,
+    start: AnyArray,
+    k: int,
+    *,
+    tol: float,
+    known: AnyArray,
+    n_jobs: int | None = None,
+    report: Callable[[float], None] = lambda share: None,
+) -> tuple[Array, AnyArray, Array]:
+    """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
+
+    Parameters
+    ----------
+    S : sparse array of shape (n, n)
+        Symmetric, spectrum in [-1, 1].
+    start : array of shape (n, width), float32
+        First block; more columns than `k` make the iteration faster. Overwritten.
+    k : int
+    tol : float
+        Largest norm of ``S v - value v``. If the eigenvalues are so close to 1 that this says little, a hundredth of
+        the last one's distance from 1 instead.
+    known : array of shape (n,), float32
+        The eigenvector of eigenvalue 1, of norm 1.
+    n_jobs : int or None
+        Threads; None for as many as matrix products use.
+    report : callable
+        Told how much is done, from 0 to 1.
+
+    Returns
+    -------
+    values : array of shape (k,)
+        Descending.
+    vectors : array of shape (n, k)
+        Orthogonal to the known one.
+    residuals : array of shape (k,)
+
+    Raises
+    ------
+    NotConvergedError
+        After `MOST_CYCLES` cycles, or if single precision is not enough.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> S = sp.diags_array(np.linspace(-1, 1, 201)).tocsr()
+    >>> block = np.random.default_rng(0).standard_normal((201, 6)).astype(np.float32)
+    >>> leading_pairs(S, block, 3, tol=1e-4, known=np.eye(201, dtype=np.float32)[-1])[0].round(3)
+    array([0.99, 0.98, 0.97])
+    """
+    matrix = Filter(S, n_jobs)
+    with few_threads(0):
+        return _iterate(matrix, start, k, tol, known, report)
+
+
+def _iterate(
+    matrix: Filter, block: AnyArray, k: int, tol: float, known: AnyArray, report: Callable[[float], None]
+) -> tuple[Array, AnyArray, Array]:
+    lower = smallest_bound(matrix, np.random.RandomState(0))
+    degree, cut = 10, 0.5 * (1.0 + lower)
+    first = 0.0
+    for _cycle in range(MOST_CYCLES):
+        matrix.apply(block, degree, lower, cut)
+        project_out(matrix, block, known)
+        values, block, residuals = rayleigh_ritz(matrix, block)
+        project_out(matrix, block, known)
+        worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
+        if worst <= limit:
+            found = np.ascontiguousarray(block[:, :k])
+            return values[:k], found, residual_norms(matrix, found, values[:k])
+        if limit < FINEST:
+            raise NotConvergedError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
+        first = max(first, np.log(worst / limit))
+        report(1.0 - np.log(worst / limit) / first)
+        degree, cut = _degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
+    raise NotConvergedError(
+        f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles (largest "
+        f"residual {worst:.1e} instead of {limit:.1e})"
+    )
+
+
+def _degree(wanted: float, lower: float, cut: float, factor: float) -> int:
+    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
+    x = 1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower)
+    gain = np.arccosh(x)
+    return int(np.clip(np.ceil(np.arccosh(4.0 * factor) / max(gain, 1e-3)), 8, 40))

@@ -1,0 +1,328 @@
+"""The best labelling of a graph that respects the known labels: the spectral graph transducer's numbers.
+
+With the eigenvectors V of a graph as columns, ``z = V w`` minimises::
+
+    w' D w + c (z - g)' C (z - g)    subject to    w' w = n
+
+where D replaces the eigenvalues by the squares of their ranks, g is the target at the labelled rows and C their costs.
+Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from transduce.core.linalg import EPSILON, few_threads
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.spectral_graph.spectrum import TIE, Spectrum
+
+MOST_PARTS = 3000  # parts of the graph with labels: their null vectors make one dense matrix
+
+
+class Sphere(NamedTuple):
+    """The minimum of a quadratic on a sphere: see `minimise_on_sphere`."""
+
+    w: Array
+    multiplier: float
+    fixed: Array
+    free: Array
+
+
+def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
+    """Return the w with ``w'w = n`` that minimises ``w'Gw - 2 b'w``.
+
+    Parameters
+    ----------
+    G : array of shape (d, d)
+        Symmetric.
+    b : array of shape (d,)
+    n : float
+        Squared radius.
+
+    Returns
+    -------
+    Sphere
+        ``w``; the multiplier ``lambda``, at most the smallest eigenvalue of G, with ``(G - lambda I) w = b``; and
+        ``fixed`` and ``free``: every minimum is ``fixed + free u`` with a vector u of length 1. Mostly there is one,
+        ``free`` has no column and ``fixed`` is w. In the hard case b has no part along the eigenvectors of the smallest
+        eigenvalue, which then are the directions of ``free``: two minima if there is one of them, else a sphere.
+
+    Notes
+    -----
+    With ``G = Q diag(e) Q'``, ``a = Q'b`` and ``t = e_1 - lambda`` the constraint is the secular equation
+    ``sum_i a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t > 0; one over its root is
+    nearly straight, which Newton's method follows in a few steps from any t on the left of the solution. Solving for t
+    instead of lambda keeps all digits when lambda is close to the eigenvalue.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> minimise_on_sphere(np.diag([1.0, 2.0]), np.array([3.0, 0.0]), 4.0).w
+    array([2., 0.])
+    >>> hard = minimise_on_sphere(np.diag([1.0, 2.0]), np.array([0.0, 1.0]), 4.0)
+    >>> hard.fixed, np.abs(hard.free[:, 0]).round(3)
+    (array([0., 1.]), array([1.732, 0.   ]))
+    """
+    eigenvalues, Q = np.linalg.eigh(G)
+    a = Q.T @ b
+    gaps = eigenvalues - eigenvalues[0]
+    size = float(np.linalg.norm(b))
+    scale = max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])))
+    lead = gaps <= 1e-13 * scale
+    # Rounding turns the leading eigenvectors towards the next ones by about this much.
+    turned = 10 * len(b) * EPSILON * max(1.0, scale / float(gaps[~lead].min(initial=np.inf)))
+    if np.linalg.norm(a[lead]) <= turned * size:
+        fixed = Q[:, ~lead] @ (a[~lead] / gaps[~lead])
+        missing = n - float(fixed @ fixed)
+        if missing > 0.0:
+            free = np.sqrt(missing) * Q[:, lead]
+            return Sphere(fixed + free[:, 0], float(eigenvalues[0]), fixed, free)
+    t = _secular_root(a, gaps, n)
+    w = a / (gaps + t)
+    w = Q @ (w * np.sqrt(n / float(w @ w)))
+    return Sphere(w, float(eigenvalues[0] - t), w, np.empty((len(w), 0)))
+
+
+def _secular_root(a: Array, gaps: Array, n: float) -> float:
+    """Return the t > 0 with ``sum a^2 / (gaps + t)^2 = n``."""
+    lead = a[gaps == 0.0]
+    low, high = float(np.linalg.norm(lead)) / np.sqrt(n), float(np.linalg.norm(a)) / np.sqrt(n)
+    t = low if low > 0.0 else 1e-8 * high
+    for _ in range(100):
+        ratios = a / (gaps + t)
+        squares = float(ratios @ ratios)
+        if squares >= n:
+            low = t
+        else:
+            high = t
+        slope = float(ratios @ (ratios / (gaps + t)))  # minus half the derivative of the squares
+        step = squares * (np.sqrt(squares / n) - 1.0) / slope
+        new = t + step
+        if not low <= new <= high:
+            new = 0.5 * (low + high)
+        if abs(new - t) <= 4e-16 * t:
+            break
+        t = new
+    return t
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """One labelling of a spectrum.
+
+    Parameters
+    ----------
+    scores : array of shape (n, c)
+        z for each class that is held against the rest; NaN at rows of components without a label.
+    thresholds : array of shape (c,)
+        The middle between the targets.
+    objectives : array of shape (c,)
+        The minimum reached, constants included.
+    reached : boolean array of shape (n,)
+        Rows with a path to a label.
+    open : boolean array of shape (n, c)
+        Rows that another labelling, just as good, has on the other side of the threshold.
+    """
+
+    scores: Array
+    thresholds: Array
+    objectives: Array
+    reached: Mask
+    open: Mask
+
+
+class Basis:
+    """The columns of a spectrum that the components with a label have.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    rows : array of shape (l,)
+        The labelled rows.
+    d : int
+        Columns wanted; if more components have a label, as many as these less one.
+
+    Attributes
+    ----------
+    n : int
+        Number of reached rows.
+    penalties : array of shape (k,)
+        Squared ranks of the eigenvalues: 1, 4, 9, ...; equal eigenvalues share the first of their ranks.
+    V_l : array of shape (l, k)
+        The labelled rows of the columns.
+    """
+
+    def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
+        self._spectrum = spectrum
+        with_label = np.zeros(spectrum.count, dtype=bool)
+        with_label[spectrum.components[rows]] = True
+        self._known = np.flatnonzero(with_label)
+        if len(self._known) > MOST_PARTS:
+            raise ValueError(
+                f"The labels lie in {len(self._known):,} parts of the graph that are not tied to each other, more than "
+                f"{MOST_PARTS:,}: give more neighbours."
+            )
+        everywhere = len(self._known) == spectrum.count
+        self.reached = np.ones(len(spectrum.components), dtype=bool)
+        if not everywhere:
+            self.reached = with_label[spectrum.components]
+        self.n = int(self.reached.sum())
+        self._turn = self._null_basis()
+        self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
+        values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
+        self.penalties = np.square(first_ranks(values)).astype(float)
+        own = spectrum.components[rows][:, None] == spectrum.owners[self._chosen]
+        entries = spectrum.vectors[rows][:, spectrum.columns[self._chosen]].astype(float)
+        self.V_l = np.hstack([self._null_entries(rows), np.where(own, entries, 0.0)])
+
+    def _null_basis(self) -> Array:
+        """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
+
+        The columns but the first of the reflection that takes the constant one to the first axis.
+        """
+        if len(self._known) == 1:
+            return np.empty((1, 0))
+        sizes = np.bincount(self._spectrum.components, weights=self._spectrum.degrees)[self._known]
+        constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
+        constant /= np.linalg.norm(constant)
+        constant[0] += 1.0
+        return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
+
+    def _null_entries(self, rows: AnyArray) -> Array:
+        """Return the rows of the null vectors' basis, shape (len(rows), q - 1)."""
+        if len(self._known) == 1:
+            return np.empty((len(rows), 0))
+        place = np.searchsorted(self._known, self._spectrum.components[rows])
+        return self._own_entries(rows)[:, None] * self._turn[place]
+
+    def _own_entries(self, rows: AnyArray) -> Array:
+        """Return each row's entry in the null vector of its component."""
+        part, degrees = self._spectrum.components, self._spectrum.degrees
+        size = np.bincount(part, weights=degrees)[part[rows]]
+        return np.sqrt(np.where(size > 0.0, degrees[rows] / np.where(size > 0.0, size, 1.0), 1.0))
+
+    def expand(self, W: Array) -> Array:
+        """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
+        n_null, V = self._turn.shape[1], self._spectrum.vectors
+        full = np.zeros((len(self._known), V.shape[1], W.shape[1]), dtype=V.dtype)
+        place = np.searchsorted(self._known, self._spectrum.owners[self._chosen])
+        full[place, self._spectrum.columns[self._chosen]] = W[n_null:]
+        if self._spectrum.count == 1:
+            return (V @ full[0]).astype(float, copy=False)
+        Z = np.full((len(V), W.shape[1]), np.nan)
+        constant = self._turn @ W[:n_null]
+        order = np.argsort(self._spectrum.components, kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(self._spectrum.components))])
+        for j, part in enumerate(self._known):
+            rows = order[bounds[part] : bounds[part + 1]]
+            Z[rows] = V[rows] @ full[j]
+        if n_null:
+            rows = np.flatnonzero(self.reached)
+            place = np.searchsorted(self._known, self._spectrum.components[rows])
+            Z[rows] += self._own_entries(rows)[:, None] * constant[place]
+        return Z
+
+
+def first_ranks(values: Array) -> AnyArray:
+    """Return the ranks 1, 2, ... of ascending values; those that are equal share the first.
+
+    Examples
+    --------
+    >>> first_ranks(np.array([0.0, 0.0, 0.5, 0.7, 0.7]))
+    array([1, 1, 3, 4, 4])
+    """
+    if len(values) == 0:
+        return np.empty(0, dtype=int)
+    new = np.concatenate([[True], np.diff(values) > TIE])
+    return np.maximum.accumulate(np.where(new, np.arange(1, len(values) + 1), 0))
+
+
+def default_label_weight(n: int) -> float:
+    """Return the paper's weight of the labels, 3200, or the number of rows if there are more.
+
+    The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
+
+    Examples
+    --------
+    >>> default_label_weight(500), default_label_weight(70_000)
+    (3200.0, 70000.0)
+    """
+    return float(max(3200, n))
+
+
+def targets(prior: Array) -> tuple[Array, Array]:
+    """Return the targets of rows in a class and of the others, from the class's share of all rows.
+
+    Examples
+    --------
+    >>> targets(np.array([0.5, 0.2]))
+    (array([1., 2.]), array([-1. , -0.5]))
+    """
+    return np.sqrt((1.0 - prior) / prior), -np.sqrt(prior / (1.0 - prior))
+
+
+def cut_graph(
+    spectrum: Spectrum,
+    rows: AnyArray,
+    members: Mask,
+    costs: Array,
+    prior: Array,
+    *,
+    label_weight: float,
+    d: int,
+) -> Cut:
+    """Return the best labelling of all rows for each class against the rest.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    rows : array of shape (l,)
+        The labelled rows.
+    members : boolean array of shape (l, c)
+        Which of them are in each class.
+    costs : array of shape (l, c)
+        What a wrong labelled row costs.
+    prior : array of shape (c,)
+        Share of each class in all rows.
+    label_weight : float
+        How much the labels weigh against the cut.
+    d : int
+        Eigenvectors used.
+
+    Returns
+    -------
+    Cut
+    """
+    basis = Basis(spectrum, rows, d)
+    high, low = targets(prior)
+    thresholds = 0.5 * (high + low)
+    W = np.empty((len(basis.penalties), members.shape[1]))
+    objectives, hard = np.empty(members.shape[1]), {}
+    with few_threads(len(W)):
+        for j, (goal, cost) in enumerate(
+            zip(np.where(members, high, low).T, label_weight * costs.T, strict=True)
+        ):
+            weighted = basis.V_l * cost[:, None]
+            G = basis.V_l.T @ weighted
+            G[np.diag_indices_from(G)] += basis.penalties
+            b = weighted.T @ goal
+            best = minimise_on_sphere(G, b, float(basis.n))
+            W[:, j] = best.w
+            objectives[j] = best.w @ G @ best.w - 2.0 * b @ best.w + goal @ (cost * goal)
+            if best.free.shape[1]:
+                hard[j] = best
+    Z = basis.expand(W)
+    either = np.zeros(Z.shape, dtype=bool)
+    for j, best in hard.items():
+        reach = np.linalg.norm(basis.expand(best.free), axis=1)
+        either[:, j] = np.abs(basis.expand(best.fixed[:, None])[:, 0] - thresholds[j]) < reach
+        if (
+            best.free.shape[1] == 1
+        ):  # one of two, which depends on neither the vectors' signs nor the rows' order
+            other = basis.expand(best.fixed[:, None] - best.free)[:, 0]
+            if np.nansum(other**3) > np.nansum(Z[:, j] ** 3):
+                Z[:, j] = other
+    return Cut(Z, thresholds, objectives, basis.reached, either)

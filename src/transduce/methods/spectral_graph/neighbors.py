@@ -1,0 +1,239 @@
+"""Nearest neighbours of every row among all: exact search in blocks, for dense and sparse rows and any metric.
+
+Dense rows are compared by matrix products: the score of row j for row i is ``x_i' x_j - offset_j``, which is the
+cosine for rows of norm 1 and no offset, and falls with the Euclidean distance if the offset is half the squared norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.linalg import few_threads, n_threads
+from transduce.core.types import AnyArray, Array
+
+QUERIES = 256  # rows whose neighbours are searched together
+CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
+HOMOGENEOUS = ("euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski")
+STRIP = 32  # scores looked at together; most strips hold nothing that is good enough
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The nearest other rows of each row, best first.
+
+    Parameters
+    ----------
+    ids : array of shape (n, k)
+        Which rows they are; -1 where a row has fewer.
+    scores : array of shape (n, k)
+        How near they are; the larger the nearer, and -inf where a row has fewer.
+    """
+
+    ids: AnyArray
+    scores: AnyArray
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def largest(row: Any, start: int, stop: int) -> Any:
+    """Return the largest of ``row[start:stop]``."""
+    top = row[start]
+    for j in range(start + 1, stop):
+        top = max(top, row[j])
+    return top
+
+
+@njit(cache=True, nogil=True)
+def replace_worst(scores: Any, ids: Any, score: Any, row: Any) -> None:
+    """Put a score in the place of the smallest of a binary heap."""
+    hole = 0
+    while 2 * hole + 1 < len(scores):
+        child = 2 * hole + 1
+        if child + 1 < len(scores) and scores[child + 1] < scores[child]:
+            child += 1
+        if scores[child] >= score:
+            break
+        scores[hole], ids[hole] = scores[child], ids[child]
+        hole = child
+    scores[hole], ids[hole] = score, row
+
+
+@njit(cache=True, nogil=True)
+def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
+    """Take the best of a block of scores into each row's heap, the row itself left out.
+
+    Parameters
+    ----------
+    block : array of shape (q, c)
+        Scores of candidates ``first``, ``first + 1``, ... for each query.
+    first : int
+    own : array of shape (q,)
+        Which candidate each query is itself.
+    scores, ids : arrays of shape (q, k)
+        The heaps.
+    """
+    width = block.shape[1]
+    for query in range(len(block)):
+        row, best, who = block[query], scores[query], ids[query]
+        for start in range(0, width, STRIP):
+            stop = min(start + STRIP, width)
+            if largest(row, start, stop) > best[0]:
+                for j in range(start, stop):
+                    if row[j] > best[0] and first + j != own[query]:
+                        replace_worst(best, who, row[j], first + j)
+
+
+@njit(cache=True, nogil=True)
+def keep_best_sparse(indptr: Any, indices: Any, data: Any, own: Any, scores: Any, ids: Any) -> None:
+    """Take the best positive entries of each row of a sparse block into its heap, the row itself left out."""
+    for query in range(len(indptr) - 1):
+        best, who = scores[query], ids[query]
+        for entry in range(indptr[query], indptr[query + 1]):
+            if data[entry] > max(best[0], 0.0) and indices[entry] != own[query]:
+                replace_worst(best, who, data[entry], indices[entry])
+
+
+def sort_heaps(scores: AnyArray, ids: AnyArray) -> Neighbors:
+    """Return heaps as lists, best first; equal scores in the order of the rows."""
+    order = np.lexsort([ids, -scores])
+    return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+def empty_heaps(n: int, k: int, dtype: Any) -> tuple[Array, AnyArray]:
+    """Return heaps of `n` rows that hold nothing yet: scores and ids."""
+    return np.full((n, k), -np.inf, dtype=dtype), np.full((n, k), -1, dtype=np.int32)
+
+
+def search_dense(
+    Q: AnyArray,
+    own: AnyArray,
+    X: AnyArray,
+    offsets: AnyArray,
+    k: int,
+    *,
+    n_jobs: int | None = None,
+    report: Callable[[float], None] = lambda share: None,
+) -> Neighbors:
+    """Return the `k` rows of X with the largest score for each row of Q.
+
+    Parameters
+    ----------
+    Q : array of shape (q, d)
+    own : array of shape (q,)
+        Which row of X each query is, -1 if none; it is not its own neighbour.
+    X : array of shape (n, d)
+    offsets : array of shape (n,)
+    k : int
+    n_jobs : int or None
+        Threads; None for as many as matrix products use.
+    report : callable
+        Told the share done.
+
+    Returns
+    -------
+    Neighbors
+    """
+    scores, ids = empty_heaps(len(Q), k, X.dtype)
+
+    def one(start: int) -> None:
+        rows = slice(start, start + QUERIES)
+        for first in range(0, len(X), CANDIDATES):
+            block = Q[rows] @ X[first : first + CANDIDATES].T
+            block -= offsets[first : first + CANDIDATES]
+            keep_best(block, first, own[rows], scores[rows], ids[rows])
+
+    run_blocks(one, range(0, len(Q), QUERIES), n_jobs, report)
+    return sort_heaps(scores, ids)
+
+
+def run_blocks(
+    one: Callable[[int], None], starts: range, n_jobs: int | None, report: Callable[[float], None]
+) -> None:
+    """Call `one` for every start, in threads; report after each."""
+    threads = n_threads(n_jobs)
+    with few_threads(0):
+        done = Parallel(n_jobs=threads, prefer="threads", return_as="generator_unordered")(
+            delayed(one)(start) for start in starts
+        )
+        for count, _ in enumerate(done, 1):
+            report(count / len(starts))
+
+
+def search_sparse(
+    Q: Any,
+    own: AnyArray,
+    X: Any,
+    k: int,
+    *,
+    n_jobs: int | None = None,
+    report: Callable[[float], None] = lambda share: None,
+) -> Neighbors:
+    """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q.
+
+    Parameters
+    ----------
+    Q, X : sparse arrays of shape (q, d) and (n, d)
+    own : array of shape (q,)
+        Which row of X each query is, -1 if none.
+    k : int
+    n_jobs : int or None
+    report : callable
+
+    Returns
+    -------
+    Neighbors
+    """
+    scores, ids = empty_heaps(Q.shape[0], k, np.float64)
+    turned = X.T.tocsr()
+    height = int(np.clip(2**24 // max(X.shape[0], 1), 1, QUERIES))  # at most 2^24 products at a time
+
+    def one(start: int) -> None:
+        rows = slice(start, start + height)
+        block = (Q[rows] @ turned).tocsr()
+        block.sort_indices()
+        keep_best_sparse(block.indptr, block.indices, block.data, own[rows], scores[rows], ids[rows])
+
+    run_blocks(one, range(0, Q.shape[0], height), n_jobs, report)
+    return sort_heaps(scores, ids)
+
+
+def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: int | None = None) -> Neighbors:
+    """Return the `k` rows of X nearest to each row of Q by any metric of scikit-learn; scores are minus distances.
+
+    Parameters
+    ----------
+    Q, X : arrays of shape (q, d) and (n, d)
+    own : array of shape (q,)
+        Which row of X each query is, -1 if none.
+    k : int
+    metric : str or callable
+    n_jobs : int or None
+
+    Returns
+    -------
+    Neighbors
+    """
+    more = min(k + int((own >= 0).any()), X.shape[0])
+    size = 1.0
+    if metric in HOMOGENEOUS:  # squares of very large or small numbers leave the range of floating point
+        size = max((float(abs(part).max()) for part in (Q, X) if part.shape[0]), default=1.0)
+        size = 1.0 if 1e-100 < size < 1e100 or size == 0.0 else size
+    finder = NearestNeighbors(n_neighbors=more, metric=metric, n_jobs=n_jobs).fit(X / size)
+    distances, ids = finder.kneighbors(Q / size)
+    if not np.isfinite(distances).all():
+        count = int((~np.isfinite(distances).all(axis=1)).sum())
+        raise ValueError(
+            f"The metric {metric!r} gives {count} of {len(ids)} rows no finite distance to their neighbours: drop "
+            "rows it is not defined for, or use another metric."
+        )
+    distances = distances * size
+    scores = np.where(ids == own[:, None], -np.inf, -distances)
+    ids = np.where(ids == own[:, None], -1, ids)
+    found = sort_heaps(scores, ids)
+    return Neighbors(found.ids[:, :k], found.scores[:, :k])

@@ -1,0 +1,361 @@
+"""The spectrum of a graph: connected components, and the smallest eigenvectors of the normalised Laplacian.
+
+With degrees ``B`` the normalised Laplacian is ``L = I - S``, ``S = B^-1/2 A B^-1/2``. Every connected component has one
+eigenvector of eigenvalue 0, ``B^1/2 1`` on its rows, which is known without solving; the others are found component by
+component, so that none can be missed or mixed with those of another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh, svd
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.utils import check_random_state
+
+from transduce.core.linalg import few_threads
+from transduce.core.progress import stage
+from transduce.core.types import AnyArray, Array
+from transduce.methods.spectral_graph.chebyshev import NotConvergedError, leading_pairs
+
+DENSE_ROWS = 800  # components up to this size are solved as dense matrices
+ARPACK_ROWS = 20_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
+EXTRA = 31  # more columns than wanted vectors in the filtered block
+TOLERANCE = 1e-4  # residual norms of the filtered block
+LARGE, LARGE_TOLERANCE = 500_000, 1e-3
+GOOD = 1e-8  # residual norms asked of ARPACK
+MOST_RESTARTS = 200
+SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
+TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
+
+_log = logging.getLogger("transduce")
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvectors of a graph's normalised Laplacian, with all that a labelling needs.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, d)
+        For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each row holds the
+        entries of its own component's: an eigenvector of one is 0 on the others, which is not stored. Eigenvectors of
+        eigenvalue 0 are known from `components` and `degrees`, see `null_vectors`.
+    values : array of shape (t,)
+        The eigenvalues above 0 of all components, ascending; d of them for a connected graph.
+    components : integer array of shape (n,)
+        Connected component of each row, numbered from 0.
+    degrees : array of shape (n,)
+        Sum of the weights at each row.
+    residuals : array of shape (t,)
+        Norm of ``L v - value v`` for every vector v.
+    owners, columns : integer arrays of shape (t,)
+        The component each eigenvalue belongs to, and the column of `vectors` its eigenvector is in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.methods.spectral_graph import graph_spectrum
+    >>> path = np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1)  # three rows in a line
+    >>> spectrum = graph_spectrum(path)
+    >>> spectrum.values
+    array([1., 2.])
+    >>> spectrum.components
+    array([0, 0, 0], dtype=int32)
+    """
+
+    vectors: Array
+    values: Array
+    components: AnyArray
+    degrees: Array
+    residuals: Array
+    owners: AnyArray
+    columns: AnyArray
+
+    @property
+    def count(self) -> int:
+        """Number of connected components."""
+        return int(self.components.max()) + 1 if len(self.components) else 0
+
+    def null_vectors(self) -> Any:
+        """Return the eigenvectors of eigenvalue 0, one for each component, as a sparse array of shape (n, count).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce.methods.spectral_graph import graph_spectrum
+        >>> two = np.kron(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> graph_spectrum(two).null_vectors().toarray().round(2)
+        array([[0.71, 0.  ],
+               [0.71, 0.  ],
+               [0.  , 0.71],
+               [0.  , 0.71]])
+        """
+        n = len(self.components)
+        size = np.bincount(self.components, weights=self.degrees, minlength=self.count)
+        entries = np.sqrt(self.degrees / np.where(size > 0.0, size, 1.0)[self.components])
+        alone = (size == 0.0)[self.components]
+        entries[alone] = 1.0
+        return sp.csr_array((entries, self.components, np.arange(n + 1)), shape=(n, self.count))
+
+    def save(self, path: str | Path) -> None:
+        """Write the spectrum to a file of plain arrays (npz)."""
+        with open(path, "wb") as file:
+            np.savez(file, **{item.name: getattr(self, item.name) for item in fields(self)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a spectrum that `save` wrote; nothing in the file is executed.
+
+        Examples
+        --------
+        >>> import numpy as np, pathlib, tempfile
+        >>> from transduce.methods.spectral_graph import Spectrum, graph_spectrum
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "spectrum.npz"
+        ...     graph_spectrum(np.ones((3, 3)) - np.eye(3)).save(path)
+        ...     Spectrum.load(path).values
+        array([1.5, 1.5])
+        """
+        with np.load(path, allow_pickle=False) as file:
+            return cls(*(file[item.name] for item in fields(cls)))
+
+
+def graph_spectrum(
+    A: Any, *, n_components: int = 80, random_state: Any = None, n_jobs: int | None = None
+) -> Spectrum:
+    """Return the smallest eigenvectors of a graph's normalised Laplacian.
+
+    Parameters
+    ----------
+    A : sparse or dense array of shape (n, n)
+        Symmetric weights, none negative; the diagonal counts as 0.
+    n_components : int, default=80
+        Eigenvectors with eigenvalue above 0; a small graph may have fewer.
+    random_state : int, RandomState or None, default=None
+        Seed of the first guesses; it changes the vectors within their residuals only.
+    n_jobs : int or None, default=None
+        Threads for large components; None for as many as matrix products use.
+
+    Returns
+    -------
+    Spectrum
+
+    See Also
+    --------
+    neighbor_graph : Graphs from features.
+    SpectralGraphTransducer : Labels from a spectrum.
+
+    Notes
+    -----
+    Components of up to 800 rows are solved as dense matrices, of up to 20,000 by ARPACK in double precision (residuals
+    below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision on the matrix in reverse
+    Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if
+    that is less). The residual of every pair is checked: what has not converged is tried again with a larger block,
+    then by inverting the matrix in double precision, which is how graphs like a curve are solved; and then is an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.methods.spectral_graph import graph_spectrum
+    >>> graph_spectrum(np.ones((4, 4))).values.round(2)  # all tied to all: 4 / 3, three times
+    array([1.33, 1.33, 1.33])
+    """
+    A = check_graph(A)
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
+        raise ValueError(f"n_components must be a whole number from 1; got {n_components!r}.")
+    random = check_random_state(random_state)
+    n, d = A.shape[0], int(n_components)
+    unit = float(A.data.max()) if A.nnz else 1.0
+    scaled = A / unit
+    scaled.eliminate_zeros()  # weights so small beside the largest that they are none
+    degrees = np.asarray(scaled.sum(axis=1)).ravel()
+    count, components = connected_components(scaled, directed=False)
+    order = np.argsort(components, kind="stable")
+    if count > 1:
+        scaled = scaled[order][:, order]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(components))])
+    parts = []
+    with stage("spectrum") as report:
+        for component, (start, stop) in enumerate(pairwise(bounds)):
+            if stop - start > 1:
+                rows = order[start:stop]
+                part = normalised(scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows])
+                within = _within(report, start / n, stop / n)
+                solved = smallest_pairs(part, degrees[rows], min(d, len(rows) - 1), random, n_jobs, within)
+                parts.append((component, rows, *solved))
+            report(stop / n)
+    return merge_parts(parts, components, degrees * unit)
+
+
+def _within(report: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
+    """Return what turns the share done of one component into that of the whole."""
+    return lambda share: report(begin + share * (end - begin))
+
+
+def check_graph(A: Any) -> sp.csr_array:
+    """Return an adjacency matrix in compressed sparse rows and double precision, its diagonal 0."""
+    try:
+        A = sp.csr_array(A, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
+        ) from error
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        raise ValueError(
+            f"A graph is a square matrix, one row and one column for each row; got shape {A.shape}."
+        )
+    if not np.isfinite(A.data).all():
+        raise ValueError("Input X contains NaN or infinity: the weights of a graph must be finite.")
+    if np.any(A.data < 0.0):
+        raise ValueError(
+            "The graph has negative weights: a weight says how similar two rows are, 0 for not at all."
+        )
+    A.sum_duplicates()
+    A.setdiag(0.0)
+    A.eliminate_zeros()
+    if A.nnz and abs(A - A.T).max() > 1e-8 * float(A.data.max()):
+        raise ValueError("The graph must be symmetric: give A + A.T if its edges have a direction.")
+    return A
+
+
+def normalised(A: Any, degrees: Array) -> sp.csr_array:
+    """Return ``B^-1/2 A B^-1/2``."""
+    scale = 1.0 / np.sqrt(degrees)
+    data = A.data * np.repeat(scale, np.diff(A.indptr)) * scale[A.indices]
+    return sp.csr_array((data, A.indices, A.indptr), shape=A.shape)
+
+
+def smallest_pairs(
+    S: sp.csr_array,
+    degrees: Array,
+    d: int,
+    random: np.random.RandomState,
+    n_jobs: int | None,
+    report: Callable[[float], None],
+) -> tuple[Array, AnyArray, Array]:
+    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals.
+
+    The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0 cannot be taken for it.
+    If the d-th eigenvalue equals the next, none of these equal ones is returned, as any choice among them would be
+    arbitrary, unless nothing else is left.
+    """
+    n, trivial = S.shape[0], np.sqrt(degrees / degrees.sum())
+    if n > ARPACK_ROWS and d < n // 3:
+        return _filtered(S, trivial, d, random, n_jobs, report)
+    more = min(d + 1, n - 1)
+    with few_threads(n if n <= DENSE_ROWS else 0):  # ARPACK's own vectors are too thin for several threads
+        if n <= DENSE_ROWS or d >= n // 3:
+            laplacian = np.eye(n) - S.toarray() + 3.0 * np.outer(trivial, trivial)
+            values, vectors = eigh(laplacian, subset_by_index=[0, more - 1])
+        else:
+            values, vectors = _arpack(S, trivial, more, random)
+        residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+    keep = _whole_ties(values, d)
+    return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
+
+
+def _whole_ties(values: Array, d: int) -> int:
+    """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
+    if len(values) <= d or values[d] - values[d - 1] > TIE:
+        return min(d, len(values))
+    before = int(np.searchsorted(values, values[d - 1] - TIE))
+    return before or d
+
+
+def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:
+    """Return the pairs by ARPACK, with ever larger Krylov spaces until all are there; by inversion if that is never."""
+    start = random.standard_normal(len(trivial))
+    moved = LinearOperator(S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64)
+    for factor in (2, 4):
+        try:
+            width = min(factor * d + 20, len(trivial) - 1)
+            found, vectors = eigsh(
+                moved, d, which="LA", v0=start, ncv=width, tol=GOOD / 10, maxiter=MOST_RESTARTS
+            )
+        except ArpackNoConvergence:
+            continue
+        order = np.argsort(-found)
+        found, vectors = found[order], vectors[:, order]
+        if np.linalg.norm(S @ vectors - vectors * found, axis=0).max() <= GOOD:
+            return 1.0 - found, vectors
+    return _inverted(S, trivial, d, start)
+
+
+def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Array, Array]:
+    """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet.
+
+    Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
+    """
+    n = len(trivial)
+    laplacian = sp.csc_array(sp.eye_array(n) - S)
+    try:
+        found, vectors = eigsh(laplacian, d + 1, sigma=-SHIFT, which="LM", v0=start, tol=1e-12)
+    except (ArpackNoConvergence, RuntimeError, MemoryError) as error:
+        raise ArithmeticError(
+            f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({error}): ask for fewer "
+            "n_components, or give more neighbours."
+        ) from error
+    vectors = vectors - np.outer(trivial, trivial @ vectors)
+    vectors = svd(vectors, full_matrices=False)[0][:, :d]  # the direction that was the trivial one is last
+    found, turn = eigh(vectors.T @ (vectors - S @ vectors))
+    return found, vectors @ turn
+
+
+def _filtered(
+    S: sp.csr_array,
+    trivial: Array,
+    d: int,
+    random: np.random.RandomState,
+    n_jobs: int | None,
+    report: Callable[[float], None],
+) -> tuple[Array, AnyArray, Array]:
+    """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then by inversion."""
+    order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
+    ordered, known = S[order][:, order], trivial[order].astype(np.float32)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
+    for extra in (EXTRA, 3 * EXTRA):
+        draw = np.random.default_rng(random.randint(2**31 - 1))
+        block = draw.standard_normal((len(order), d + extra), dtype=np.float32)
+        try:
+            values, vectors, residuals = leading_pairs(
+                ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
+            )
+        except NotConvergedError as error:
+            _log.info("%s: trying again.", error)
+            if "single precision" in str(error):
+                break
+            continue
+        return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
+    values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
+    return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+
+
+def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
+    """Return the pairs of all components as one spectrum."""
+    values, residuals = (np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in (2, 4))
+    owners = np.concatenate([np.full(len(part[2]), part[0]) for part in parts] or [np.empty(0, dtype=int)])
+    columns = np.concatenate([np.arange(len(part[2])) for part in parts] or [np.empty(0, dtype=int)])
+    order = np.argsort(values, kind="stable")
+    if len(parts) == 1 and len(parts[0][1]) == len(components):
+        vectors = parts[0][3]
+    else:
+        width = int(columns.max()) + 1 if len(columns) else 0
+        vectors = np.zeros(
+            (len(components), width), dtype=np.result_type(*[part[3] for part in parts], np.float32)
+        )
+        for _, rows, _, block, _ in parts:
+            vectors[rows, : block.shape[1]] = block
+    return Spectrum(
+        vectors, values[order], components, degrees, residuals[order], owners[order], columns[order]
+    )

@@ -1,0 +1,147 @@
+"""Error against the share of answers that are rejected for want of confidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from transduce.core.sample import missing_mask
+from transduce.core.types import AnyArray, Array
+
+
+def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
+    """Return which answers are wrong and the confidences, checked."""
+    check_consistent_length(y_true, y_pred, confidence)
+    truth, answers = column_or_1d(y_true), column_or_1d(y_pred)
+    if len(truth) == 0:
+        raise ValueError("There is no answer to reject: give at least one row.")
+    if missing_mask(truth).any():
+        raise ValueError("y_true is missing at some rows: leave these out.")
+    if isinstance(truth[0], str) != isinstance(answers[0], str):
+        raise ValueError("y_true and y_pred hold labels of different kinds, text and not: make them alike.")
+    try:
+        sureness = np.asarray(column_or_1d(confidence), dtype=float)
+    except ValueError:
+        raise ValueError("confidence must be numbers, one for every row.") from None
+    if np.isnan(sureness).any():
+        raise ValueError("confidence holds NaN: give a number for every row.")
+    return np.asarray(truth != answers), sureness
+
+
+def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, Array]:
+    """Return the error among the answers kept, as more and more of the least confident are rejected.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        True labels.
+    y_pred : array-like of shape (m,)
+        Answers.
+    confidence : array-like of shape (m,)
+        How sure each answer is; any increasing function of it gives the same curve.
+
+    Returns
+    -------
+    errors : array of shape (k,)
+        Share of wrong answers among those kept.
+    rejected : array of shape (k,)
+        Share of rows rejected, ascending from 0. Rows of equal confidence are rejected together, so k is the number of
+        different confidences.
+
+    Examples
+    --------
+    >>> from transduce.metrics import rejection_curve
+    >>> errors, rejected = rejection_curve([0, 1, 1, 0], [0, 1, 0, 1], [0.9, 0.8, 0.3, 0.3])
+    >>> errors, rejected
+    (array([0.5, 0. , 0. ]), array([0.  , 0.5 , 0.75]))
+    """
+    wrong, sureness = _read(y_true, y_pred, confidence)
+    levels, group = np.unique(sureness, return_inverse=True)
+    sizes = np.bincount(group, minlength=len(levels))
+    mistakes = np.bincount(group, weights=wrong, minlength=len(levels))
+    kept, left = (np.cumsum(counts[::-1])[::-1] for counts in (sizes, mistakes))
+    return left / kept, 1.0 - kept / len(wrong)
+
+
+def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> float:
+    """Return the mean error among the answers kept, over all numbers of rejected rows; smaller is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        True labels.
+    y_pred : array-like of shape (m,)
+        Answers.
+    confidence : array-like of shape (m,)
+        How sure each answer is.
+
+    Returns
+    -------
+    float
+        About the error rate if confidence says nothing; far below it if mistakes are the least sure answers.
+
+    Notes
+    -----
+    The mean over 0, 1, ..., m - 1 rejected rows. Rows of equal confidence are rejected in random order; the expected
+    value is returned.
+
+    Examples
+    --------
+    >>> from transduce.metrics import area_under_rejection_curve
+    >>> area_under_rejection_curve([0, 1, 1, 0], [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.1])  # (1/4 + 0 + 0 + 0) / 4
+    0.0625
+    """
+    wrong, sureness = _read(y_true, y_pred, confidence)
+    _, group = np.unique(sureness, return_inverse=True)
+    sizes = np.bincount(group)
+    rate = np.bincount(group, weights=wrong) / sizes
+    expected = rate[np.sort(group)]  # of each row in the order of rejection, ties being averaged
+    left = np.cumsum(expected[::-1])  # among the 1, 2, ..., m surest
+    return float(np.mean(left / np.arange(1, len(wrong) + 1)))
+
+
+def precision_recall_break_even(y_true: Any, score: Any) -> float:
+    """Return precision at the cut-off where it equals recall: as many rows picked as there are positives.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True or 1 for positives; False, 0 or -1 for the others.
+    score : array-like of shape (n,)
+        The larger, the more likely a positive.
+
+    Returns
+    -------
+    float
+        From 0 to 1. Rows whose score is equal at the cut-off count in part: it is the mean over all orders of them.
+
+    See Also
+    --------
+    SpectralGraphTransducer : Ranks all rows by a few labels.
+
+    Examples
+    --------
+    >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])  # of the first two, one is positive
+    0.5
+    >>> precision_recall_break_even([True, False], [1.0, 1.0])
+    0.5
+    """
+    truth, score = np.asarray(y_true), np.asarray(score, dtype=float)
+    if truth.ndim != 1 or score.shape != truth.shape:
+        raise ValueError(f"Give one score for each label; got shapes {truth.shape} and {score.shape}.")
+    if truth.dtype.kind not in "biuf" or not np.isin(truth, (-1, 0, 1)).all():
+        raise ValueError("y_true must be true or false, 1 or 0, or 1 or -1: give for example y == 'spam'.")
+    if np.isnan(score).any():
+        raise ValueError(
+            "score contains NaN: leave out the rows that were not reached, or give them the lowest score."
+        )
+    positive = truth > 0
+    count = int(positive.sum())
+    if count == 0:
+        raise ValueError("No row is positive: the break-even point is not defined.")
+    cutoff = np.partition(score, len(score) - count)[len(score) - count]
+    above, level = score > cutoff, score == cutoff
+    share = (count - int(above.sum())) / int(level.sum())
+    return float((positive[above].sum() + share * positive[level].sum()) / count)

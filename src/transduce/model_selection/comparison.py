@@ -1,0 +1,213 @@
+"""Comparing methods on the labels at hand, by transductive cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from transduce.core import checks
+from transduce.model_selection.catalogue import default_members, name_members
+from transduce.model_selection.cross_validation import CrossTransduction, judge
+from transduce.model_selection.folds import Fold, ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.hidden_labels import Problem, read_problem
+from transduce.model_selection.scoring import read_scorers
+
+
+@dataclass(frozen=True, eq=False)
+class MethodChoice:
+    """Methods compared, and the best of them.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        One line a method, the best first: mean score over the folds, its standard deviation over them, seconds of one
+        fit, rank. Methods that failed or were not tried come last, without a score.
+    best : str
+        Name of the method with the largest mean score.
+    estimator : estimator
+        That method, not fitted.
+    scoring : str
+        Name of the score; larger is better.
+    task : {"regression", "classification"}
+        How labels were read.
+    failures : dict
+        Why a method has no score, by name.
+    details : dict
+        The whole cross-validation of each method that has a score, by name.
+    n_labels : int
+        Labels that the comparison rests on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.model_selection import choose_method
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.where(np.arange(40) % 2 == 0, np.nan, 2 * X[:, 0])
+    >>> choice = choose_method(X, y, cv=3, random_state=0)
+    >>> choice.table.columns.tolist()
+    ['score', 'spread', 'fit_time', 'rank']
+    >>> sorted(choice.table.index)
+    ['confidence_machine', 'gaussian_process', 'random_forest', 'ridge', 'transductive_ridge']
+    """
+
+    table: pd.DataFrame
+    best: str
+    estimator: Any
+    scoring: str
+    task: str
+    failures: dict[str, str]
+    details: dict[str, CrossTransduction]
+    n_labels: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.task}, {self.n_labels} labels, {self.scoring} (larger is better)",
+            self.table.to_string(float_format=lambda number: f"{number:.4g}"),
+            *(f"{name}: {why}" for name, why in self.failures.items()),
+            self._verdict(),
+        ]
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        scored = list(self.details)
+        if len(scored) == 1:
+            return f"{self.best} is the only method that has a score."
+        second = scored[1]
+        gap = self.details[self.best].scores - self.details[second].scores
+        error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
+        sure = "by more than" if gap.mean() > 2 * error else "within"
+        return (
+            f"{self.best} is best, {sure} two standard errors of the difference from {second}: "
+            f"{gap.mean():.3g} ± {error:.2g}."
+        )
+
+
+def choose_method(
+    X: Any,
+    y: Any,
+    candidates: Any = None,
+    *,
+    task: str = "auto",
+    cv: Any = 5,
+    scoring: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    missing_label: Any = None,
+) -> MethodChoice:
+    """Compare the systems here, ridge, a random forest, and any estimators given, on the same folds.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features of all rows.
+    y : array-like of shape (n,)
+        Labels, missing at the unlabelled rows.
+    candidates : dict or list of estimators, optional
+        Compared besides the systems here; one of the same name takes its place.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What labels are. ``"auto"``: what the candidates are for, or else by their look; text, booleans, and whole
+        numbers of 2 to 10 different values of which some occur twice are classes.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `cross_val_transduce`.
+    scoring : None, str or callable, default=None
+        One score of scikit-learn's. None: negative root mean squared error for numbers, accuracy for classes.
+    n_jobs : int or None, default=None
+        Fits at the same time, in joblib's way.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds and of the systems.
+    missing_label : object, default=None
+        A label that stands for "none", besides NaN, None, NA and NaT.
+
+    Returns
+    -------
+    MethodChoice
+        It prints as a table and a verdict.
+
+    See Also
+    --------
+    TransductiveBlend : With few labels, a blend of methods does better than the one that looks best.
+
+    Notes
+    -----
+    A method that fails is in the table without a score, and its message in ``failures``; only if all fail is it an
+    error. The best mean of several is too good to be true: score the choice on other labels before you quote it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from transduce.model_selection import choose_method
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> y = np.where(np.arange(30) % 3 == 0, np.nan, 2 * X[:, 0] + 1)
+    >>> choice = choose_method(X, y, {"mean": DummyRegressor()}, random_state=0)
+    >>> choice.table.index[-1], choice.task
+    ('mean', 'regression')
+    """
+    checks.check_jobs(n_jobs)
+    given = {} if candidates is None else name_members("candidates", candidates)
+    problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
+    random = check_random_state(random_state)
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    methods, failures = default_members(
+        problem.task, len(problem.sample.labelled), len(problem.labels), seed, compare=True
+    )
+    methods = methods | given
+    failures = {name: why for name, why in failures.items() if name not in given}
+    scorers = read_scorers(scoring, problem.task, problem.classes)
+    if len(scorers) > 1:
+        raise ValueError("choose_method needs one score to choose by; cross_val_transduce takes several.")
+    folds = read_folds(cv, problem, random_state=random)
+    details = _judge_all(problem, folds, methods, scorers, failures, n_jobs)
+    best = next(iter(details))
+    return MethodChoice(
+        table=_table(details, failures),
+        best=best,
+        estimator=clone(methods[best]),
+        scoring=next(iter(scorers)),
+        task=problem.task,
+        failures=failures,
+        details=details,
+        n_labels=len(problem.labels),
+    )
+
+
+def _judge_all(
+    problem: Problem,
+    folds: list[Fold],
+    methods: dict[str, Any],
+    scorers: dict[str, Any],
+    failures: dict[str, str],
+    n_jobs: int | None,
+) -> dict[str, CrossTransduction]:
+    """Return what cross-validation found for each method, the best first; add to `failures` those that fail."""
+    details: dict[str, CrossTransduction] = {}
+    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
+    for name, found in zip(methods, replies, strict=True):
+        try:
+            details[name] = judge(problem, folds, found, scorers, quiet=True)
+        except (TypeError, ValueError) as error:
+            failures[name] = in_a_sentence(error)
+    if not details:
+        name, why = next(iter(failures.items()))
+        raise ValueError(f"Every method failed. {name}: {why}")
+    return dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
+
+
+def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
+    """Return one line a method, the best first, those without a score last."""
+    lines = {
+        name: {
+            "score": found.scores.mean(),
+            "spread": found.scores.std(),
+            "fit_time": found.folds["fit_time"].mean(),
+        }
+        for name, found in details.items()
+    }
+    table = pd.DataFrame.from_dict(lines, orient="index").reindex([*lines, *failures])
+    table["rank"] = table["score"].rank(ascending=False, method="min").astype("Int64")
+    return table

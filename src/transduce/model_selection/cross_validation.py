@@ -1,0 +1,284 @@
+"""Transductive cross-validation: folds hide labels, every row's features stay."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import _safe_indexing
+
+from transduce.core import checks
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.sample import PartlyLabelled
+from transduce.core.types import AnyArray, Array
+from transduce.model_selection.folds import Failure, Fold, ask_folds, filled, read_folds
+from transduce.model_selection.hidden_labels import Problem, Reply, check_member, failure, read_problem
+from transduce.model_selection.scoring import AnsweredClasses, AnsweredNumbers, read_scorers, score_number
+
+_NO_GUARANTEE = Guarantee(
+    "none",
+    "These answers are out of fold: each was given while its row's label was hidden.",
+    "They show how well the method does, with somewhat fewer labels than there are.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTransduction:
+    """What transductive cross-validation found.
+
+    Parameters
+    ----------
+    scores : array of shape (n_folds,)
+        The score of each fold, larger being better; the first of them if several were asked for.
+    folds : pandas.DataFrame
+        One line a fold: every score, how many labels were visible and hidden, seconds of fit and answers, and of
+        scoring.
+    answers : Answer
+        The out-of-fold answers, at the labelled rows that were hidden in some fold.
+    out_of_fold : array or series of shape (n,)
+        The same in the container of `y`: the out-of-fold answer where it has a label, missing elsewhere.
+    task : {"regression", "classification"}
+        How the labels were read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import TransductiveRidge
+    >>> from transduce.model_selection import cross_val_transduce
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> y = np.where(np.arange(30) % 3 == 0, np.nan, np.sin(X[:, 0]))
+    >>> found = cross_val_transduce(TransductiveRidge(), X, y, cv=4, random_state=0)
+    >>> found.folds.columns.tolist()
+    ['neg_root_mean_squared_error', 'visible', 'hidden', 'fit_time', 'score_time']
+    >>> len(found.scores), len(found.answers), np.isnan(found.out_of_fold).sum()
+    (4, 20, np.int64(10))
+    """
+
+    scores: Array
+    folds: pd.DataFrame
+    answers: Answer
+    out_of_fold: Any
+    task: str
+
+    def __str__(self) -> str:
+        names = self.folds.columns[:-4]  # the scores come before the counts and times
+        words = (
+            f"{name} {self.folds[name].mean():.4g} (standard deviation {self.folds[name].std(ddof=0):.2g})"
+            for name in names
+        )
+        return f"{len(self.answers)} labels, hidden in {len(self.folds)} folds: " + ", ".join(words)
+
+
+def cross_val_transduce(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    scoring: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    missing_label: Any = None,
+) -> CrossTransduction:
+    """Score a method by hiding labels, fold by fold, while every row's features stay.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A transducer (one of this package, or any with a setting ``missing_label``) is fitted to all rows with the
+        fold's labels hidden, and judged by its answers there. Any other regressor, classifier or pipeline is fitted to
+        the visible rows, and predicts the fold.
+    X : array-like of shape (n, d)
+        Features of all rows, in whatever form the estimator takes.
+    y : array-like of shape (n,)
+        Labels, missing at the unlabelled rows. These are never scored, but their features are seen.
+    cv : int, splitter or iterable, default=5
+        A number: so many folds of the labelled rows, at random, every class spread evenly; one for each label if there
+        are fewer. Or a splitter of scikit-learn's, which is given the labelled rows. Or pairs (visible, hidden) of
+        positions among the labelled rows.
+    scoring : None, str, callable, list or dict, default=None
+        Scores of scikit-learn's, by name or as scorers. None: negative root mean squared error for numbers; accuracy
+        for classes, and negative log-loss beside it if there are probabilities.
+    groups : array-like of shape (n,), optional
+        Groups of rows, for a splitter that wants them.
+    n_jobs : int or None, default=None
+        Folds at the same time, in joblib's way.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds, if `cv` is a number.
+    missing_label : object, default=None
+        A label that stands for "none", besides NaN, None, NA and NaT; the estimator's own if it has one.
+
+    Returns
+    -------
+    CrossTransduction
+
+    See Also
+    --------
+    TransductiveSearchCV : Chooses settings in this way.
+    choose_method : Compares methods in this way.
+
+    Notes
+    -----
+    Scikit-learn's ``cross_val_score`` would give a transducer the rows of a fold only in `predict`, when their features
+    come too late. Labels are counted as classes if the estimator is a classifier, as numbers if it is a regressor.
+
+    If a fold hides all labels of a class, no answer there can be right: they count as wrong, the class has probability
+    0, and a warning names it. With a number for `cv` this happens to a class with one label only. If one class alone is
+    left visible, that class is the answer. Where an estimator has no answer (status ``"unreached"``, or NaN), the mean
+    of the visible labels or the most frequent class stands in, which a warning says. A score that is not finite is an
+    error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from transduce.model_selection import cross_val_transduce
+    >>> y = [0.0, 2.0, 4.0, None]
+    >>> found = cross_val_transduce(DummyRegressor(), np.zeros((4, 1)), y, cv=[([0, 1], [2]), ([1, 2], [0])])
+    >>> found.scores  # means of the visible labels: 1 for 4, 3 for 0
+    array([-3., -3.])
+    >>> found.answers.to_frame()
+       value    status
+    0    3.0  answered
+    2    1.0  answered
+    """
+    check_member("estimator", estimator)
+    checks.check_jobs(n_jobs)
+    problem = read_problem(X, y, task="auto", estimators=[estimator], missing_label=missing_label)
+    scorers = read_scorers(scoring, problem.task, problem.classes)
+    folds = read_folds(cv, problem, random_state=random_state, groups=groups)
+    replies = ask_folds([estimator], problem, folds, n_jobs=n_jobs)[0]
+    return judge(problem, folds, replies, scorers, more=scoring is None)
+
+
+def judge(
+    problem: Problem,
+    folds: list[Fold],
+    replies: list[Reply | Failure],
+    scorers: dict[str, Any],
+    *,
+    more: bool = False,
+    quiet: bool = False,
+) -> CrossTransduction:
+    """Return scores and out-of-fold answers from the replies of one estimator; raise if it failed in a fold.
+
+    `more` adds the log-loss if there are probabilities; `quiet` keeps the estimator's warnings from the user.
+    """
+    if problem.classes is None and 0.0 < np.ptp(problem.labels) < 1e-150:
+        raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
+    good: list[Reply] = []
+    for k, reply in enumerate(replies):
+        if isinstance(reply, Failure):
+            where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
+            raise failure(f"{where}: {reply.message}", reply.error) from reply.error
+        good.append(filled(reply, problem.prior(folds[k][0])))
+    if not quiet:
+        _warn(good)
+    if more and problem.classes is not None and all(reply.probabilities is not None for reply in good):
+        scorers = scorers | read_scorers("neg_log_loss", problem.task, problem.classes)
+    lines = [_score_fold(problem, fold, reply, scorers) for fold, reply in zip(folds, good, strict=True)]
+    table = pd.DataFrame(lines, index=pd.RangeIndex(1, len(folds) + 1, name="fold"))
+    answers = _collect(problem, folds, good)
+    return CrossTransduction(
+        table[next(iter(scorers))].to_numpy(), table, answers, _column(problem, answers), problem.task
+    )
+
+
+def _warn(replies: list[Reply]) -> None:
+    """Pass on what the estimator warned of, once, and say where it had no answer."""
+    for category, message in dict.fromkeys(note for reply in replies for note in reply.notes):
+        warnings.warn(message, category, stacklevel=4)
+    gaps = sum(int((~reply.given).sum()) for reply in replies)
+    if gaps:
+        warnings.warn(
+            f"{gaps} hidden label{'s' * (gaps != 1)} got no answer: the mean of the visible labels, or their most "
+            "frequent class, stands in.",
+            stacklevel=4,
+        )
+
+
+def _score_fold(problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, Any]) -> dict[str, Any]:
+    visible, hidden = fold
+    answered: Any = AnsweredNumbers(reply.values)
+    if problem.classes is not None:
+        scores = reply.probabilities if reply.scores is None else reply.scores
+        answered = AnsweredClasses(
+            problem.classes[reply.values], problem.classes, reply.probabilities, scores
+        )
+    rows = _safe_indexing(problem.X, problem.rows[hidden])
+    start = time.perf_counter()
+    line: dict[str, Any] = {
+        name: score_number(name, scorer, answered, rows, problem.labels[hidden])
+        for name, scorer in scorers.items()
+    }
+    return line | {
+        "visible": len(visible),
+        "hidden": len(hidden),
+        "fit_time": reply.seconds,
+        "score_time": time.perf_counter() - start,
+    }
+
+
+def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answer:
+    """Return one answer at each row that was ever hidden; the mean of several."""
+    hidden = np.concatenate([fold[1] for fold in folds])
+    rows, at = np.unique(hidden, return_inverse=True)
+    given = np.bincount(at, weights=np.concatenate([reply.given for reply in replies])) > 0
+    times = np.bincount(at)
+    probabilities = None
+    values = np.concatenate([reply.values for reply in replies])
+    if problem.classes is None:
+        answers: AnyArray = np.bincount(at, weights=values / times[at])
+    else:
+        shares = np.eye(len(problem.classes))[values]
+        if all(reply.probabilities is not None for reply in replies):
+            shares = np.concatenate(
+                [reply.probabilities for reply in replies if reply.probabilities is not None]
+            )
+        mean = np.stack([np.bincount(at, weights=column) / times for column in shares.T], axis=1)
+        probabilities = mean if all(reply.probabilities is not None for reply in replies) else None
+        winners = mean.argmax(axis=1)
+        once = times[at] == 1
+        winners[at[once]] = values[once]
+        answers = problem.classes[winners]
+    positions = problem.rows[rows]
+    index = problem.sample.index
+    return Answer(
+        rows=positions,
+        values=answers,
+        status=np.where(given, "answered", "unreached"),
+        guarantee=_NO_GUARANTEE,
+        probabilities=probabilities,
+        classes=problem.classes,
+        index=None if index is None else index[positions],
+    )
+
+
+def _column(problem: Problem, answers: Answer) -> Any:
+    """Return the out-of-fold answers in the container of y, missing where there is none."""
+    sample = problem.sample
+    unlabelled = np.ones(len(sample.labelled), dtype=bool)
+    unlabelled[answers.rows] = False
+    if problem.classes is None:
+        y = np.full(len(unlabelled), np.nan)
+        return _with_nulls(PartlyLabelled(sample.X, y, unlabelled, sample.source).complete(answers.values))
+    y, source = sample.y.copy(), sample.source
+    never = sample.labelled & unlabelled
+    if never.any():
+        y = y.astype(object)
+        y[never] = None
+        source = source.astype(object) if isinstance(source, pd.Series) else source
+    return _with_nulls(
+        PartlyLabelled(sample.X, y, unlabelled, source).complete(answers.values.astype(object))
+    )
+
+
+def _with_nulls(column: Any) -> Any:
+    """Return a column with what its container has for missing: in polars null, not NaN."""
+    return column.fill_nan(None) if hasattr(column, "fill_nan") and column.dtype.is_float() else column

@@ -1,0 +1,175 @@
+"""Hiding the labels of one fold at a time, and asking estimators for them."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core import checks
+from transduce.core.folds import random_folds
+from transduce.core.progress import stage
+from transduce.core.types import AnyArray, Array
+from transduce.model_selection.hidden_labels import Problem, Reply, ask
+
+Fold = tuple[AnyArray, AnyArray]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an estimator gave no answer."""
+
+    message: str
+    error: Exception
+
+
+def read_folds(
+    cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None, quiet: bool = False
+) -> list[Fold]:
+    """Return for each fold which of the labelled rows are visible and which are hidden, by position among them.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        A number: so many folds at random, at most one for each label, every class spread evenly. A splitter of
+        scikit-learn's is given the labelled rows; an iterable holds pairs of positions among the labelled rows.
+    problem : Problem
+    random_state : int, RandomState or None
+        Seed of the folds if `cv` is a number.
+    groups : array-like of shape (n,), optional
+        For the splitter.
+    quiet : bool, default=False
+        Whether to say nothing of classes that lose all their labels in a fold.
+
+    Returns
+    -------
+    list of (visible, hidden)
+    """
+    n = len(problem.labels)
+    if n < 2:
+        raise ValueError(
+            "Only one sample has a label: hiding it leaves none. Cross-validation needs two labels at least."
+        )
+    if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
+        checks.check_whole("cv", cv, least=2)
+        codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
+        fold = random_folds(codes, min(int(cv), n), check_random_state(random_state))
+        pairs: Any = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
+    elif hasattr(cv, "split") and not isinstance(cv, str):
+        groups_l = None if groups is None else _safe_indexing(groups, problem.rows)
+        pairs = cv.split(_safe_indexing(problem.X, problem.rows), problem.labels, groups_l)
+    elif isinstance(cv, Iterable) and not isinstance(cv, str):
+        pairs = cv
+    else:
+        raise ValueError(
+            f"cv must be a number of folds, a splitter of scikit-learn's, or pairs of positions; got {cv!r}."
+        )
+    folds = [_read_pair(pair, n) for pair in pairs]
+    if not folds:
+        raise ValueError("cv holds no fold: give at least one pair of visible and hidden positions.")
+    if not quiet:
+        _warn_lost(problem, folds)
+    return folds
+
+
+def _read_pair(pair: Any, n: int) -> Fold:
+    """Return a fold as two arrays of positions, checked."""
+    try:
+        visible, hidden = (np.asarray(part) for part in pair)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "cv must hold pairs: positions of visible rows and positions of hidden rows."
+        ) from None
+    parts: list[AnyArray] = []
+    for part in (visible, hidden):
+        part = np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
+        if (
+            part.ndim != 1
+            or part.dtype.kind not in "iu"
+            or len(part) == 0
+            or part.min() < -n
+            or part.max() >= n
+        ):
+            raise ValueError(
+                f"cv must hold positions among the {n} labelled rows, at least one visible and one hidden in each fold."
+            )
+        parts.append(part % n)
+    if len(np.intersect1d(parts[0], parts[1])):
+        raise ValueError("A fold of cv has a row both visible and hidden: its answer would be no test.")
+    return parts[0], parts[1]
+
+
+def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
+    """Say which classes have no visible label in some fold."""
+    if problem.classes is None:
+        return
+    lost: dict[Any, list[int]] = {}
+    for k, (visible, hidden) in enumerate(folds):
+        for code in np.setdiff1d(problem.codes[hidden], problem.codes[visible]):
+            lost.setdefault(problem.classes[code].item(), []).append(k + 1)
+    if lost:
+        words = ", ".join(f"{name!r} in fold {', '.join(map(str, where))}" for name, where in lost.items())
+        warnings.warn(
+            f"All labels of a class are hidden at once ({words}): no answer there can be right. Give such a class at "
+            "least two labels.",
+            stacklevel=4,
+        )
+
+
+def ask_folds(
+    estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
+) -> list[list[Reply | Failure]]:
+    """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go.
+
+    Parameters
+    ----------
+    estimators : list of estimators
+    problem : Problem
+    folds : list of (visible, hidden)
+    n_jobs : int or None
+
+    Returns
+    -------
+    list of lists
+        For each estimator one entry a fold, in the order of the hidden rows.
+    """
+    jobs = [(estimator, fold) for estimator in estimators for fold in folds]
+    replies: list[Reply | Failure] = []
+    if jobs:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        with stage("cross-validation") as report:
+            for reply in parallel(delayed(_try)(estimator, problem, *fold) for estimator, fold in jobs):
+                replies.append(reply)
+                report(len(replies) / len(jobs))
+    return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
+
+
+def _try(estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray) -> Reply | Failure:
+    try:
+        return replace(ask(estimator, problem, visible, problem.rows[hidden]), fitted=None)
+    except Exception as error:  # an estimator of any make may raise anything
+        return Failure(in_a_sentence(error), error)
+
+
+def in_a_sentence(error: Exception) -> str:
+    """Return the first line of an error's message, or its name if it has none."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def filled(reply: Reply, prior: Array) -> Reply:
+    """Return the reply with the prior where the estimator gave none: the mean label, or the share of each class."""
+    if reply.given.all():
+        return reply
+    gaps = ~reply.given
+    values = np.where(gaps, prior[0] if len(prior) == 1 else int(prior.argmax()), reply.values)
+    parts: dict[str, Any] = {"probabilities": reply.probabilities, "scores": reply.scores}
+    parts = {
+        name: None if part is None else np.where(gaps[:, None], prior, part) for name, part in parts.items()
+    }
+    return replace(reply, values=values, **parts)

@@ -1,0 +1,358 @@
+"""Choosing settings by transductive cross-validation, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from transduce.core import checks
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.transducer import Transducer
+from transduce.core.types import AnyArray, Array
+from transduce.model_selection.folds import ask_folds, read_folds
+from transduce.model_selection.hidden_labels import Problem, ask, check_member, last_step, read_problem
+from transduce.model_selection.scoring import read_scorers
+from transduce.model_selection.search_results import judge_all, tabulate
+
+_GUARANTEE = Guarantee(
+    "none",
+    "These values come with no probability attached.",
+    "The settings were chosen on the same labels.",
+)
+
+
+def _best_has(name: str) -> Any:
+    """Return a check whether the best estimator, or the one to be fitted, has a method."""
+
+    def check(search: Any) -> bool:
+        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+
+    return check
+
+
+class TransductiveSearchCV(Transducer):
+    """Settings of an estimator chosen by hiding labels while every row's features stay.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A transducer, or any regressor, classifier or pipeline.
+    param_grid : dict or list of dicts
+        Settings and the values to try, as for scikit-learn's ``GridSearchCV``; ``estimator__setting`` for nested ones.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `cross_val_transduce`.
+    scoring : None, str, callable, list or dict, default=None
+        Scores, as in `cross_val_transduce`; None is one score. With several, `refit` names the one that chooses.
+    refit : bool, str or callable, default=True
+        Whether to fit the best settings to all labels and answer. A callable gets ``cv_results_`` and returns the index
+        of the best.
+    n_jobs : int or None, default=None
+        Fits at the same time, in joblib's way.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds, if `cv` is a number.
+
+    Attributes
+    ----------
+    transduction_ : array or series of shape (n,)
+        The labels, completed with the best settings.
+    answer_ : Answer
+        The best estimator's answer at the unlabelled rows.
+    best_params_ : dict
+        The best settings.
+    best_score_ : float
+        Their mean score.
+    best_index_ : int
+        Their place in ``cv_results_["params"]``.
+    best_estimator_ : estimator
+        Fitted to all labels.
+    cv_results_ : dict
+        Keys as in scikit-learn's ``GridSearchCV``: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on; ``*_test_NAME`` with several scores.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : scorer, or dict of scorers
+        As used.
+    refit_time_ : float
+        Seconds of the last fit.
+    classes_ : array of shape (n_classes,)
+        Classes of the best estimator, if it has any.
+    n_features_in_ : int
+        Number of features seen by the best estimator.
+
+    See Also
+    --------
+    cross_val_transduce : The same for one choice of settings.
+
+    Notes
+    -----
+    All settings see the same folds. Settings that fail have the score NaN, which a warning says, and rank last; if all
+    fail it is an error. What stands for a missing label is the estimator's business.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import TransductiveRidge
+    >>> from transduce.model_selection import TransductiveSearchCV
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> y = np.where(np.arange(30) % 3 == 0, np.nan, np.sin(X[:, 0]))
+    >>> search = TransductiveSearchCV(TransductiveRidge(), {"width": [0.01, 1.0]}, random_state=0).fit(X, y)
+    >>> search.best_params_
+    {'width': 1.0}
+    >>> search.cv_results_["rank_test_score"]
+    array([2, 1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Try all settings, and with the best of them answer at the rows whose label is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of all rows, in whatever form the estimator takes.
+        y : array-like of shape (n,)
+            Labels, missing where the answer is wanted.
+
+        Returns
+        -------
+        TransductiveSearchCV
+            The fitted estimator.
+        """
+        self._forget()
+        check_member("estimator", self.estimator)
+        checks.check_jobs(self.n_jobs)
+        if y is None:
+            raise ValueError("TransductiveSearchCV requires y to be passed, but the target y is None.")
+        grid = self._grid()
+        problem = read_problem(X, y, task="auto", estimators=[self.estimator])
+        scorers = read_scorers(self.scoring, problem.task, problem.classes)
+        self.multimetric_ = isinstance(self.scoring, list | tuple | set | dict)
+        self._check_refit(scorers)
+        folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
+        members = [clone(self.estimator).set_params(**clone(params, safe=False)) for params in grid]
+        replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
+        found = judge_all(problem, folds, grid, replies, scorers)
+        self.n_splits_ = len(folds)
+        self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
+        suffixes = {name: name if self.multimetric_ else "score" for name in scorers}
+        results = tabulate(grid, found, suffixes)
+        self._choose(results)
+        if self.refit is not False:
+            self._refit(problem, members[self.best_index_], chosen=len(members) > 1)
+        self.cv_results_ = results
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "cv_results_")
+
+    def _grid(self) -> list[dict[str, Any]]:
+        try:
+            grid = list(ParameterGrid(self.param_grid))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_grid must hold lists of values by setting. {error}") from error
+        known = self.estimator.get_params()
+        for name in {name for params in grid for name in params}:
+            if name not in known:
+                raise ValueError(
+                    f"param_grid names {name!r}, which {type(self.estimator).__name__} has not: "
+                    f"{', '.join(sorted(known)[:30])}."
+                )
+        return grid
+
+    def _check_refit(self, scorers: dict[str, Any]) -> None:
+        if self.refit is False or callable(self.refit):
+            return
+        if self.multimetric_ and (not isinstance(self.refit, str) or self.refit not in scorers):
+            raise ValueError(
+                f"With several scores refit must be one of {', '.join(map(repr, scorers))}, or False; "
+                f"got {self.refit!r}."
+            )
+        if not self.multimetric_ and not isinstance(self.refit, bool | str | np.bool_):
+            raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
+
+    def _choose(self, results: dict[str, Any]) -> None:
+        """Set the best settings, if there is one score that says which they are."""
+        suffix = self.refit if self.multimetric_ else "score"
+        if callable(self.refit):
+            index = self.refit(results)
+            if not isinstance(index, int | np.integer) or not 0 <= index < len(results["params"]):
+                raise ValueError(
+                    f"refit must return the index of a choice of settings; it returned {index!r}."
+                )
+            self.best_index_ = int(index)
+        elif suffix is False:
+            return
+        else:
+            self.best_index_ = int(np.argmin(results[f"rank_test_{suffix}"]))
+        if not callable(self.refit) or not self.multimetric_:
+            self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
+        self.best_params_ = results["params"][self.best_index_]
+
+    def _refit(self, problem: Problem, member: Any, *, chosen: bool) -> None:
+        """Fit the best settings to all labels, and answer; `chosen` says whether there were others."""
+        start = time.perf_counter()
+        sample = problem.sample
+        reply = ask(member, problem, np.arange(len(problem.labels)), sample.unlabelled)
+        for category, message in reply.notes:
+            warnings.warn(message, category, stacklevel=3)
+        self.best_estimator_ = reply.fitted
+        self.refit_time_ = time.perf_counter() - start
+        own = getattr(last_step(reply.fitted), "answer_", None)
+        index = None if sample.index is None else sample.index[sample.unlabelled]
+        if own is not None:
+            # Settings chosen by these labels take away what the method guarantees of them.
+            self.answer_ = replace(own, index=index, guarantee=_GUARANTEE if chosen else own.guarantee)
+        else:
+            self.answer_ = Answer(
+                rows=sample.unlabelled,
+                values=reply.values if problem.classes is None else problem.classes[reply.values.astype(int)],
+                status=np.where(reply.given, "answered", "unreached"),
+                guarantee=_GUARANTEE,
+                probabilities=reply.probabilities,
+                scores=reply.scores,
+                classes=problem.classes,
+                index=index,
+            )
+        values = self.answer_.values
+        self.transduction_ = sample.complete(values if problem.classes is None else values.astype(object))
+
+    # ---------------------------------------------------------------------------------------------- prediction
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("refit=False: nothing was fitted to all labels. Set refit=True to predict.")
+        return self.best_estimator_
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return what the best estimator predicts at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        return self._best().predict(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Return the best estimator's probability of every class at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+        """
+        return self._best().predict_proba(X)
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Any) -> Array:
+        """Return the best estimator's scores of the classes at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m,) or (m, n_classes)
+        """
+        return self._best().decision_function(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the score that chose the settings, of `predict` at the rows that have a label.
+
+        With ``scoring=None`` it is the estimator's own: the coefficient of determination, or the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+        y : array-like of shape (m,)
+            Labels, some of which may be missing.
+
+        Returns
+        -------
+        float
+        """
+        best = self._best()
+        rows, labels = self._with_label(X, y)
+        if self.scoring is None:
+            return float(best.score(rows, np.array(labels.tolist())))
+        if self.multimetric_ and callable(self.refit):
+            raise ValueError(
+                "refit is a function, which says nothing of the score to use: call a scorer yourself."
+            )
+        scorer: Any = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
+        return float(scorer(best, rows, np.array(labels.tolist())))
+
+    @property
+    def missing_label(self) -> Any:
+        """What stands for a missing label, besides NaN and its kin: the estimator's."""
+        return getattr(last_step(self.estimator), "missing_label", None)
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Classes of the best estimator."""
+        return self._best().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the best estimator."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("Not fitted yet: n_features_in_ is not known.")
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> AnyArray:
+        """Names of the features seen by the best estimator."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("Not fitted yet: feature_names_in_ is not known.")
+        return self.best_estimator_.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags = own.classifier_tags
+        tags.regressor_tags = own.regressor_tags
+        tags.input_tags = own.input_tags
+        tags.target_tags.required = True
+        return tags

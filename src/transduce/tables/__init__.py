@@ -1,0 +1,1 @@
+"""Reading and writing tables: files, the target column, features, the new columns."""

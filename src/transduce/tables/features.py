@@ -1,0 +1,320 @@
+"""Any table's columns as finite numbers for every method, and an account of what was done to each."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from transduce.core.progress import stage
+from transduce.core.types import AnyArray, Array
+from transduce.tables.numbers_in_text import find_numbers, is_missing
+
+MOST_LEVELS = 40  # more categories than this are encoded by their letters
+LETTER_FEATURES = 10
+TEXT_FEATURES = 50
+MOST_WORDS = 20_000
+FEWEST_WORDS = 4  # on average, for a column to be read as text
+_IDENTIFIER = re.compile(
+    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of all rows.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, d)
+        Finite, every feature with mean 0 and standard deviation 1.
+    names : list of str
+        What each feature is.
+    origins : list
+        The column each feature comes from.
+    columns : pandas.DataFrame
+        What was done to each column: name, kind, treatment, n_missing, n_features.
+    """
+
+    matrix: Array
+    names: list[str]
+    origins: list[Any]
+    columns: pd.DataFrame
+
+
+@dataclass(eq=False)
+class _Column:
+    """One column on its way to features."""
+
+    name: Any
+    kind: str
+    treatment: str
+    n_missing: int
+    values: pd.Series | None = None
+    parts: dict[str, Array] = field(default_factory=dict)
+
+
+def vectorize(
+    frame: pd.DataFrame,
+    target: Any = None,
+    *,
+    ignore: Collection[Any] = (),
+    text: Collection[Any] = (),
+    id: Any = None,
+    random_state: int = 0,
+) -> Features:
+    """Turn all columns but the target into features.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        All rows, labelled or not.
+    target : str, optional
+        This column is not looked at.
+    ignore, text : sequence of str
+        Columns to leave out, and columns to read word by word.
+    id : str, optional
+        The column that names the rows; it is left out.
+    random_state : int, default=0
+        Seed of the reduction of words.
+
+    Returns
+    -------
+    Features
+
+    Notes
+    -----
+    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so.
+    Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
+    letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
+    identifiers and of one value are dropped. All is fitted on the features of all rows, and no label is seen: hidden
+    and unlabelled rows are treated alike, which exact guarantees need.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"rooms": ["3", "4", None], "city": ["Bonn", "Köln", "Bonn"], "price": [1.0, 2.0, None]})
+    >>> features = vectorize(table, "price")
+    >>> features.names
+    ['rooms', 'rooms is missing', 'city: Köln']
+    >>> features.columns[["name", "kind", "n_features"]].values.tolist()
+    [['rooms', 'number', 2], ['city', 'category', 1], ['price', 'target', 0]]
+    """
+    order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
+    frame = frame.iloc[order]
+    columns = []
+    with stage("columns") as report:
+        for done, name in enumerate(frame.columns):
+            columns.append(_profile(frame[name], name, target, ignore, text, id))
+            report(done / frame.shape[1])
+        _encode(columns)
+        for column in columns:
+            if column.kind == "text":
+                column.parts = _words(column, random_state)
+    names, origins, parts = [], [], []
+    for column in columns:
+        column.parts = _scaled(column.parts)
+        for name, values in column.parts.items():
+            names.append(name)
+            origins.append(column.name)
+            parts.append(values)
+    matrix = np.empty((len(frame), len(parts)))
+    if parts:
+        matrix[order] = np.column_stack(parts)
+    return Features(matrix, names, origins, _account(columns))
+
+
+def _own_order(frame: pd.DataFrame) -> AnyArray:
+    """Return an order of the rows by what is in them, so that the order in which they came leaves no trace."""
+    texts = frame.astype(str)
+    return np.argsort(pd.util.hash_pandas_object(texts, index=False).to_numpy(), kind="stable")
+
+
+def _account(columns: list[_Column]) -> pd.DataFrame:
+    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(c.parts)) for c in columns]
+    return pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
+
+
+# --------------------------------------------------------------------------------------------- what a column is
+
+
+def _profile(
+    series: pd.Series, name: Any, target: Any, ignore: Collection[Any], text: Collection[Any], id: Any
+) -> _Column:
+    """Return what a column is; numbers are turned into features at once."""
+    n_missing = int(series.isna().sum())
+    if target is not None and name == target:
+        return _Column(name, "target", "filled", n_missing)
+    if id is not None and name == id:
+        return _Column(name, "identifier", "names the rows", n_missing)
+    if name in ignore:
+        return _Column(name, "ignored", "left out, as unlabelled", n_missing)
+    series = series.reset_index(drop=True)
+    if _is_number(series):
+        return _number(name, series, "as it is")
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return _constant(name, series) or _Column(name, "date", "", n_missing, series)
+    texts = series.astype(object).map(lambda value: value if isinstance(value, str) else str(value), "ignore")
+    texts = texts.mask(is_missing(texts.to_numpy()), None).astype(object)
+    return _constant(name, texts) or _profile_text(name, texts, words=name in text)
+
+
+def _is_number(series: pd.Series) -> bool:
+    types = pd.api.types
+    return (types.is_numeric_dtype(series) and not types.is_complex_dtype(series)) or (
+        types.is_timedelta64_dtype(series)
+    )
+
+
+def _constant(name: Any, series: pd.Series) -> _Column | None:
+    """Return a column to be dropped if it says the same of every row."""
+    n_missing, distinct = int(series.isna().sum()), series.nunique()
+    if distinct == 0 or (distinct == 1 and n_missing == 0):
+        return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
+    return None
+
+
+def _profile_text(name: Any, texts: pd.Series, *, words: bool) -> _Column:
+    n_missing = int(texts.isna().sum())
+    present = texts.dropna()
+    if words:
+        return _Column(name, "text", "", n_missing, texts)
+    if not present.str.match(r"\s*[-+]?0\d").any():
+        found = find_numbers(texts)
+        if not np.isnan(found.values[texts.notna()]).any():
+            unit = f" in {found.unit}" if found.unit else ""
+            return _number(name, pd.Series(found.values), f"text read as numbers{unit}")
+    dates = _dates(present, texts)
+    if dates is not None:
+        return _Column(name, "date", "", n_missing, dates)
+    distinct, n_words = present.nunique(), present.str.split().str.len().mean()
+    if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
+        return _Column(name, "text", "", n_missing, texts)
+    if distinct == len(present) and distinct > 10:
+        return _Column(name, "identifier", "dropped: every row has its own", n_missing)
+    return _Column(name, "category", "", n_missing, texts)
+
+
+def _dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
+    """Return texts as dates, if skrub reads all of them as such."""
+    from skrub import ToDatetime
+
+    if not present.str.contains(r"\d").all():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            dates = pd.Series(ToDatetime().fit_transform(texts.rename("date").astype("string")))
+        except ValueError:  # it rejects the column
+            return None
+    return dates if dates.notna().equals(texts.notna()) else None
+
+
+def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
+    """Return a column of numbers, with a feature that marks what is missing."""
+    if pd.api.types.is_timedelta64_dtype(series):
+        series, treatment = series.dt.total_seconds(), "in seconds"
+    values = series.to_numpy(dtype=float, na_value=np.nan)
+    missing = ~np.isfinite(values)
+    n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
+    if distinct == 0 or (distinct == 1 and not n_missing):
+        return _Column(name, "constant", "dropped: " + ("one value" if distinct else "empty"), n_missing)
+    whole = bool(np.all(values[~missing] == np.round(values[~missing])))
+    if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
+        return _Column(name, "identifier", "dropped: every row has its own", n_missing)
+    parts = {str(name): np.where(missing, np.median(values[~missing]), values)}
+    if n_missing:
+        treatment += ", median where missing"
+        parts[f"{name} is missing"] = missing.astype(float)
+    return _Column(name, "number", treatment, n_missing, parts=parts)
+
+
+# ------------------------------------------------------------------------------------------------- encoding
+
+
+def _encode(columns: list[_Column]) -> None:
+    """Turn dates and categories into features with skrub."""
+    from skrub import StringEncoder, TableVectorizer
+
+    some = {f"c{j}": column for j, column in enumerate(columns) if column.kind in ("date", "category")}
+    if not some:
+        return
+    data = {key: column.values for key, column in some.items()}
+    # With a sign before it, a category such as "01234" is taken for no number.
+    table = pd.DataFrame(
+        {k: s if _is_date(s) else ("=" + pd.Series(s)).astype("string") for k, s in data.items()}
+    )
+    n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
+    vectorizer = TableVectorizer(
+        cardinality_threshold=MOST_LEVELS + 1,
+        high_cardinality=StringEncoder(n_components=n_letters, random_state=0),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = vectorizer.fit_transform(table)
+    for key, column in some.items():
+        outputs = vectorizer.input_to_outputs_.get(key, [])
+        for output in outputs:
+            values = found[output].to_numpy(dtype=float, na_value=np.nan)
+            column.parts[_feature_name(column.name, output.removeprefix(key).lstrip("_"))] = _finite(values)
+        column.treatment = _encoding(column, vectorizer.column_to_kind_.get(key))
+        if column.n_missing and column.kind == "date":
+            column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
+
+
+def _is_date(series: Any) -> bool:
+    return bool(pd.api.types.is_datetime64_any_dtype(series))
+
+
+def _feature_name(column: Any, output: str) -> str:
+    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
+
+
+def _encoding(column: _Column, kind: str | None) -> str:
+    if column.kind == "date":
+        return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
+    if kind == "high_cardinality":
+        return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
+    return f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+
+
+def _finite(values: Array) -> Array:
+    """Return numbers with the median where there is none."""
+    missing = ~np.isfinite(values)
+    return np.where(missing, np.median(values[~missing]) if not missing.all() else 0.0, values)
+
+
+def _words(column: _Column, random_state: int) -> dict[str, Array]:
+    """Return TF-IDF weights of a text's words, reduced to a few features."""
+    texts = column.values.fillna("")  # type: ignore[union-attr]
+    try:
+        weights = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS).fit_transform(texts)
+    except ValueError:  # no words at all
+        column.kind, column.treatment = "constant", "dropped: no words"
+        return {}
+    n_features = min(TEXT_FEATURES, weights.shape[1] - 1, weights.shape[0] - 1)
+    column.treatment = f"TF-IDF of {weights.shape[1]:,} words"
+    if n_features < 1 or weights.shape[1] <= TEXT_FEATURES:
+        return {f"{column.name}: word {j + 1}": v for j, v in enumerate(weights.toarray().T)}
+    column.treatment += f", reduced to {n_features} features"
+    reduced = TruncatedSVD(n_features, random_state=random_state).fit_transform(weights)
+    return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
+
+
+def _scaled(parts: dict[str, Array]) -> dict[str, Array]:
+    """Return features with mean 0 and standard deviation 1, without the constant ones."""
+    scaled = {}
+    for name, values in parts.items():
+        largest = float(np.abs(values).max(initial=0.0))
+        values = values / largest if largest > 0.0 else values  # so that no square is too large
+        spread = float(values.std())
+        if spread > 1e-10:
+            scaled[name] = (values - values.mean()) / spread
+    return scaled

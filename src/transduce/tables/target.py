@@ -1,0 +1,246 @@
+"""The column to be filled: where labels are missing, whether they are numbers or classes, and what is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.checks import check_choice
+from transduce.core.ranks import fewest_calibration
+from transduce.core.sample import PartlyLabelled
+from transduce.core.task import TASKS, guess_task
+from transduce.core.types import AnyArray, Mask
+from transduce.tables.numbers_in_text import IN_TEXT, find_numbers
+
+_DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
+_MOSTLY = 0.8  # so many numbers among texts, and the others are likely to be mistakes
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Labels, ready for a method.
+
+    Parameters
+    ----------
+    name : object
+        The column.
+    labels : array of shape (n,)
+        Numbers, NaN where missing; or classes, None where missing.
+    missing : boolean array of shape (n,)
+    task : {"regression", "classification"}
+    notes : list of str
+        What the user should know about how it was read.
+    """
+
+    name: Any
+    labels: AnyArray
+    missing: Mask
+    task: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return int((~self.missing).sum())
+
+
+def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") -> None:
+    """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"The table has two columns called {twice[0]!r}: give each a name of its own.")
+    for name in wanted:
+        if name in frame.columns:
+            continue
+        names = {str(column).strip().casefold(): str(column) for column in frame.columns}
+        word = str(name).strip().casefold()
+        close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+        near = [names[other] for other in close]
+        some = near or [str(column) for column in frame.columns[:6]]
+        hint = (
+            f"Did you mean {_either(some)}?"
+            if near
+            else f"It has {', '.join(map(repr, some))}"
+            + (" and others." if frame.shape[1] > len(some) else ".")
+        )
+        raise ValueError(f"The table has no {what} {name!r}. {hint}")
+
+
+def _either(names: list[str]) -> str:
+    quoted = list(map(repr, names))
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidence: float = 0.9) -> Target:
+    """Return the labels of a column, or raise a ValueError that says what to do about it.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    name : str
+        The column.
+    task : {"auto", "regression", "classification"}, default="auto"
+    confidence : float, default=0.9
+        Level that the labels must support.
+
+    Returns
+    -------
+    Target
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> prices = [f"{n},200 EUR" for n in range(1, 13)] + [None]
+    >>> target = read_target(pd.DataFrame({"price": prices}), "price")
+    >>> target.task, target.labels[0].item()
+    ('regression', 1200.0)
+    """
+    check_choice("task", task, TASKS)
+    if len(frame) == 0:
+        raise ValueError("The table has no rows.")
+    check_columns(frame, [name])
+    column = frame[name]
+    missing = column.isna().to_numpy(dtype=bool)
+    if not missing.any():
+        raise ValueError(
+            f"No cell of column {name!r} is empty, so there is nothing to fill: empty those that are to be answered."
+        )
+    if missing.all():
+        raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
+    kind = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        raise ValueError(
+            f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
+        )
+    labels, numbers, notes = _labels(column, name, task)
+    reading = frame.attrs.get("readings", {}).get(name)
+    notes += [f"{name!r}: {reading}."] if reading else []
+    notes += _about_markers(frame, name, numeric=column.dtype.kind in "iuf")
+    found = _task(numbers if numbers is not None else labels, task)
+    if task == "auto":
+        notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
+    if found == "regression":
+        target = Target(name, _numbers(name, labels, numbers, missing), missing, found, notes)
+    else:
+        target = Target(name, _classes(labels, missing), missing, found, notes)
+    _check_labels(target, confidence)
+    return target
+
+
+def _about_markers(frame: pd.DataFrame, name: Any, *, numeric: bool) -> list[str]:
+    """Return a note on words in a file's column that were taken for empty cells, or could have been."""
+    found = frame.attrs.get("markers", {}).get(name, {})
+    empty = {word: n for word, n in found.items() if numeric or word.lower() in IN_TEXT}
+    kept = {word: n for word, n in found.items() if word not in empty}
+    notes = []
+    if empty:
+        words = ", ".join(f"{word!r} ({n})" for word, n in empty.items())
+        notes.append(f"Cells of {name!r} that say {words} were taken as empty.")
+    if kept:
+        words = ", ".join(f"{word!r} ({n})" for word, n in kept.items())
+        notes.append(f"Cells of {name!r} that say {words} were taken as labels; empty them if they are none.")
+    return notes
+
+
+def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray | None, list[str]]:
+    """Return labels as they are, as numbers if they can be read so, and a note if they were text."""
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        numbers = column.to_numpy(dtype=float, na_value=np.nan)
+        return numbers, numbers, []
+    labels = column.astype(object).to_numpy()
+    present = [label for label in labels if not pd.isna(label)]
+    if task == "classification" or not all(isinstance(label, str) for label in present):
+        numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in present)
+        return labels, pd.to_numeric(column).to_numpy(float) if numeric else None, []
+    if all(_DATE.fullmatch(label.strip()) for label in present):
+        raise ValueError(
+            f"Column {name!r} holds dates, such as {present[0]!r}: turn them into numbers, such as days."
+        )
+    found = find_numbers([label if isinstance(label, str) else None for label in labels])
+    good = np.isfinite(found.values[~column.isna().to_numpy()])
+    if good.all():
+        unit = f", in {found.unit}" if found.unit else ""
+        return labels, found.values, [f"{name!r} holds text such as {present[0]!r}, read as numbers{unit}."]
+    wrong = present[int(np.argmin(good))]
+    if task == "regression":
+        raise ValueError(
+            f"Column {name!r} holds {wrong!r}, which is no number: correct or empty such cells, or ask for classes "
+            "with task 'classification'."
+        )
+    if good.mean() >= _MOSTLY:
+        raise ValueError(
+            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are none, for "
+            f"example {wrong!r}: correct or empty them, or ask for classes with task 'classification'."
+        )
+    return labels, None, []
+
+
+def _task(labels: AnyArray, task: str) -> str:
+    if task != "auto":
+        return task
+    return guess_task(PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels))
+
+
+def _aloud(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
+    """Return how the task was guessed, and how to say otherwise."""
+    count = len(set(labels.tolist()))
+    if task == "regression":
+        return f"{name!r} was read as numbers ({count} different ones); ask for classes with task 'classification'."
+    otherwise = "; ask for numbers with task 'regression'" if could_be else ""
+    return f"{name!r} was read as classes ({count} different ones){otherwise}."
+
+
+def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mask) -> AnyArray:
+    if numbers is None:
+        try:
+            numbers = np.array(
+                [np.nan if gone else float(label) for label, gone in zip(labels, missing, strict=True)]
+            )
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Column {name!r} holds {labels[~missing][0]!r}, which is no number: ask for classes with task "
+                "'classification'."
+            ) from None
+    numbers = np.where(missing, np.nan, numbers)
+    if np.isinf(numbers).any():
+        raise ValueError(f"Column {name!r} holds an infinite number: correct or empty that cell.")
+    return numbers
+
+
+def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
+    """Return classes of one type: whole numbers as integers, a mixture as text."""
+    present = labels[~missing].tolist()
+    if all(isinstance(label, float) and label == round(label) for label in present):
+        present = [int(label) for label in present]
+    elif len({type(label) for label in present}) > 1:
+        present = [str(label) for label in present]
+    classes = np.full(len(labels), None, dtype=object)
+    classes[np.flatnonzero(~missing)] = np.array([*present, None], dtype=object)[:-1]
+    return classes
+
+
+def _check_labels(target: Target, confidence: float) -> None:
+    """Raise a ValueError if the labels are all the same, all different, or too few for the level."""
+    name, present = target.name, target.labels[~target.missing]
+    distinct = len(set(present.tolist()))
+    if distinct == 1:
+        what = "number" if target.task == "regression" else "class"
+        raise ValueError(
+            f"All {len(present)} labels of column {name!r} are the same {what}, {present.tolist()[0]!r}: there is "
+            "nothing to learn; label a row that differs."
+        )
+    least = max(fewest_calibration(confidence), 3)
+    if len(present) < least:
+        raise ValueError(
+            f"Column {name!r} has {len(present)} labels, and {100 * confidence:.6g} % confidence takes at least "
+            f"{least}: label more rows, or ask for less confidence."
+        )
+    if target.task == "classification" and distinct == len(present):
+        raise ValueError(
+            f"Each of the {distinct} labels of column {name!r} is different: classes must occur more than once."
+        )

@@ -1,0 +1,286 @@
+"""The command line: files in and out, exit codes, and one sentence for everything that goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from tests.wild import wild_table
+from transduce import fill
+from transduce.cli.app import app
+from transduce.cli.demo import TABLES, Verdict, compare_with_truth, demo_table
+from transduce.cli.terminal import Bars, progress_bars
+from transduce.core.progress import show_progress, stage
+from transduce.tables import files as tables
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Take the place of the report."""
+    summarize = types.ModuleType("transduce.report.summarize")
+    summarize.summarize = lambda filled: {"target": filled.target}
+    render = types.ModuleType("transduce.report.render")
+    render.render_html = lambda summary: f"<html>{summary['target']}</html>"
+    render.render_json = json.dumps
+    for module in (types.ModuleType("transduce.report"), summarize, render):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.fixture
+def houses(tmp_path, monkeypatch):
+    """Return the path of a table with holes, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    frame, _ = wild_table("mixed")
+    frame.to_csv("houses.csv", index=False)
+    return Path("houses.csv")
+
+
+def run(*words, **settings):
+    return CliRunner().invoke(app, [str(word) for word in words], **settings)
+
+
+# ------------------------------------------------------------------------------------------------------- exact
+
+
+def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses, stand_in):
+    result = run(
+        "fill", houses, "--target", "target", "--method", "ridge", "--report", "r.html", "--json", "r.json"
+    )
+    assert result.exit_code == 0, result.output
+    assert "36 of 90 cells of 'target' filled (numbers, ridge)" in result.stdout
+    assert "Guarantee, exact: Each region holds" in result.stdout
+    assert "Written: houses-filled.csv, r.html, r.json" in result.stdout
+    assert Path("r.html").read_text() == "<html>target</html>"
+    assert json.loads(Path("r.json").read_text()) == {"target": "target"}
+    old, new = houses.read_text().splitlines(), Path("houses-filled.csv").read_text().splitlines()
+    assert all(line.startswith(f"{before},") for before, line in zip(old, new, strict=True))
+    direct = fill(tables.read(houses).frame, "target", method="ridge")
+    back = pd.read_csv("houses-filled.csv")
+    for name in ("target_filled", "target_lower", "target_upper", "target_confidence"):
+        np.testing.assert_allclose(back[name], direct.frame[name], rtol=1e-11)
+    assert back["target_status"].tolist() == direct.frame["target_status"].tolist()
+
+
+def test_all_options(houses, stand_in):
+    words = (
+        "--method forest --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
+    )
+    more = "--seed 3 --reject-share 0.2 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
+    result = run("fill", houses, "--target", "target", *words.split(), *more.split())
+    assert (result.exit_code, result.output) == (0, "")
+    assert tables.read("b.jsonl.gz").frame["target_status"].isin(["given", "answered", "rejected"]).all()
+
+
+def test_standard_input_and_output(houses):
+    result = run("fill", "-", "--target", "target", "--method", "ridge", input=houses.read_bytes())
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].endswith("target_confidence,target_status")
+    assert len(result.stdout.splitlines()) == 91
+    assert "standard input: 36 of 90" in result.stderr
+
+
+def test_module_and_script_agree_in_a_process_of_their_own(houses):
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    words = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "fill",
+        "houses.csv",
+        "--target",
+        "target",
+        "--method",
+        "ridge",
+    ]
+    done = subprocess.run([*words, "--out", "-"], env=env, capture_output=True, check=True)
+    assert (
+        done.stdout
+        == run(
+            "fill", houses, "--target", "target", "--method", "ridge", "--out", "-", "--quiet"
+        ).stdout.encode()
+    )
+    assert b"answers" in done.stderr
+    bad = subprocess.run([*words[:-3], "nothing"], env=env, capture_output=True, check=False)
+    assert bad.returncode == 1
+    assert bad.stderr.decode().splitlines()[-1].startswith("transduce: The table has no column 'nothing'.")
+    assert b"Traceback" not in bad.stderr
+
+
+@pytest.mark.parametrize("plot", ["a.png", "a.svg", None])
+def test_compare(houses, plot):
+    frame, _ = wild_table("two classes")
+    frame.to_csv("c.csv", index=False)
+    words = ["--plot", plot] if plot else ["--quiet"]
+    result = run("compare", "c.csv", "--target", "target", "--folds", 2, "--ignore", "flag", *words)
+    assert result.exit_code == 0, result.output
+    assert "transductive_ridge" in result.stdout
+    assert "is best" in result.stdout
+    assert plot is None or Path(plot).stat().st_size > 1000
+
+
+def test_methods_and_version():
+    result = run("methods")
+    for name in ("ridge", "gaussian-process", "spectral-graph", "bayesian", "confidence-machine"):
+        assert name in result.stdout
+    assert "Joachims" in result.stdout
+    assert run("--version").stdout.startswith("transduce 0.")
+
+
+def test_demo_ends_with_guarantee_and_truth(tmp_path, monkeypatch, stand_in):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):  # files of an earlier demo are replaced
+        result = run("demo", "wine", "--method", "ridge")
+        assert result.exit_code == 0, result.output
+    files = sorted(path.name for path in Path("demo-output").iterdir())
+    assert files == ["wine-filled.csv", "wine.csv", "wine.html", "wine.json"]
+    assert "Guaranteed: at most 25 of 118 outside, with 95 % certainty. Observed: " in result.stdout
+    assert "of the answers are right" in result.stdout
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_demo_tables(name):
+    table, target, truth = demo_table(name)
+    given = table[target].notna()
+    assert given.sum() == TABLES[name][1]
+    assert (table[target][given] == truth[given]).all()
+
+
+def test_verdict_of_the_confidence_machine():
+    table, target, truth = demo_table("diabetes")
+    verdict = compare_with_truth(fill(table, target, method="confidence-machine"), truth)
+    assert verdict.at_most is None
+    assert 0 < verdict.n_outside < 0.2 * verdict.n_unlabelled
+    assert "of the variance" in str(verdict)
+    assert str(Verdict(10, 1, 0.9, 0.95, 3, 0.5, "regression")).splitlines()[:2] == [
+        "Guaranteed: at least 90 % inside their intervals. Observed: 90.0 %.",
+        "Guaranteed: at most 3 of 10 outside, with 95 % certainty. Observed: 1.",
+    ]
+    with pytest.raises(ValueError, match="There is no demo"):
+        demo_table("iris")
+
+
+def test_the_page_is_what_help_prints():
+    wanted = runpy.run_path(str(ROOT / "docs" / "cli_page.py"))["page"]()
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == wanted, "run python docs/cli_page.py"
+
+
+def test_the_output_of_an_odd_name(tmp_path):
+    from transduce.cli.app import _default_out
+
+    assert _default_out("-") == "-"
+    assert _default_out("a/b.c.csv.gz") == str(Path("a/b.c-filled.csv.gz"))
+    assert _default_out("data") == "data-filled.csv"
+
+
+# ----------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["fill", "none.csv", "--target", "target"], 1, "There is no file none.csv."),
+        (["fill", "houses.csv", "--target", "Target"], 1, "Did you mean 'target'?"),
+        (["fill", "houses.csv", "--target", "id"], 1, "nothing to fill"),
+        (["fill", "houses.csv", "--target", "target", "--method", "bayesian"], 1, "fills classes"),
+        (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "of no known kind"),
+        (["fill", "houses.csv", "--target", "target", "--out", "no/a.csv"], 1, "does not exist"),
+        (["fill", "houses.csv", "--target", "target", "--out", "houses.csv"], 2, "exists already"),
+        (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "is the table itself"),
+        (["fill", "houses.csv"], 2, "--target"),
+        (["fill", "houses.csv", "--target", "target", "--confidence", "1"], 2, "strictly between 0 and 1"),
+        (["fill", "houses.csv", "--target", "target", "--reject-share", "0"], 2, "strictly between 0 and 1"),
+        (["fill", "houses.csv", "--target", "target", "--jobs", "0"], 2, "number of jobs"),
+        (["fill", "houses.csv", "--target", "target", "--method", "magic"], 2, "magic"),
+        (["fill", "houses.csv", "--target", "target", "--seed", "-1"], 2, "seed"),
+        (["compare", "houses.csv", "--target", "prize"], 1, "has no column 'prize'"),
+        (["compare", "houses.csv", "--target", "target", "--plot", "houses.csv"], 2, "exists already"),
+        (["demo", "iris"], 2, "iris"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
+def test_refusals(houses, words, code, message):
+    before = houses.read_bytes()
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.output
+    assert [path.name for path in Path().iterdir()] == ["houses.csv"]
+    assert houses.read_bytes() == before
+
+
+@pytest.mark.parametrize("where", ["reading", "columns", "answers", "writing"])
+def test_an_interrupt_leaves_nothing_behind(houses, monkeypatch, where):
+    def stop(self, name, share):
+        if name == where:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bars, "__call__", stop)
+    result = run("fill", houses, "--target", "target", "--method", "ridge")
+    assert result.exit_code == 130
+    assert "Interrupted" in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["houses.csv"]
+
+
+def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
+    Path("out.csv").write_text("old")
+
+    def stop(source, new, file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, "append_columns", stop)
+    result = run("fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force")
+    assert result.exit_code == 130
+    assert Path("out.csv").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["houses.csv", "out.csv"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (MemoryError(), 1, "not enough memory"),
+        (PermissionError("No right."), 1, "No right."),
+        (OSError("Full."), 1, "Full."),
+    ],
+)
+def test_errors_of_the_system(houses, monkeypatch, error, code, said):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(tables, "read", fail)
+    result = run("fill", houses, "--target", "target")
+    assert result.exit_code == code
+    assert said in result.stderr
+
+
+def test_a_reader_that_stops_listening(houses):
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    table = pd.concat([pd.read_csv(houses)] * 1).assign(filler="x" * 5000)
+    table.to_csv("wide.csv", index=False)
+    command = f"{sys.executable} -m transduce fill wide.csv --target target --method ridge --out - --quiet | head -c 5"
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr
+
+
+def test_bars_begin_again_and_break_off(capsys):
+    with progress_bars(quiet=False):
+        for _ in range(2):
+            with stage("work") as report:
+                report(0.5)
+        with pytest.raises(ValueError, match="no"), stage("other"):
+            raise ValueError("no")
+    assert "broken off" in capsys.readouterr().err
+    with progress_bars(quiet=True), show_progress(lambda *_: None), stage("work"):
+        pass

@@ -1,0 +1,168 @@
+"""Whether unlabelled rows look like labelled ones: rates under chance, power under shifts, any table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from scipy.stats import ks_2samp, kstest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.metrics import roc_auc_score
+
+from transduce.conformal import exchangeability_test
+from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold
+from transduce.tables.comparable import table_features
+
+# --------------------------------------------------------------------------------------------------- exact
+
+
+def test_statistics_by_definition():
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 6, size=(40, 3)).astype(float)
+    members = np.column_stack([rng.permutation(np.arange(40) < 15) for _ in range(4)]).astype(float)
+    scores = rng.integers(0, 9, size=(40, 4)).astype(float)
+    for b in range(4):
+        unlabelled = members[:, b] == 1
+        assert _areas(scores, members)[b] == pytest.approx(roc_auc_score(unlabelled, scores[:, b]))
+        for j in range(3):
+            expected = ks_2samp(features[unlabelled, j], features[~unlabelled, j]).statistic
+            assert _distances(features, members)[j, b] == pytest.approx(expected)
+
+
+def test_scores_are_out_of_fold():
+    """By fitting ridge regression on the other folds."""
+    rng = np.random.default_rng(1)
+    Z, fold = rng.normal(size=(30, 4)), np.arange(30) % 5
+    K = Z @ Z.T
+    z = (rng.random(30) < 0.5).astype(float)
+    scores = _out_of_fold(K, fold, 2.0) @ z
+    for k in range(5):
+        train = fold != k
+        weights = np.linalg.solve(K[np.ix_(train, train)] + 2.0 * np.eye(24), z[train] - z[train].mean())
+        np.testing.assert_allclose(scores[~train], K[np.ix_(~train, train)] @ weights, atol=1e-10)
+
+
+# ---------------------------------------------------------------------------------------------------- laws
+
+
+def test_chance_is_flagged_as_often_as_stated():
+    """On real rows, random masks: p-values no smaller than uniform (Kolmogorov-Smirnov, one-sided)."""
+    X = load_diabetes().data[:80]
+    rng = np.random.default_rng(0)
+    p = [
+        exchangeability_test(X, rng.permutation(80) < 30, n_permutations=39, random_state=seed).p_value
+        for seed in range(200)
+    ]
+    assert kstest(p, "uniform", alternative="greater").pvalue > 1e-3
+    assert np.mean(np.array(p) <= 0.1) <= 0.17  # 20 of 200 expected, 99.9 % of the time at most 34
+
+
+@pytest.mark.parametrize("shift", ["mean", "spread", "dependence", "rare"])
+def test_shifts_are_flagged(shift):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 6))
+    unlabelled = np.arange(400) >= 150
+    if shift == "mean":
+        X[unlabelled, 2] += 0.8
+    elif shift == "spread":
+        X[unlabelled, 2] *= 2.5
+    elif shift == "dependence":
+        X[unlabelled, 2] = 0.95 * X[unlabelled, 3] + 0.3 * X[unlabelled, 2]
+    else:
+        X[unlabelled & (rng.random(400) < 0.3), 2] = 9.0
+    found = exchangeability_test(X, ~unlabelled)
+    assert found.shifted
+    assert "do not look like" in found.verdict
+    if shift != "dependence":
+        assert found.features.index[0] == "column 2"
+        assert "column 2" in found.verdict
+        assert found.features["p_value"].iloc[0] <= 0.01
+    assert found.auc > 0.5
+
+
+def test_labels_gathered_on_purpose_are_flagged_by_name():
+    table = load_breast_cancer(as_frame=True).data
+    largest = table["mean radius"].rank() > 400
+    found = exchangeability_test(table, largest)
+    assert found.p_value == pytest.approx(1 / 500)
+    assert "'mean radius'" in found.verdict
+    assert "569" not in str(found)
+    assert "a random 200 of all 569 rows" in str(exchangeability_test(table, largest, max_rows=200))
+
+
+def test_same_seed_same_answer():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labelled = np.arange(60) < 20
+    one, two = (exchangeability_test(X, labelled, random_state=4) for _ in range(2))
+    assert one.p_value == two.p_value
+    pd.testing.assert_frame_equal(one.features, two.features)
+    scaled = exchangeability_test(np.exp(X) * [1e200, 1e-200], labelled, random_state=4)
+    assert scaled.p_value == one.p_value  # ranks are all that is used
+
+
+def test_any_table():
+    rng = np.random.default_rng(0)
+    labelled = np.arange(60) < 30
+    frame = pd.DataFrame(
+        {
+            "größe": np.where(labelled, rng.random(60), np.nan),
+            "stadt": np.where(labelled, "Köln", "Bonn"),
+            "tag": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60), unit="D"),
+            "dauer": pd.to_timedelta(np.arange(60) % 7, unit="h"),
+            "art": pd.Categorical(np.arange(60) % 3),
+        }
+    )
+    found = exchangeability_test(frame, labelled)
+    assert found.shifted
+    assert set(found.features.index) == {
+        "'größe'", "'größe' is missing", "'stadt' is 'Köln'", "'stadt' is 'Bonn'", "'tag'", "'dauer'", "'art'",
+    }  # fmt: skip
+    assert (
+        exchangeability_test(pl.DataFrame({"a": [1.0, None] * 30, "t": list("xyz") * 20}), labelled).p_value
+        > 0.5
+    )
+    texts = ["viel regen" if known else "viel sonne" for known in labelled]
+    assert "the word 'regen'" in exchangeability_test(texts, labelled).verdict
+    counts = sparse.random(60, 300, density=0.3, random_state=0).tolil()
+    counts[labelled.nonzero()[0], 7] = 5.0
+    assert "column 7" in exchangeability_test(counts.tocoo(), labelled).verdict
+    wide = rng.normal(size=(60, 250))
+    wide[labelled, 11] += 3.0
+    assert exchangeability_test(wide, labelled).features.index[0] == "column 11"
+    assert exchangeability_test([[1.0, "a"], [2.0, "b"]] * 30, labelled).p_value > 0.5
+
+
+# --------------------------------------------------------------------------------------------------- limits
+
+
+def test_what_cannot_be_compared_is_not_tested():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for rows, labelled in (
+        (X, np.arange(20) < 2),
+        (np.zeros((20, 2)), np.arange(20) < 10),
+        (X, np.ones(20, bool)),
+    ):
+        found = exchangeability_test(rows, labelled)
+        assert found.p_value == 1.0
+        assert not found.shifted
+        assert "was not tested" in str(found)
+    assert table_features(["", ""], [0, 1])[1] == []
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def test_refusals():
+    X = np.zeros((20, 2))
+    for bad in (np.arange(20), np.ones(3, bool), None):
+        with pytest.raises(ValueError, match="labelled must be True or False for each of the 20 rows"):
+            exchangeability_test(X, bad)
+    for setting, words in (
+        ({"n_permutations": 0}, "n_permutations must be a whole number from 1"),
+        ({"max_rows": 3}, "max_rows must be a whole number from 10"),
+        ({"significance": 1.5}, "significance must lie strictly between 0 and 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            exchangeability_test(X, np.ones(20, bool), **setting)

@@ -1,0 +1,229 @@
+"""Plots: what is drawn is what was given."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import Answer, Guarantee, Regions, TransductiveGPRegressor, TransductiveRidge
+from transduce.conformal import Miscoverage
+from transduce.display import (
+    BandDisplay,
+    CoverageDisplay,
+    LeaveOneOutDisplay,
+    MiscoverageDisplay,
+    MomentDisplay,
+    RegionDisplay,
+    RejectionCurveDisplay,
+    RelevanceDisplay,
+    TransductionDisplay,
+)
+
+PROMISE = Guarantee("exact", "Guaranteed.", "Because.")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def answer(regions):
+    m = len(regions)
+    return Answer(np.arange(m), np.arange(m)[::-1] * 1.0, np.full(m, "answered"), PROMISE, regions=regions)
+
+
+def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
+    regions = Regions.from_pieces([[(-1, 1)], [(-np.inf, 0), (2, 3)], [], [(-np.inf, np.inf)]])
+    display = RegionDisplay.from_answer(answer(regions), y_true=[0.0, 1.0, 2.0, 3.0])
+    (bars,) = display.ax_.collections
+    segments = bars.get_segments()
+    assert len(segments) == 4
+    # Rows are drawn in the order of their values, which here is the reverse of their own.
+    assert segments[0][0][0] == 3
+    assert segments[-1][0][1] < -1
+    assert segments[-1][1][1] > 3
+    labels = [line.get_label() for line in display.ax_.get_lines()]
+    assert labels == ["truth, inside (2)", "truth, outside (2)", "answer"]
+    assert display.figure_ is display.ax_.figure
+
+
+def test_laws_of_large_columns_are_drawn_as_areas():
+    law = Miscoverage.at(0.9, n_unlabelled=100_000, n_calibration=150)
+    ax = MiscoverageDisplay.from_law(law).ax_
+    assert len(ax.patches) == 0
+    within, more = ax.collections
+    last = max(x for x, _ in within.get_paths()[0].vertices)
+    assert last == law.quantile(0.95)
+    assert min(x for x, _ in more.get_paths()[0].vertices) == last + 1
+    assert len(within.get_paths()[0].vertices) < 2000
+
+
+def test_axes_given_are_used():
+    _, ax = plt.subplots()
+    regions = Regions.from_intervals([[0, 1]])
+    assert RegionDisplay.from_answer(answer(regions), ax=ax).ax_ is ax
+    assert CoverageDisplay([0.9], [0.8]).plot(ax=ax).ax_ is ax
+
+
+def test_nothing_to_draw_is_drawn_without_complaint():
+    assert RegionDisplay.from_answer(answer(Regions.from_pieces([]))).ax_.get_xlim() == (-1, 0)
+    line = RegionDisplay.from_answer(answer(Regions.from_intervals([[-np.inf, np.inf]])))
+    assert np.isfinite(line.ax_.get_ylim()).all()
+
+
+def test_truth_may_be_known_in_part():
+    display = RegionDisplay.from_answer(
+        answer(Regions.from_intervals([[0, 1], [0, 1]])), y_true=[0.5, np.nan]
+    )
+    assert [len(line.get_xdata()) for line in display.ax_.get_lines()] == [1, 0, 2]
+
+
+def test_coverage_of_splits():
+    display = CoverageDisplay([0.8, 0.9], [[0.7, 0.9], [0.9, 1.0]]).plot()
+    *_, mean = display.ax_.get_lines()
+    np.testing.assert_allclose(mean.get_ydata(), [0.8, 0.95])
+    assert len(CoverageDisplay([0.8, 0.9], [0.7, 0.9]).plot().ax_.get_lines()) == 2
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="no regions"):
+        RegionDisplay.from_answer(Answer(np.arange(1), np.ones(1), np.array(["answered"]), PROMISE))
+    with pytest.raises(ValueError, match="each of the 1 unlabelled rows"):
+        RegionDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), y_true=[1.0, 2.0])
+    with pytest.raises(ValueError, match="for each guaranteed level"):
+        CoverageDisplay([0.8, 0.9], [0.7])
+    with pytest.raises(ValueError, match="shares between 0 and 1"):
+        CoverageDisplay([80, 90], [82, 91])
+    with pytest.raises(TypeError, match=r"such as model.answer_"):
+        RegionDisplay.from_answer("answer")
+
+
+def test_leave_one_out_curves():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    model = TransductiveRidge().fit(X, y)
+    display = LeaveOneOutDisplay.from_estimator(model)
+    *curves, choice = display.ax_.get_lines()
+    assert len(curves) == model.loo_path_["width"].nunique()
+    assert choice.get_xdata()[0] == model.ridge_
+    assert choice.get_ydata()[0] == model.loo_path_["error"].min()
+    linear = LeaveOneOutDisplay.from_estimator(TransductiveRidge(kernel="linear").fit(X, y))
+    assert len(linear.ax_.get_lines()) == 2
+
+
+def test_transductive_against_inductive():
+    def both(values, inductive):
+        count = np.full(len(values), "answered")
+        return Answer(np.arange(len(values)), np.array(values), count, PROMISE, inductive=np.array(inductive))
+
+    plain = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]))
+    np.testing.assert_array_equal(plain.ax_.get_lines()[1].get_ydata(), [1.0, 2.0])
+    judged = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0, 3.0])
+    assert [line.get_label() for line in judged.ax_.get_lines()][1:] == [
+        "nearer to the truth (1)",
+        "further from it (1)",
+    ]
+    with pytest.raises(ValueError, match="no inductive numbers"):
+        TransductionDisplay.from_answer(both(["a"], ["b"]))
+    with pytest.raises(ValueError, match="each of the 2 unlabelled rows"):
+        TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0])
+    with pytest.raises(TypeError, match=r"such as model.answer_"):
+        TransductionDisplay.from_answer(3)
+
+
+@pytest.fixture(scope="module")
+def process():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["age", "größe", "dose"])
+    y = np.sin(2 * X["größe"]) + 0.1 * rng.normal(size=40)
+    y[::3] = np.nan
+    return X, y, TransductiveGPRegressor(matching=0.5, slack=0.01, n_restarts=1, random_state=0).fit(X, y)
+
+
+def test_relevances_are_named_and_sorted(process):
+    _, _, model = process
+    display = RelevanceDisplay.from_estimator(model)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names[-1] == "größe"
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(widths, np.sort(model.relevance_ * model.feature_spread_))
+    assert len(RelevanceDisplay.from_estimator(model, max_features=2).names) == 2
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        RelevanceDisplay.from_estimator(TransductiveGPRegressor())
+    with pytest.raises(ValueError, match="one name for each"):
+        RelevanceDisplay([1.0, 2.0], ["a"])
+
+
+@pytest.mark.parametrize("feature", ["größe", 1])
+def test_bands_follow_the_predictions(process, feature):
+    X, y, model = process
+    display = BandDisplay.from_estimator(model, X, feature=feature)
+    at = X.median().to_frame().T
+    at["größe"] = display.x[7]
+    mean, std = model.predict(at, return_std=True)
+    assert (display.mean[7], display.std[7]) == (pytest.approx(mean[0]), pytest.approx(std[0]))
+    np.testing.assert_allclose(display.seen[1], y.dropna())
+    np.testing.assert_allclose(display.unlabelled[1], model.answer_.values)
+    assert display.ax_.get_xlabel() == "größe, others at their median"
+
+
+def test_bands_refuse_what_is_not_there(process):
+    X, y, model = process
+    for feature, words in (("dosage", "no feature 'dosage'"), (3, "no feature 3"), (1.5, "no feature 1.5")):
+        with pytest.raises(ValueError, match=words):
+            BandDisplay.from_estimator(model, X, feature=feature)
+    with pytest.raises(ValueError, match="Pass the 40 rows of fit"):
+        BandDisplay.from_estimator(model, X[:10])
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        BandDisplay.from_estimator(TransductiveGPRegressor(), X)
+    plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X.to_numpy()[:, 1:2], y.fillna(0.0))
+    assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2]).ax_.get_xlabel() == "feature 0"
+
+
+def test_moments_are_drawn_as_they_are(process):
+    _, _, model = process
+    display = MomentDisplay.from_estimator(model)
+    bars = display.ax_.patches
+    assert len(bars) == 4
+    assert bars[-1].get_width() == pytest.approx(2 * model.moments_.loc["labels", "standard deviation"])
+    assert display.ax_.get_yticklabels()[-1].get_text() == "labels seen"
+    with pytest.raises(TypeError, match="Pass a fitted"):
+        MomentDisplay.from_estimator(TransductiveGPRegressor())
+
+
+def test_rejection_curves_step_down_from_the_error():
+    truth, answers, sure = [0, 0, 1, 1, 0], [0, 1, 1, 1, 1], [0.9, 0.2, 0.8, 0.7, 0.4]
+    display = RejectionCurveDisplay.from_predictions(truth, answers, sure)
+    line = display.ax_.lines[-1]
+    np.testing.assert_allclose(line.get_ydata()[:3], [0.4, 0.25, 0.0])
+    np.testing.assert_allclose(line.get_xdata()[:3], [0.0, 0.2, 0.4])
+    second = RejectionCurveDisplay.from_predictions(truth, truth, sure, name="oracle", ax=display.ax_)
+    assert second.ax_ is display.ax_
+    assert display.ax_.get_ylim()[1] >= 0.4
+    perfect = RejectionCurveDisplay.from_predictions([0, 1], [0, 1], [0.1, 0.9])
+    assert perfect.ax_.get_ylim() == (0.0, 0.1)
+    with pytest.raises(TypeError, match="that has confidences"):
+        RejectionCurveDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), [1])
+
+
+def test_the_law_of_a_column_is_drawn_with_bound_and_truth():
+    law = Miscoverage(n_unlabelled=40, n_calibration=19, rank=18)
+    display = law.plot(certainty=0.9, truth=12)
+    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.ax_.patches}
+    for count, height in heights.items():
+        assert height == pytest.approx(law.probabilities[count])
+    assert max(heights) >= law.quantile(0.9) + 1
+    words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"90 %: at most {law.quantile(0.9)}" in words
+    assert "truth: 12" in words
+    assert display.ax_.get_xlabel() == "number of 40 values outside"
+    _, ax = plt.subplots()
+    nothing = MiscoverageDisplay.from_law(Miscoverage(200, 5, 6), ax=ax)
+    assert nothing.ax_ is ax
+    assert nothing.bound == 0
+    assert MiscoverageDisplay.from_law(Miscoverage(400, 9, 9)).ax_.patches
+    with pytest.raises(TypeError, match="Pass a Miscoverage"):
+        MiscoverageDisplay.from_law("law")

@@ -1,0 +1,425 @@
+"""Filling a table: the same as calling the library, for tables as they are met, and one sentence for bad ones."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import betabinom
+from sklearn.datasets import load_diabetes, load_wine
+
+from tests.wild import MAKERS, wild_table
+from transduce import (
+    ConformalTransducer,
+    RidgeConfidenceMachine,
+    TransductiveBlend,
+    TransductiveRidge,
+    fill,
+    show_progress,
+)
+from transduce.filling.diagnostics import row_map, score
+from transduce.filling.plan import METHODS, SYSTEMS, plan
+from transduce.filling.result import Filled
+from transduce.model_selection.catalogue import default_members
+from transduce.tables.features import vectorize
+from transduce.tables.new_columns import new_names
+
+
+def line_table(n=60, every=3):
+    size = np.arange(float(n))
+    noise = np.random.default_rng(0).normal(0, 1, n)
+    return pd.DataFrame({"size": size, "price": np.where(size % every == 0, np.nan, 2 * size + noise)})
+
+
+# ------------------------------------------------------------------------------------------------------ exact
+
+
+@pytest.mark.parametrize("method", ["ridge", "auto"])
+def test_numbers_agree_with_the_library(method):
+    frame, _ = wild_table("mixed")
+    result = fill(frame, "target", method=method, random_state=3, confidence=0.8)
+    inner = (
+        TransductiveRidge(random_state=3)
+        if method == "ridge"
+        else TransductiveBlend(task="regression", random_state=3)
+    )
+    X = vectorize(frame, "target", random_state=3).matrix
+    model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(X, frame["target"])
+    direct = inner.fit(X, frame["target"]).answer_.values
+    np.testing.assert_allclose(result.answer.values, direct, rtol=1e-6)  # the rows stand in another order
+    np.testing.assert_array_equal(result.answer.values, model.answer_.values)
+    unlabelled = result.answer.rows
+    hull = model.answer_.regions.hull()
+    np.testing.assert_array_equal(result.frame[["target_lower", "target_upper"]].to_numpy()[unlabelled], hull)
+    np.testing.assert_array_equal(result.frame["target_filled"], model.transduction_)
+    assert result.guarantee == model.guarantee_
+    assert result.guarantee.kind == "exact"
+    assert (result.frame["target_confidence"].to_numpy()[unlabelled] == 0.8).all()
+
+
+def test_classes_agree_with_the_library():
+    frame, _ = wild_table("many classes")
+    result = fill(frame, "target", random_state=1)
+    X = vectorize(frame, "target", random_state=1).matrix
+    blend = TransductiveBlend(task="classification", random_state=1)
+    model = ConformalTransducer(blend, refit=True, random_state=1).fit(X, frame["target"].to_numpy())
+    lines = result.frame.iloc[result.answer.rows]
+    assert lines["target_filled"].tolist() == model.answer_.values.tolist()
+    assert lines["target_set"].tolist() == [" | ".join(found) for found in model.answer_.to_frame()["set"]]
+    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
+    assert result.members["weight"].sum() == pytest.approx(1.0)
+    assert set(result.out_of_fold) == {"true", "answered", "probability"}
+
+
+def test_few_labels_have_regions_by_the_confidence_machine():
+    frame = line_table()
+    frame.loc[10:, "price"] = np.nan
+    frame["price"] = np.where(np.arange(60) < 10, 2 * frame["size"], np.nan)
+    result = fill(frame, "price")
+    X = vectorize(frame, "price").matrix
+    machine = RidgeConfidenceMachine().fit(X, frame["price"])
+    blend = TransductiveBlend(task="regression", random_state=0).fit(X, frame["price"])
+    np.testing.assert_array_equal(result.answer.values, blend.answer_.values)
+    np.testing.assert_array_equal(
+        result.frame[["price_lower", "price_upper"]][10:], machine.answer_.regions.hull()
+    )
+    assert "column" not in result.guarantee.guarantee
+    assert any("the confidence machine, which hides none, gives the regions" in note for note in result.notes)
+    assert result.members["name"].tolist() == list(blend.weights_.index)
+    np.testing.assert_array_equal(result.out_of_fold["true"], frame["price"][:10])
+    assert json.loads(result.json())["exchangeability"]["p_value"] == result.exchangeability.p_value
+    assert result.values_model.weights_.equals(blend.weights_)
+    assert result.guarantee.kind == "approximate"  # the first rows have labels: more than chance chose them
+
+
+def test_certainty_is_in_the_guarantee():
+    result = fill(line_table(), "price", method="ridge", certainty=0.99)
+    law = result.model.miscoverage_
+    assert (
+        f"With 99 % certainty at most {law.quantile(0.99)} of the 20 true values"
+        in result.guarantee.guarantee
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- in the wild
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_tables_in_the_wild(kind):
+    frame, truth = wild_table(kind)
+    result = fill(frame, "target", method="forest" if kind == "10,000 rows" else "ridge")
+    assert result.task == (
+        "regression" if kind in ("mixed", "30 categories", "60 columns", "10,000 rows") else "classification"
+    )
+    pd.testing.assert_frame_equal(result.frame[frame.columns], frame)
+    assert result.frame.columns[frame.shape[1] :].tolist() == new_names("target", result.task)
+    unlabelled = frame["target"].isna().to_numpy()
+    status = result.frame["target_status"]
+    assert (status[~unlabelled] == "given").all()
+    assert (status[unlabelled] != "given").all()
+    assert result.frame["target_filled"][~unlabelled].astype(truth.dtype).equals(truth[~unlabelled])
+    assert result.frame["target_filled"].notna().all()
+    assert result.guarantee.kind == "exact"
+    if result.task == "regression":
+        inside = truth.between(result.frame["target_lower"], result.frame["target_upper"])
+    else:
+        inside = pd.Series(
+            [
+                str(int(y) if isinstance(y, float) else y) in str(s).split(" | ")
+                for y, s in zip(truth, result.frame["target_set"], strict=True)
+            ]
+        )
+    assert (~inside.to_numpy()[unlabelled]).sum() <= result.model.outside_at_most(0.9999)
+    assert result.columns["name"].tolist() == frame.columns.tolist()
+    assert result.map is None or result.map.shape == (len(frame), 2)
+
+
+@pytest.mark.parametrize("method", [system.name for system in SYSTEMS] + ["forest", "blend"])
+def test_every_method(method):
+    task = METHODS[method].tasks[-1]
+    frame, _ = wild_table("two classes" if task == "classification" else "mixed")
+    result = fill(frame, "target", method=method)
+    again = fill(frame, "target", method=method)
+    pd.testing.assert_frame_equal(result.frame, again.frame)
+    assert len(result.out_of_fold)
+    assert result.members["score"].notna().all()
+    assert result.settings["method"] == method
+    assert f"({task}, {method})" in repr(result)
+    assert (result.relevance is None) == (method not in ("gaussian-process", "forest", "blend"))
+    if result.relevance is not None:
+        assert result.relevance.iloc[0] == 1.0
+        assert set(result.relevance.index) <= set(frame.columns) - {"target"}
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_the_confidence_machine_for_both(task):
+    frame, _ = wild_table("two classes" if task == "classification" else "mixed")
+    result = fill(frame, "target", method="confidence_machine")
+    assert result.guarantee.kind == "exact"
+    assert "look like the labelled ones" in result.guarantee.why
+
+
+def test_polars_in_polars_out():
+    import polars
+
+    frame = line_table()
+    table = polars.from_pandas(frame).with_columns(polars.col("price").fill_nan(None))
+    result = fill(table, "price", method="ridge")
+    assert isinstance(result.frame, polars.DataFrame)
+    plain = fill(frame, "price", method="ridge")
+    np.testing.assert_array_equal(result.frame["price_filled"].to_numpy(), plain.frame["price_filled"])
+    assert result.frame["price_lower"].null_count() == 40
+    assert isinstance(result._plain().frame, pd.DataFrame)
+    with pytest.raises(TypeError, match="lazy"):
+        fill(table.lazy(), "price")
+
+
+def test_rows_keep_their_names():
+    frame = (
+        line_table()
+        .set_index(pd.Index([f"r{k}" for k in range(60)]))
+        .assign(house=[f"h{k}" for k in range(60)])
+    )
+    result = fill(frame, "price", method="ridge")
+    assert result.frame.index.equals(frame.index)
+    assert result.answer.index.tolist()[:2] == ["r0", "r3"]
+    assert fill(frame, "price", method="ridge", id="house").answer.index.tolist()[:2] == ["h0", "h3"]
+
+
+def test_text_that_is_numbers():
+    frame = line_table()
+    frame["price"] = [None if np.isnan(value) else f"{1000 * value:,.0f} EUR" for value in frame["price"]]
+    result = fill(frame, "price", method="ridge")
+    assert result.task == "regression"
+    assert any("read as numbers, in EUR" in note for note in result.notes)
+    assert result.frame["price_filled"].dtype == float
+    pd.testing.assert_frame_equal(result.frame[frame.columns], frame)
+
+
+def test_whole_numbers_as_classes_stay_whole():
+    frame = line_table().assign(price=lambda t: np.where(t["price"].isna(), np.nan, (t["size"] > 30) * 1.0))
+    result = fill(frame, "price", method="ridge")
+    assert result.task == "classification"
+    assert result.frame["price_filled"].dtype == "Int64"
+    assert set(result.frame["price_set"].dropna()) <= {"0", "1", "0 | 1", ""}
+    assert fill(frame, "price", method="ridge", task="regression").task == "regression"
+    mixed = frame.assign(price=[None if np.isnan(v) else ("one" if v else 0) for v in frame["price"]])
+    assert fill(mixed, "price", method="ridge").answer.classes.tolist() == ["0", "one"]
+    flags = frame.assign(price=[None if np.isnan(v) else bool(v) for v in frame["price"]])
+    assert fill(flags, "price", method="ridge").answer.classes.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["mixed", "two classes", "many classes"])
+def test_the_least_certain_rows_are_rejected(kind):
+    frame, _ = wild_table(kind)
+    result = fill(frame, "target", reject_share=0.25, method="blend" if kind == "mixed" else "ridge")
+    rejected = (result.frame["target_status"] == "rejected").sum()
+    assert 0 < rejected <= 0.25 * len(result.answer)
+    assert any(note.startswith(f"{rejected} of") for note in result.notes)
+    if kind == "mixed":
+        width = (result.frame["target_upper"] - result.frame["target_lower"])[result.answer.rows]
+        gone = result.frame["target_status"][result.answer.rows] == "rejected"
+        assert width[gone].min() > width[~gone].max()
+
+
+def test_rejection_without_probabilities_goes_by_confidence():
+    frame, _ = wild_table("two classes")
+    answer = fill(frame, "target", method="confidence-machine", reject_share=0.3).answer
+    assert answer.probabilities is None
+    gone = answer.status == "rejected"
+    assert 0 < gone.sum() <= 0.3 * len(answer)
+    assert answer.confidence[gone].max() < answer.confidence[~gone].min()
+
+
+def test_findings_at_the_limits():
+    assert np.isnan(score("regression", np.array([1.0]), np.array([1.0])))
+    assert row_map(np.eye(3), 0) is None
+
+
+def test_shifted_rows_are_told():
+    frame = line_table()
+    frame["price"] = np.where(frame["size"] < 30, frame["size"], np.nan)
+    result = fill(frame, "price", method="ridge")
+    assert result.guarantee.kind == "approximate"
+    assert "do not look like" in result.guarantee.why
+
+
+def test_stages_are_reported_and_an_interrupt_goes_through():
+    seen = []
+    with show_progress(lambda name, share: seen.append(name)):
+        fill(line_table(), "price", method="blend")
+    assert {"columns", "answers", "methods", "cross-validation", "how well it does", "map"} <= set(seen)
+
+    def stop(name, share):
+        if name == "cross-validation" and share > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), show_progress(stop):
+        fill(line_table(), "price", method="blend")
+
+
+def test_report_and_json_come_from_the_record(tmp_path, monkeypatch):
+    seen = []
+    summarize = types.ModuleType("transduce.report.summarize")
+    summarize.summarize = lambda filled: seen.append(filled) or {"n": len(filled.frame)}
+    render = types.ModuleType("transduce.report.render")
+    render.render_html, render.render_json = (lambda s: f"<p>{s['n']}"), (lambda s: f'{{"n": {s["n"]}}}')
+    for module in (types.ModuleType("transduce.report"), summarize, render):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    result = fill(line_table(), "price", method="ridge")
+    assert result.report(tmp_path / "a.html") == (tmp_path / "a.html").read_text() == "<p>60"
+    assert result.json(tmp_path / "a.json") == (tmp_path / "a.json").read_text() == '{"n": 60}'
+    assert result.report() == "<p>60"
+    assert result.json() == '{"n": 60}'
+    assert type(seen[0]) is Filled
+    with pytest.raises(FileExistsError, match="exists already"):
+        result.report(tmp_path / "a.html")
+
+
+# ------------------------------------------------------------------------------------------------------ limits
+
+
+def test_plans_depend_on_sizes_alone():
+    found = plan("auto", "regression", n_rows=100_000, n_labels=1000, budget_seconds=100)
+    assert "gaussian_process" in found.left_out or "transductive_ridge" in found.left_out
+    assert "of a budget of 100 s" in next(iter(found.left_out.values()))
+    assert found.seconds <= 100
+    assert set(found.model.estimator.estimators) | set(found.left_out) == set(
+        default_members("regression", 100_000, 850)[0]
+    )
+    tiny = plan("auto", "classification", n_rows=1000, n_labels=500, budget_seconds=1e-6)
+    assert len(tiny.model.estimator.estimators) == 1
+    large = plan("blend", "regression", n_rows=9000, n_labels=4000, budget_seconds=1e6)
+    assert large.left_out == {"gaussian_process": "4,000 labels are more than 1,000"}
+    assert plan("bayesian", "classification", n_rows=100, n_labels=50).seconds > 0
+
+
+def test_members_left_out_are_listed():
+    result = fill(line_table(300), "price", budget_seconds=1.5)
+    gone = result.members[result.members["weight"].isna()]
+    assert len(gone) > 0
+    assert gone["note"].str.contains("budget").all()
+
+
+def test_out_of_fold_of_a_rare_class():
+    frame, _ = wild_table("two classes")
+    result = fill(
+        frame.assign(target=frame["target"].where(frame.index != 0, "rare")), "target", method="ridge"
+    )
+    assert set(result.members) == {"name", "weight", "score", "scorer", "seconds", "note"}
+
+
+# ------------------------------------------------------------------------------------------------------- laws
+
+
+def coverage(frame, column, n_maskings, n_labels, **settings):
+    """Return how many unlabelled rows were outside in each of some maskings, and the law they follow."""
+    truth, outside, law = frame[column], [], None
+    for seed in range(n_maskings):
+        unlabelled = np.random.default_rng(seed).permutation(len(frame))[n_labels:]
+        holes = frame.copy()
+        holes[column] = holes[column].astype(float if truth.dtype.kind == "f" else object)
+        holes.loc[unlabelled, column] = np.nan if truth.dtype.kind == "f" else None
+        result = fill(holes, column, random_state=seed, **settings)
+        inside = holds(result, truth)
+        outside.append(int((~inside[unlabelled]).sum()))
+        law = result.model.miscoverage_
+    return np.array(outside), law
+
+
+def holds(result, truth):
+    if result.task == "regression":
+        return truth.between(result.frame.iloc[:, -4], result.frame.iloc[:, -3]).to_numpy()
+    sets = result.frame.iloc[:, -3]
+    return np.array([str(y) in str(s).split(" | ") for y, s in zip(truth, sets, strict=True)])
+
+
+def test_guarantee_and_truth_agree_over_maskings():
+    frame = load_diabetes(as_frame=True).frame[:200]
+    outside, law = coverage(frame, "target", 20, 80, method="ridge")
+    exact = betabinom(law.n_unlabelled, law.n_calibration + 1 - law.rank, law.rank)
+    assert abs(outside.mean() - exact.mean()) < 3 * exact.std() / np.sqrt(20)
+    assert np.mean(outside <= law.quantile(0.95)) >= 0.8
+
+
+def test_guarantee_and_truth_agree_for_classes():
+    frame = load_wine(as_frame=True).frame
+    frame["target"] = frame["target"].map({0: "a", 1: "b", 2: "c"}).astype(object)
+    outside, law = coverage(frame, "target", 10, 60, method="ridge")
+    exact = betabinom(law.n_unlabelled, law.n_calibration + 1 - law.rank, law.rank)
+    assert outside.mean() <= exact.mean() + 3 * exact.std() / np.sqrt(10)
+
+
+# --------------------------------------------------------------------------------------------------- refusals
+
+
+def _with(**columns):
+    return line_table().assign(**columns)
+
+
+TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "settings", "message"),
+    [
+        (line_table(), {"target": "Prices"}, "has no column 'Prices'. Did you mean 'price'?"),
+        (line_table(), {"target": "zzz"}, "has no column 'zzz'. It has 'size', 'price'."),
+        (line_table(), {"target": "size"}, "nothing to fill"),
+        (_with(price=np.nan), {}, "All cells of column 'price' are empty"),
+        (
+            _with(price=[1.0, 2.0, 3.0] + [np.nan] * 57),
+            {},
+            "has 3 labels, and 90 % confidence takes at least 9",
+        ),
+        (_with(price=[5.0] * 30 + [np.nan] * 30), {}, "are the same number, 5.0"),
+        (_with(price=["a"] * 30 + [None] * 30), {}, "are the same class, 'a'"),
+        (_with(price=[f"c{k}!" for k in range(30)] + [None] * 30), {}, "classes must occur more than once"),
+        (
+            _with(price=[f"{k}" for k in range(29)] + ["dear"] + [None] * 30),
+            {},
+            "1 of its 30 labels are none, for example 'dear'",
+        ),
+        (_with(price=TEXTS), {"task": "regression"}, "holds 'red', which is no number"),
+        (_with(price=pd.date_range("2020", periods=60).where(np.arange(60) > 5)), {}, "holds dates"),
+        (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),
+        (line_table().iloc[:0], {}, "The table has no rows"),
+        (line_table()[["price"]], {}, "there is nothing to learn from"),
+        (line_table().rename(columns={"size": "price"}), {}, "two columns called 'price'"),
+        (_with(price_filled=1), {}, "has a column 'price_filled' already"),
+        (line_table(), {"method": "magic"}, "There is no method 'magic'"),
+        (line_table(), {"method": "bayesian"}, "fills classes, and these labels are numbers"),
+        (
+            _with(price=[float(k) for k in range(11)] + [np.nan] * 49),
+            {"method": "ridge"},
+            "with method 'ridge': it takes 13",
+        ),
+        (line_table(), {"ignore": ["sizes"]}, "Did you mean 'size'?"),
+        (line_table(), {"ignore": "size"}, "ignore takes a list"),
+        (line_table(), {"ignore": ["price"]}, "is the target"),
+        (line_table(), {"confidence": 1.5}, "confidence must lie strictly between"),
+        (line_table(), {"certainty": 0}, "certainty must lie strictly between"),
+        (line_table(), {"reject_share": 1.0}, "reject_share must lie strictly between"),
+        (line_table(), {"budget_seconds": 0}, "budget_seconds"),
+        (line_table(), {"task": "clustering"}, "task must be one of"),
+        (line_table(), {"n_jobs": 0}, "n_jobs"),
+        (line_table(), {"random_state": -1}, "random_state"),
+    ],
+)
+def test_bad_input_gets_one_sentence(frame, settings, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        fill(frame, **{"target": "price", **settings})
+    assert "\n" not in str(caught.value)
+
+
+def test_regression_of_things_that_are_no_text():
+    frame = _with(price=[(k,) if k % 2 else None for k in range(60)])
+    with pytest.raises(ValueError, match="is no number"):
+        fill(frame, "price", task="regression")
+    with pytest.raises(TypeError, match="pandas or polars frame"):
+        fill([[1]], "price")

@@ -1,0 +1,121 @@
+"""Columns as features: what each kind becomes, and what is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.wild import MAKERS, wild_table
+from transduce.tables.features import vectorize
+
+N = 60
+
+
+def kinds(frame, **settings):
+    features = vectorize(pd.DataFrame(frame), **settings)
+    assert features.matrix.shape == (len(frame), len(features.names)) == (len(frame), len(features.origins))
+    assert np.isfinite(features.matrix).all()
+    np.testing.assert_allclose(features.matrix.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(features.matrix.std(axis=0), 1, atol=1e-9)
+    return features
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "n_features"),
+    [
+        (np.arange(N) * 1.5, "number", 1),
+        ([1.0, np.nan] * (N // 2), "number", 1),  # only whether it is missing varies
+        ([1.0, np.nan, 3.0] * (N // 3), "number", 2),
+        ([np.inf, 2.0, 3.0] * (N // 3), "number", 2),
+        ([f"{k},5" for k in range(N)], "number", 1),
+        ([f"{k} kg" for k in range(N)], "number", 1),
+        (pd.to_timedelta(np.arange(N), unit="s"), "number", 1),
+        (pd.array([1, None, 3] * (N // 3), dtype="Int64"), "number", 2),
+        ([True, False] * (N // 2), "number", 1),
+        (np.array([1e300, -1e300] * (N // 2)), "number", 1),
+        (["a", "b", None] * (N // 3), "category", 3),
+        (pd.Categorical(["u", "v"] * (N // 2)), "category", 1),
+        (["01234", "50667"] * (N // 2), "category", 1),
+        ([f"name{k % 50} x" for k in range(N)], "category", 10),
+        (pd.date_range("2020-01-01", periods=N), "date", 3),
+        ([f"2020-{k % 12 + 1:02d}-03" for k in range(N)], "date", 2),
+        ([f"{k % 28 + 1:02d}.03.2021" for k in range(N - 1)] + [None], "date", 3),
+        ([f"token{k}" for k in range(N)], "identifier", 0),
+        ([7] * N, "constant", 0),
+        ([None] * N, "constant", 0),
+        (["only"] * N, "constant", 0),
+        (pd.to_datetime(["2020-01-01"] * N), "constant", 0),
+        ([[k % 2] for k in range(N)], "category", 1),
+    ],
+)
+def test_kinds(values, kind, n_features):
+    features = kinds(pd.DataFrame({"x": values, "other": np.arange(N) % 7}))
+    line = features.columns.set_index("name").loc["x"]
+    assert (line["kind"], line["n_features"]) == (kind, n_features)
+    assert features.origins.count("x") == n_features
+
+
+@pytest.mark.parametrize("name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", "__index_level_0__", ""])
+def test_counters_called_id_are_dropped(name):
+    features = kinds(pd.DataFrame({name: range(N), "video": range(N)}))
+    assert features.origins == ["video"]
+
+
+def test_settings():
+    frame = pd.DataFrame(
+        {"a": range(N), "b": [f"{k % 3} of it" for k in range(N)], "name": range(N), "y": range(N)}
+    )
+    features = kinds(frame, target="y", ignore=["a"], text=["b"], id="name")
+    assert features.columns["kind"].tolist() == ["ignored", "text", "identifier", "target"]
+    assert vectorize(frame[["y"]], "y").matrix.shape == (N, 0)
+
+
+def test_the_target_is_never_seen():
+    frame, _ = wild_table("mixed")
+    other = frame.assign(target=frame["target"].sample(frac=1, random_state=0).to_numpy())
+    np.testing.assert_array_equal(vectorize(frame, "target").matrix, vectorize(other, "target").matrix)
+
+
+def test_text_is_reduced():
+    rng = np.random.default_rng(0)
+    words = [f"word{k}" for k in range(200)]
+    frame = pd.DataFrame(
+        {"t": [" ".join(rng.choice(words, 8)) for _ in range(N)], "none": ["! ?"] * (N - 1) + [". . . ."]}
+    )
+    features = kinds(frame, text=["none"])
+    assert features.columns["kind"].tolist() == ["text", "constant"]
+    assert features.matrix.shape[1] == 50
+    np.testing.assert_array_equal(features.matrix, kinds(frame, text=["none"]).matrix)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_tables_in_the_wild(kind):
+    frame, _ = wild_table(kind)
+    assert kinds(frame, target="target").matrix.shape[1] > 0
+
+
+def test_missing_rows_of_text_and_order_of_rows():
+    """The features of a row do not depend on where it stands, up to the sign of directions."""
+    frame, _ = wild_table("mixed")
+    order = np.random.default_rng(1).permutation(len(frame))
+    one, other = vectorize(frame, "target"), vectorize(frame.iloc[order], "target")
+    assert one.names == other.names
+    plain = [j for j, name in enumerate(one.names) if not name.startswith("Straße")]
+    np.testing.assert_allclose(one.matrix[order][:, plain], other.matrix[:, plain], atol=1e-6)
+
+
+def test_the_order_of_rows_leaves_no_trace():
+    """Also where words and letters are reduced at random: hidden and unlabelled rows must not differ by where they stand."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{j}" for j in range(400)])
+    frame = pd.DataFrame(
+        {
+            "text": [" ".join(rng.choice(words, 8)) for _ in range(120)],
+            "city": [f"city {rng.integers(0, 90)}" for _ in range(120)],
+            "size": rng.normal(size=120),
+        }
+    )
+    mix = rng.permutation(120)
+    one, two = vectorize(frame).matrix, vectorize(frame.iloc[mix]).matrix
+    np.testing.assert_allclose(two, one[mix], atol=1e-8)
