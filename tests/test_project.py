@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import subprocess
+import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,26 +19,46 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "transduce"
 
 
-@pytest.mark.parametrize("name", transduce.__all__)
+ROOMS = ["conformal", "datasets", "display", "ensemble", "filling", "metrics", "model_selection"]
+ROOMS += [
+    f"methods.{paper}"
+    for paper in ("billiard", "confidence_machine", "gaussian_process", "ridge", "spectral_graph")
+]
+
+
+def public_names():
+    """Yield every public name with what it stands for: the front door's, and those of the rooms."""
+    for name in transduce.__all__:
+        if name != "__version__":
+            yield name, getattr(transduce, name)
+    for room in ROOMS:
+        module = import_module(f"transduce.{room}")
+        for name in getattr(module, "__all__", ()):
+            if callable(getattr(module, name)):
+                yield name, getattr(module, name)
+
+
+PUBLIC = dict(public_names())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented_with_an_example(name):
-    public = getattr(transduce, name)
-    assert ">>>" in inspect.getdoc(public), f"{name} has no example"
+    assert ">>>" in inspect.getdoc(PUBLIC[name]), f"{name} has no example"
     assert re.search(rf"^   {name}$", (ROOT / "docs" / "api.md").read_text(), re.M), (
         f"{name} is not in docs/api.md"
     )
 
 
-@pytest.mark.parametrize("name", transduce.__all__)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_methods_are_documented(name):
-    for method, value in inspect.getmembers(getattr(transduce, name), inspect.isfunction):
+    for method, value in inspect.getmembers(PUBLIC[name], inspect.isfunction):
         if not method.startswith("_") and value.__module__.startswith("transduce"):
             assert inspect.getdoc(value), f"{name}.{method} has no docstring"
 
 
 def test_settings_are_described():
     """Every setting of an estimator is a parameter of its docstring, alone or in a list of names."""
-    for name in transduce.__all__:
-        public = getattr(transduce, name)
+    for name, public in PUBLIC.items():
         if not hasattr(public, "get_params"):
             continue
         parameters = inspect.getdoc(public).partition("Parameters\n")[2].partition("Attributes\n")[0]
@@ -55,116 +78,91 @@ def test_lock_files_name_no_index():
         assert not re.search(r"://|--index|--find-links", text), lock
 
 
-LAYERS = [
-    {"_typing", "_catalogue"},
-    {
-        "answer",
-        "sample",
-        "kernels",
-        "linalg",
-        "moments",
-        "folds",
-        "billiard",
-        "residual_lines",
-        "break_even",
-        "progress",
-        "blending",
-        "number_text",
-        "writing",
-        "datasets",
-    },
-    {
-        "delimited",
-        "vectorize",
-        "residual_window",
-        "loo",
-        "gaussian",
-        "votes",
-        "rejection",
-        "neighbors",
-        "chebyshev",
-    },
-    {
-        "filled",
-        "table",
-        "nonconformity",
-        "completion",
-        "gaussian_search",
-        "bayesian",
-        "cells",
-        "spectrum",
-        "display._axes",
-    },
-    {"graph", "cut"},
-    {
-        "display.column",
-        "display.comparison",
-        "display.gaussian",
-        "display.graph",
-        "display.regions",
-        "display.rejection",
-        "display.ridge",
-    },
-    {"column", "selection", "table_features"},
-    {"urn", "calibration", "exchangeability"},
-    {"methods._shell", "methods._transducer"},
-    {
-        "methods._confidence_shell",
-        "methods._ridge_shell",
-        "methods._gaussian_shell",
-        "methods._bayesian_shell",
-        "methods._graph_shell",
-        "methods._asking",
-        "methods._scoring",
-    },
-    {
-        "methods.bayesian_transducer",
-        "methods.gaussian_process",
-        "methods.neighbor_choice",
-        "methods.spectral_graph",
-        "methods.confidence_machine",
-        "methods.confidence_classifier",
-        "methods.ridge",
-        "methods.ridge_classifier",
-        "methods._folding",
-    },
-    {"members", "model_selection", "shares", "target"},
-    {"_blend_shell", "_search_results", "method_choice"},
-    {"blend", "search_cv"},
-    {"_conformal_shell", "_conformal_guarantee", "_conformal_values"},
-    {"_conformal_table", "_conformal_wrapper"},
-    {"conformal"},
-    {"report.wording", "report.svg"},
-    {"report.quality", "report.rows", "report.sentences"},
-    {"report.figures", "report.summarize"},
-    {"report.render"},
-    {"fill_methods", "new_columns"},
-    {"findings"},
-    {"filling"},
-    {"demonstration"},
-    {"terminal"},
-    {"cli"},
-    {"__main__"},
-]
+BELOW = {
+    "core": set(),
+    "metrics": {"core"},
+    "tables": {"core"},
+    "datasets": {"core"},
+    "display": {"core", "metrics"},
+}
+BELOW |= {"methods": {"core", "metrics"}}
+BELOW |= {"model_selection": BELOW["methods"] | {"methods"}}
+BELOW |= {"ensemble": BELOW["model_selection"] | {"model_selection"}}
+BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}
+BELOW |= {"report": {"core", "metrics", "tables", "conformal", "display"}}
+BELOW |= {
+    "filling": set(BELOW) - {"datasets"},
+    "labelling": {*BELOW, "filling"},
+    "distributed": {*BELOW, "filling"},
+}
+BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
 
 
-def test_imports_go_down_only():
-    """A module imports from lower layers only; no method imports another."""
-    depth = {module: i for i, layer in enumerate(LAYERS) for module in layer}
+def imports():
+    """Yield room, module and names of every import of this package from itself."""
     for path in SOURCE.rglob("*.py"):
-        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        if module.endswith("__init__"):
-            continue
-        assert module in depth, f"{module} has no place in LAYERS"
+        parts = path.relative_to(SOURCE).with_suffix("").parts
         for node in ast.walk(ast.parse(path.read_text())):
-            if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("transduce")):
-                continue
-            target = node.module.removeprefix("transduce").removeprefix(".")
-            targets = (
-                [target] if target in depth else [f"{target}.{alias.name}".strip(".") for alias in node.names]
-            )
-            for imported in targets:
-                assert depth[imported] < depth[module], f"{module} imports {imported}"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("transduce."):
+                yield parts, node.module.split(".")[1:], [alias.name for alias in node.names]
+
+
+def test_doors():
+    """A room opens the doors that DESIGN gives it, and no method opens another's."""
+    for here, there, _ in imports():
+        assert there[0] == here[0] or there[0] in BELOW[here[0]], f"{'.'.join(here)} opens {'.'.join(there)}"
+        if here[0] == there[0] == "methods":
+            assert here[1] == there[1], f"{'.'.join(here)} opens {'.'.join(there)}"
+
+
+def test_rooms_talk_through_public_names():
+    for here, there, names in imports():
+        if here[: len(there) - 1] != tuple(there[:-1]):
+            private = [
+                name for name in [*there, *names] if name.startswith("_") and not name.startswith("__")
+            ]
+            assert not private, f"{'.'.join(here)} imports {private}"
+
+
+def test_no_parent_has_a_single_child():
+    """Inheritance is no way to split a file."""
+    children: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    children.setdefault(ast.unparse(base).split(".")[-1], []).append(node.name)
+    own = {
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert not {parent: found for parent, found in children.items() if parent in own and len(found) == 1}
+
+
+HEAVY = {"numba", "scipy", "sklearn", "pandas", "matplotlib", "numpy", "rich", "skrub", "pyarrow", "joblib"}
+
+
+@pytest.mark.parametrize("code", ["import transduce", "import transduce.cli.app"])
+def test_the_front_door_is_light(code):
+    """Names are imported when first used: these modules of ours are all that the door itself loads."""
+    run = f"{code}\nimport sys\nprint(*sys.modules)"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True).stdout.split()
+    )
+    allowed = {"numpy", "rich"} if "cli" in code else set()
+    assert not (HEAVY - allowed) & loaded
+    ours = {name for name in loaded if name.startswith("transduce")}
+    light = {
+        "transduce",
+        "transduce.cli",
+        "transduce.cli.app",
+        "transduce.cli.names",
+        "transduce.cli.terminal",
+    }
+    light |= {"transduce.core", "transduce.core.names", "transduce.core.progress"}
+    assert ours <= (light if "cli" in code else {"transduce"})
 
 
 def test_readme_code_runs(tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from transduce.core.sample import missing_mask
 from transduce.core.types import AnyArray, Array
 
+__all__ = ["area_under_rejection_curve", "precision_recall_break_even", "rejection_curve"]
+
 
 def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
     """Return which answers are wrong and the confidences, checked."""

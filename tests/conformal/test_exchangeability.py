@@ -74,10 +74,10 @@ def test_shifts_are_flagged(shift):
         X[unlabelled & (rng.random(400) < 0.3), 2] = 9.0
     found = exchangeability_test(X, ~unlabelled)
     assert found.shifted
-    assert "do not look like" in found.verdict
+    assert "rows differ" in str(found.verdict)
     if shift != "dependence":
         assert found.features.index[0] == "column 2"
-        assert "column 2" in found.verdict
+        assert "column 2" in str(found.verdict)
         assert found.features["p_value"].iloc[0] <= 0.01
     assert found.auc > 0.5
 
@@ -87,7 +87,7 @@ def test_labels_gathered_on_purpose_are_flagged_by_name():
     largest = table["mean radius"].rank() > 400
     found = exchangeability_test(table, largest)
     assert found.p_value == pytest.approx(1 / 500)
-    assert "'mean radius'" in found.verdict
+    assert "'mean radius'" in str(found.verdict)
     assert "569" not in str(found)
     assert "a random 200 of all 569 rows" in str(exchangeability_test(table, largest, max_rows=200))
 
@@ -124,10 +124,10 @@ def test_any_table():
         > 0.5
     )
     texts = ["viel regen" if known else "viel sonne" for known in labelled]
-    assert "the word 'regen'" in exchangeability_test(texts, labelled).verdict
+    assert "the word 'regen'" in str(exchangeability_test(texts, labelled).verdict)
     counts = sparse.random(60, 300, density=0.3, random_state=0).tolil()
     counts[labelled.nonzero()[0], 7] = 5.0
-    assert "column 7" in exchangeability_test(counts.tocoo(), labelled).verdict
+    assert "column 7" in str(exchangeability_test(counts.tocoo(), labelled).verdict)
     wide = rng.normal(size=(60, 250))
     wide[labelled, 11] += 3.0
     assert exchangeability_test(wide, labelled).features.index[0] == "column 11"
@@ -147,7 +147,7 @@ def test_what_cannot_be_compared_is_not_tested():
         found = exchangeability_test(rows, labelled)
         assert found.p_value == 1.0
         assert not found.shifted
-        assert "was not tested" in str(found)
+        assert "could not be tested" in str(found)
     assert table_features(["", ""], [0, 1])[1] == []
 
 

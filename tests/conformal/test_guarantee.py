@@ -83,14 +83,13 @@ def test_sets_of_classes_follow_the_law(ties):
         rows = np.random.default_rng(split).permutation(150)
         y = np.append(truth[rows[:60]].astype(float), np.full(90, np.nan))
         model = quiet(KNeighborsClassifier(3), calibration=29, ties=ties, random_state=split).fit(X[rows], y)
-        return model, model.answer_.label_sets[np.arange(90), truth[rows[60:]]]
+        return model, model.answer_.p_values[np.arange(90), truth[rows[60:]]] > 0.1 + 1e-9
 
     law, counts = outside_counts(fit, 300)
     if ties == "random":
         assert fit_of_law(counts, law) > 1e-3
     else:
         assert np.mean(counts) < law.mean
-        assert "Some scores are equal" in fit(0)[0].guarantee_.guarantee
 
 
 class PositionCheat(RegressorMixin, BaseEstimator):
@@ -106,7 +105,7 @@ class PositionCheat(RegressorMixin, BaseEstimator):
         values = np.where(late, good + 150 * np.sin(17 * np.arange(len(unlabelled))), good)
         self.transduction_ = y.copy()
         self.transduction_[unlabelled] = values
-        none = Guarantee("none", "No guarantee.", "A test.")
+        none = Guarantee("none")
         self.answer_ = Answer(unlabelled, values, np.full(len(unlabelled), "answered"), none)
         return self
 

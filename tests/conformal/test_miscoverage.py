@@ -12,8 +12,9 @@ from scipy.stats import binom, chisquare
 
 from tests import brute
 from transduce.conformal import Miscoverage
+from transduce.conformal.held_out import calibration_number, labels_needed
 from transduce.conformal.miscoverage import ClassMiscoverage, confidence_for
-from transduce.conformal.scores import Scored, calibration_number, label_sets, labels_needed
+from transduce.conformal.ranking import Ranking, label_sets
 from transduce.conformal.simultaneous import draw_urn, simultaneous_bounds
 from transduce.core.ranks import calibration_rank, fewest_calibration, threshold
 
@@ -93,7 +94,7 @@ def test_labels_that_would_do_are_named(n_unlabelled, share, certainty):
     fewest = next(
         c for c in range(1, 10_000) if Miscoverage(n_unlabelled, c, c).cdf(most) >= certainty - 1e-12
     )
-    with pytest.raises(ValueError, match=f"it takes {fewest} hidden labels"):
+    with pytest.raises(ValueError, match=f"it takes {fewest} calibration labels"):
         confidence_for(share, certainty, n_unlabelled=n_unlabelled, n_calibration=fewest - 1)
     assert confidence_for(share, certainty, n_unlabelled=n_unlabelled, n_calibration=fewest) == fewest / (
         fewest + 1
@@ -159,7 +160,7 @@ def test_thresholds_and_p_values_agree(hidden, score, confidence):
     p = brute.conformal_p_value(hidden, score)
     inside = score <= threshold(hidden, calibration_rank(confidence, len(hidden)))
     assert inside == (p > 1 - confidence + 1e-9)
-    scored = Scored(hidden, np.zeros(len(hidden)), np.zeros(1))
+    scored = Ranking(hidden, np.zeros(len(hidden)), np.zeros(1))
     assert (1 + scored.counts(np.array([float(score)]))[0]) / (len(hidden) + 1) == pytest.approx(p)
     assert label_sets(np.array([[p]]), np.array([len(hidden)]), confidence)[0, 0] == inside
     limit, closed = scored.limits(calibration_rank(confidence, len(hidden)))
@@ -173,7 +174,7 @@ def test_random_ties_are_an_order(seed, n_calibration, confidence):
     rng = np.random.default_rng(seed)
     hidden, scores = rng.integers(0, 3, n_calibration).astype(float), rng.integers(0, 3, 4).astype(float)
     ties, own = rng.random(n_calibration), rng.random(4)
-    scored = Scored(hidden, ties, own)
+    scored = Ranking(hidden, ties, own)
     pairs = sorted(zip(hidden, ties, strict=True))
     count = scored.counts(scores)
     limit, closed = scored.limits(calibration_rank(confidence, n_calibration))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.strategies import regions_pieces
 from transduce import Answer, Guarantee, Regions
 
-PROMISE = Guarantee("exact", "Guaranteed.", "Because.")
+PROMISE = Guarantee("exact", about="interval", confidence=0.9)
 
 
 @given(regions_pieces())
@@ -103,7 +103,7 @@ def test_answers_read_well():
         credibility=np.array([0.5, 0.4]),
         classes=np.array(["a", "b"]),
     )
-    assert repr(answer) == "Answer at 2 rows (1 answered, 1 tied)\nexact: Guaranteed. Because."
+    assert repr(answer) == f"Answer at 2 rows (1 answered, 1 tied)\n{PROMISE}"
     frame = answer.to_frame()
     assert list(frame.columns) == ["value", "set", "confidence", "credibility", "status"]
     assert frame.loc[4, "set"] == ("a", "b")

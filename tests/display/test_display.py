@@ -21,7 +21,7 @@ from transduce.display import (
     TransductionDisplay,
 )
 
-PROMISE = Guarantee("exact", "Guaranteed.", "Because.")
+PROMISE = Guarantee("exact", about="interval", confidence=0.9)
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +211,7 @@ def test_rejection_curves_step_down_from_the_error():
 
 def test_the_law_of_a_column_is_drawn_with_bound_and_truth():
     law = Miscoverage(n_unlabelled=40, n_calibration=19, rank=18)
-    display = law.plot(certainty=0.9, truth=12)
+    display = MiscoverageDisplay.from_law(law, certainty=0.9, truth=12)
     heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.ax_.patches}
     for count, height in heights.items():
         assert height == pytest.approx(law.probabilities[count])

@@ -77,7 +77,7 @@ class Partial(ClassifierMixin, BaseEstimator):
             rows,
             self.classes_[scores.argmax(axis=1)],
             status,
-            Guarantee("none", "", ""),
+            Guarantee("none"),
             scores=scores[:, 1] - scores[:, 0] if len(means) == 2 else scores,
             classes=self.classes_,
         )

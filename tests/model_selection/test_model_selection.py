@@ -506,8 +506,10 @@ def test_text_and_sparse_features_are_the_estimators_business():
     table = pd.Series(words)
     found = cross_val_transduce(model, words, y, cv=3, random_state=0)
     assert found.scores.mean() == 1.0
+    series = cross_val_transduce(model, table, y, cv=3, random_state=0)
+    np.testing.assert_array_equal(series.scores, found.scores)
     with pytest.raises(ValueError, match="Reshape your data"):
-        cross_val_transduce(model, table, y, cv=3)
+        cross_val_transduce(LogisticRegression(), np.arange(6.0), y, cv=3)
     X, y, _ = classes()
     for convert in (scipy.sparse.csr_array, scipy.sparse.coo_array):
         found = cross_val_transduce(LogisticRegression(), convert(X), y, random_state=0)

@@ -20,7 +20,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.filling.result import Filled
+from transduce.filling.result import FillResult
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
@@ -79,8 +79,11 @@ def make(frame, target, model, method, *, task):
         "target": target,
         "task": task,
         "answer": answer,
-        "guarantee": answer.guarantee,
+        "new": pd.DataFrame(),
         "model": model,
+        "values_model": model,
+        "miscoverage": getattr(model, "miscoverage_", None),
+        "exchangeability": getattr(model, "exchangeability_", None),
         "confidence": 0.9,
         "certainty": 0.95,
         "members": members,
@@ -91,7 +94,7 @@ def make(frame, target, model, method, *, task):
         "settings": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
         "notes": ["The task was guessed from the target."],
     }
-    return Filled(**values)
+    return FillResult(**values)
 
 
 def _half(method, X, y, task):

@@ -296,10 +296,11 @@ def test_words_that_may_be_answers_are_no_empty_cells(tmp_path):
     """Among words "none" and "?" are values; among numbers they are missing."""
     path = tmp_path / "a.csv"
     path.write_text("severity,size\nnone,1\nmild,none\n,3\nNA,?\n")
-    frame = tables.read(path).frame
+    table = tables.read(path)
+    frame = table.frame
     assert frame["severity"].tolist() == ["none", "mild", None, None]
     assert frame["size"].isna().tolist() == [False, True, False, True]
-    assert frame.attrs["markers"]["severity"] == {"none": 1, "NA": 1}
+    assert table.cells("severity").markers == {"none": 1, "NA": 1}
 
 
 @pytest.mark.parametrize("name", ["b.tsv", "b.jsonl", "b.parquet"])
@@ -349,9 +350,9 @@ def test_a_comma_before_three_digits(tmp_path, delimiter, value):
     path = tmp_path / "a.txt"
     rows = [f"{i},383{delimiter}{4},{638 + i}" for i in range(3)]
     path.write_text("\n".join([f"x{delimiter}price", *rows]) + "\n")
-    frame = tables.read(path).frame
-    assert frame["price"].tolist()[0] == value
-    assert frame.attrs["readings"]["price"] == f"'4,638' was read as {value:g}"
+    table = tables.read(path)
+    assert table.frame["price"].tolist()[0] == value
+    assert table.cells("price").reading == f"'4,638' was read as {value:g}"
 
 
 def test_tabs_come_back_as_tabs(tmp_path):

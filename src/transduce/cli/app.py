@@ -4,32 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import pandas as pd
 import typer
 
 import transduce
-from transduce.cli.demo import TABLES, compare_with_truth, demo_table
-from transduce.cli.terminal import (
-    progress_bars,
-    refusals,
-    say,
-    show_choice,
-    show_preview,
-    show_result,
-    show_table,
-)
-from transduce.core.atomic_file import check_free, whole_file
-from transduce.core.progress import stage
-from transduce.core.task import TASKS
-from transduce.display.comparison import plot_comparison
-from transduce.filling.fill import FillResult, fill
-from transduce.filling.plan import METHODS, OTHERS, SYSTEMS
-from transduce.model_selection.comparison import choose_method
-from transduce.tables import files as tables
-from transduce.tables.features import vectorize
-from transduce.tables.target import check_columns, read_target
+from transduce.cli.names import TABLES
+from transduce.cli.terminal import progress_bars, refusals, say
+from transduce.core.names import METHODS, TASKS
 
 MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
 TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]
@@ -57,8 +39,10 @@ def _share(value: float | None) -> float | None:
 def _out(value: str | None) -> str | None:
     """Return the name of a file whose kind is known, or refuse it."""
     if value is not None:
+        from transduce.tables.files import out_kind
+
         try:
-            tables.out_kind(value, "csv")
+            out_kind(value, "csv")
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
     return value
@@ -179,16 +163,13 @@ def fill_command(
     COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
     """
     with refusals():
-        out = _default_out(table) if out is None else out
-        _check_paths(table, report, json, out)
-        for path in (out, report, json):
-            if path is not None:
-                check_free(path, force=force)
         with progress_bars(quiet=quiet):
-            source = _read(table, force)
-            result = fill(
-                source.frame,
+            from transduce.cli import commands
+
+            show = commands.fill_file(
+                table,
                 target,
+                commands.Outputs(out, report, json, force=force, quiet=quiet),
                 method=method.value,
                 confidence=confidence,
                 certainty=certainty,
@@ -200,49 +181,8 @@ def fill_command(
                 budget_seconds=budget,
                 n_jobs=jobs,
                 random_state=seed,
-                source=source.name,
             )
-            written = _write(source, result, out, report, json, force)
-        if not quiet:
-            show_result(result, written, err=out == "-")
-
-
-def _check_paths(table: str, *paths: str | Path | None) -> None:
-    """Refuse to write two things to one file, or something else (the filled table comes last) over the table."""
-    wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
-    named = [path for path in wanted if path is not None]
-    if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
-        raise typer.BadParameter("--out, --report and --json name the same file: give each its own.")
-    if table != "-" and Path(table).resolve() in wanted[:-1]:
-        raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")
-
-
-def _default_out(table: str) -> str:
-    """Return where the filled table goes if nobody says: beside the table, or to standard output."""
-    if table == "-":
-        return "-"
-    path = Path(table)
-    ends = "".join(path.suffixes[-2:]) if path.suffix.lower() in tables.PACKED else path.suffix
-    name = path.name.removesuffix(ends)
-    return str(path.with_name(f"{name}-filled{ends if tables.kind_of(path)[0] else '.csv'}"))
-
-
-def _read(table: str, force: bool) -> tables.Table:
-    with stage("reading"):
-        return tables.read(table, force=force)
-
-
-def _write(
-    source: tables.Table, result: FillResult, out: str, report: Path | None, json: Path | None, force: bool
-) -> list[str]:
-    """Write what was asked for, the report first: it is the one that can fail."""
-    if report is not None:
-        result.report(report, force=force)
-    if json is not None:
-        result.json(json, force=force)
-    with stage("writing"):
-        tables.write(out, source, result.new, force=force)
-    return [str(path) for path in (None if out == "-" else out, report, json) if path is not None]
+        show()
 
 
 @app.command()
@@ -264,39 +204,31 @@ def compare(
 ) -> None:
     """Score every method that suits the table, and a random forest, by hiding labels in turn."""
     with refusals():
-        if plot is not None:
-            check_free(plot, force=force)
         with progress_bars(quiet=quiet):
-            frame = _read(table, force).frame
-            wanted = [target, *(ignore or []), *(text or []), *([] if id is None else [id])]
-            check_columns(frame, wanted)
-            labels = read_target(frame, target, task=task.value, confidence=0.5)
-            features = vectorize(
-                frame, target, ignore=ignore or [], text=text or [], id=id, random_state=seed
+            from transduce.cli import commands
+
+            show = commands.compare_file(
+                table,
+                target,
+                commands.Outputs(plot=plot, force=force, quiet=quiet),
+                task=task.value,
+                ignore=ignore or [],
+                text=text or [],
+                id=id,
+                folds=folds,
+                n_jobs=jobs,
+                random_state=seed,
             )
-            choice = choose_method(
-                features.matrix, labels.labels, task=labels.task, cv=folds, n_jobs=jobs, random_state=seed
-            )
-            if plot is not None:
-                _save(plot_comparison(choice.table, choice.scoring).figure, plot, force)
-        show_choice(choice)
-        if plot is not None and not quiet:
-            say(f"Written: {plot}")
-
-
-def _save(figure: Any, path: Path, force: bool) -> None:
-    import matplotlib.pyplot as plt
-
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix.lstrip(".").lower() or "png", dpi=150)
-    plt.close(figure)
+        show()
 
 
 @app.command()
 def methods() -> None:
     """List the methods, with the papers they come from."""
-    lines = [(method.name, method.says, method.paper) for method in (*SYSTEMS, *OTHERS)]
-    show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
+    with refusals():
+        from transduce.cli import commands
+
+        commands.list_methods()
 
 
 @app.command()
@@ -313,34 +245,13 @@ def demo(
     It writes the table with holes, the filled table and a report; files of an earlier demo are replaced.
     """
     with refusals():
-        frame, target, truth = demo_table(name.value, seed)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name.value}.csv"
-        with whole_file(path, force=True) as file:
-            file.write(frame.to_csv(index=False).encode())
         with progress_bars(quiet=quiet):
-            source = _read(str(path), force=True)
-            result = fill(
-                source.frame,
-                target,
-                method=method.value,
-                confidence=confidence,
-                task="regression" if truth.dtype.kind == "f" else "classification",
-                random_state=seed,
-                source=str(path),
+            from transduce.cli import commands
+
+            show = commands.run_demo(
+                name.value, folder, method=method.value, confidence=confidence, random_state=seed
             )
-            written = _write(
-                source,
-                result,
-                _default_out(str(path)),
-                folder / f"{name.value}.html",
-                folder / f"{name.value}.json",
-                True,
-            )
-        say(f"{TABLES[name.value][2]}.")
-        show_result(result, written)
-        show_preview(result)
-        say(str(compare_with_truth(result, truth)))
+        show()
 
 
 def main() -> None:

@@ -9,15 +9,10 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
+from transduce.cli.names import TABLES
 from transduce.core.types import Mask
-from transduce.filling.result import Filled
+from transduce.filling.result import FillResult
 
-TABLES = {
-    "diabetes": ("progression", 150, "442 patients, ten measurements: how far the disease goes in a year"),
-    "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
-    "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
-    "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
-}
 _LOADERS: dict[str, Any] = {
     "diabetes": datasets.load_diabetes,
     "breast-cancer": datasets.load_breast_cancer,
@@ -100,15 +95,13 @@ class Verdict:
                 f"certainty. Observed: {self.n_outside}."
             )
         if self.task == "regression":
-            lines.append(
-                f"The values explain {100 * self.right:.0f} % of the variance of the calibration labels."
-            )
+            lines.append(f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels.")
         else:
             lines.append(f"{100 * self.right:.1f} % of the answers are right.")
         return "\n".join(lines)
 
 
-def inside(filled: Filled, truth: pd.Series) -> Mask:
+def inside(filled: FillResult, truth: pd.Series) -> Mask:
     """Return at which rows the interval or set holds the truth; rows whose label was given count as not."""
     frame, name = filled.frame, filled.target
     if filled.task == "regression":
@@ -122,12 +115,12 @@ def inside(filled: Filled, truth: pd.Series) -> Mask:
     return held
 
 
-def compare_with_truth(filled: Filled, truth: pd.Series) -> Verdict:
+def compare_with_truth(filled: FillResult, truth: pd.Series) -> Verdict:
     """Return what was guaranteed and what came true.
 
     Parameters
     ----------
-    filled : Filled
+    filled : FillResult
     truth : pandas.Series
         The column without holes.
 
@@ -141,13 +134,13 @@ def compare_with_truth(filled: Filled, truth: pd.Series) -> Verdict:
         right = 1.0 - float(np.mean((true - values) ** 2) / np.var(true))
     else:
         right = float(np.mean(true == values))
-    has_law = hasattr(filled.model, "outside_at_most")
+    outside = filled.guarantee.outside
     return Verdict(
         n_unlabelled=len(unlabelled),
         n_outside=int((~inside(filled, truth)[unlabelled]).sum()),
         confidence=filled.confidence,
         certainty=filled.certainty,
-        at_most=filled.model.outside_at_most(filled.certainty) if has_law else None,
+        at_most=None if outside is None else outside.at_most,
         right=right,
         task=filled.task,
     )

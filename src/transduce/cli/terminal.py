@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table as RichTable
-from rich.text import Text
 
-from transduce.core.progress import show_progress
-from transduce.filling.plan import OTHERS, SYSTEMS
-from transduce.filling.result import Filled
-from transduce.model_selection.comparison import MethodChoice
+from transduce.core.names import OTHERS, SYSTEMS
+from transduce.core.progress import show_progress, stage
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.progress import Progress, TaskID
+
+    from transduce.filling.result import FillResult
+    from transduce.model_selection.comparison import MethodChoice
 
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -37,7 +37,7 @@ class Bars:
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=1.0)
         task = self._tasks[name]
-        if np.isnan(share):
+        if math.isnan(share):
             self._progress.update(task, description=f"{name} (broken off)")
             return
         if share == 0.0:
@@ -51,6 +51,9 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description:<18}", markup=False),
         BarColumn(),
@@ -58,6 +61,8 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
     )
     bars = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
     with bars, show_progress(Bars(bars)):
+        with stage("starting"):
+            import transduce.filling  # noqa: F401 - the slow part of the start, shown as such
         yield
 
 
@@ -91,7 +96,7 @@ def say(text: str = "", *, err: bool = False) -> None:
     typer.echo(text, err=err)
 
 
-def show_result(result: Filled, written: list[str], *, err: bool = False) -> None:
+def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
     """Print what was asked, answered, guaranteed and written."""
     source = f"{result.settings['source']}: " if result.settings.get("source") else ""
     what = "numbers" if result.task == "regression" else "classes"
@@ -107,13 +112,13 @@ def show_result(result: Filled, written: list[str], *, err: bool = False) -> Non
         say(f"Written: {', '.join(written)}", err=err)
 
 
-def _how(result: Filled) -> str:
+def _how(result: FillResult) -> str:
     """Return which methods answered."""
     names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
     return names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
 
 
-def show_preview(result: Filled, n_rows: int = 5) -> None:
+def show_preview(result: FillResult, n_rows: int = 5) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
     columns = list(result.frame.columns[-5 if result.task == "regression" else -4 :])
     lines = result.frame.iloc[result.answer.rows[:n_rows]][columns]
@@ -123,6 +128,11 @@ def show_preview(result: Filled, n_rows: int = 5) -> None:
 
 def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
     """Print a frame as a table on standard output; nothing in it is taken for markup."""
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     table = RichTable(title=title, title_justify="left")
     for name in frame.columns:
         number = pd.api.types.is_numeric_dtype(frame[name])
@@ -133,7 +143,7 @@ def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+    if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -144,7 +154,7 @@ def show_choice(choice: MethodChoice) -> None:
     show_table(table, f"{choice.task}, {choice.n_labels} labels, {choice.scoring} (larger is better)")
     for name, why in choice.failures.items():
         say(f"{name}: {why}")
-    say(choice._verdict())
+    say(choice.verdict())
     known = [
         f"{method.member} is --method {method.name}"
         for method in (*SYSTEMS, *OTHERS)

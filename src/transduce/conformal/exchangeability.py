@@ -1,4 +1,4 @@
-"""Whether unlabelled rows look like labelled ones: a classifier two-sample test with a permutation p-value."""
+"""Whether labelled and unlabelled rows differ: a classifier two-sample test with a permutation p-value."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from transduce.core.guarantee import Verdict
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.tables.comparable import table_features
 
@@ -69,31 +70,27 @@ class Exchangeability:
         return self.p_value <= self.significance
 
     @property
-    def verdict(self) -> str:
-        """The finding as a sentence."""
-        if min(self.n_labelled, self.n_unlabelled) < FEWEST or self.features.empty:
-            return (
-                f"Whether unlabelled rows look like labelled ones was not tested: there are {self.n_labelled} labelled and "
-                f"{self.n_unlabelled} unlabelled rows with {len(self.features)} varying features to compare."
-            )
-        p = f"p = {self.p_value:.2g}"
-        if not self.shifted:
-            return f"The unlabelled rows look like the labelled ones ({p})."
-        named = self.features.index[self.features["p_value"] <= 0.05][:3]
-        where = f", most of all in {', '.join(named)}" if len(named) else ""
-        return (
-            f"The unlabelled rows do not look like the labelled ones ({p}{where}): more than chance decided which rows "
-            "have a label, and guarantees that rest on chance may fail."
+    def verdict(self) -> Verdict:
+        """The finding, as guarantees carry it; ``str`` makes a sentence of it."""
+        tested = min(self.n_labelled, self.n_unlabelled) >= FEWEST and not self.features.empty
+        named = self.features.index[self.features["p_value"] <= 0.05] if self.shifted else ()
+        return Verdict(
+            self.p_value if tested else None,
+            self.shifted,
+            self.n_labelled,
+            self.n_unlabelled,
+            tuple(map(str, named)),
         )
 
     def __repr__(self) -> str:
-        if self.features.empty or min(self.n_labelled, self.n_unlabelled) < FEWEST:
-            return self.verdict
+        if self.verdict.p_value is None:
+            return str(self.verdict)
         used = self.n_labelled + self.n_unlabelled
         sampled = f", a random {used} of all {self.of_rows} rows" if used < self.of_rows else ""
         return (
-            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} unlabelled rows with an area "
-            f"under the curve of {self.auc:.2f}, 0.5 being chance ({self.n_permutations} permutations{sampled})."
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} unlabelled rows "
+            f"with an area under the curve of {self.auc:.2f}, 0.5 being chance ({self.n_permutations} "
+            f"permutations{sampled})."
         )
 
 
@@ -153,10 +150,10 @@ def exchangeability_test(
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> labelled = np.arange(200) < 80
     >>> print(exchangeability_test(X, labelled).verdict)
-    The unlabelled rows look like the labelled ones (p = ...).
+    No difference between 80 labelled and 120 unlabelled rows was found (p = ...).
     >>> X[~labelled, 1] += 1.0
     >>> print(exchangeability_test(X, labelled).verdict)
-    The unlabelled rows do not look like the labelled ones (p = 0.002, most of all in column 1): ...
+    Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
     """
     mask = _read(X, labelled, n_permutations, significance, max_rows)
     random = check_random_state(random_state)

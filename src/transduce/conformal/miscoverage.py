@@ -14,7 +14,6 @@ from scipy.stats import betabinom, hypergeom
 from transduce.core.checks import check_share
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import Array
-from transduce.display.miscoverage import MiscoverageDisplay
 
 
 @dataclass(frozen=True)
@@ -139,26 +138,6 @@ class Miscoverage:
         check_share("certainty", certainty)
         reached = np.cumsum(self.probabilities) >= certainty - 1e-12
         return int(np.argmax(reached)) if reached.any() else self.n_unlabelled
-
-    def plot(
-        self, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None
-    ) -> MiscoverageDisplay:
-        """Draw the law, the bound that holds with a certainty and, if it is known, the true number.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-        truth : int, optional
-            Number of rows that were outside.
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        MiscoverageDisplay
-        """
-        bound = self.quantile(certainty)
-        return MiscoverageDisplay(self.probabilities, bound, certainty, truth).plot(ax=ax)
 
     def __str__(self) -> str:
         expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"

@@ -1,64 +1,128 @@
-"""Calibration by calibration labels: how many to hide, how nonconforming each label is, and what that says of unlabelled rows."""
+"""Nonconformity scores: how badly a label fits a row, by what an estimator says of that row.
+
+A score of numbers says what distances from the answer are divided by; a score of classes is a table of every class at
+every row. To add one, write a function and enter it in `NUMBER_SCORES` or `CLASS_SCORES`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from scipy.stats import t as student
 
-from transduce.core.ranks import calibration_rank, fewest_calibration
-from transduce.core.regions import Regions
-from transduce.core.types import AnyArray, Array, Mask
-
-SCORES = ("auto", "absolute", "scaled", "probability", "margin", "zero_one")
+from transduce.core.types import Array, Mask
+from transduce.model_selection.hidden_labels import Reply
 
 
-def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = False) -> int:
-    """Return how many labels to hide: half of a few, a smaller share of many, none if they cannot support the level.
+def _usable(spreads: Array) -> Mask:
+    return np.isfinite(spreads) & (spreads > 0.0)
+
+
+def _ones(found: Reply, n_classes: int) -> Array:
+    return np.ones(len(found.values))
+
+
+def _spreads(found: Reply, n_classes: int) -> Array:
+    """Return the spreads, those that are no positive number replaced by a small one."""
+    assert found.spreads is not None
+    usable = _usable(found.spreads)
+    return np.where(usable, found.spreads, 1e-6 * float(np.median(found.spreads[usable])))
+
+
+def _improbable(found: Reply, n_classes: int) -> Array:
+    assert found.probabilities is not None
+    return 1.0 - found.probabilities
+
+
+def _behind(found: Reply, n_classes: int) -> Array:
+    scores = found.scores if found.scores is not None else found.probabilities
+    assert scores is not None
+    return margins(scores)
+
+
+def _not_the_answer(found: Reply, n_classes: int) -> Array:
+    return (found.values[:, None] != np.arange(n_classes)).astype(float)
+
+
+class Score(NamedTuple):
+    """A nonconformity score: its measure of rows, and whether an estimator has the means for it.
+
+    `clear` says whether ``"auto"`` may take it: whether it has them at all rows.
+    """
+
+    measure: Callable[[Reply, int], Array]
+    possible: Callable[[Reply], bool]
+    clear: Callable[[Reply], bool]
+    lacks: str = ""
+
+
+def _always(found: Reply) -> bool:
+    return True
+
+
+def _some_spreads(found: Reply) -> bool:
+    return found.spreads is not None and bool(np.any(_usable(found.spreads)))
+
+
+def _all_spreads(found: Reply) -> bool:
+    return (
+        _some_spreads(found)
+        and found.spreads is not None
+        and bool(np.all(_usable(found.spreads)[found.given]))
+    )
+
+
+def _has_probabilities(found: Reply) -> bool:
+    return found.probabilities is not None
+
+
+def _has_either(found: Reply) -> bool:
+    return found.scores is not None or found.probabilities is not None
+
+
+# In the order in which "auto" tries them.
+NUMBER_SCORES = {
+    "scaled": Score(_spreads, _some_spreads, _all_spreads, "standard errors"),
+    "absolute": Score(_ones, _always, _always),
+}
+CLASS_SCORES = {
+    "probability": Score(_improbable, _has_probabilities, _has_probabilities, "probabilities"),
+    "margin": Score(_behind, _has_either, _has_either, "probabilities or scores"),
+    "zero_one": Score(_not_the_answer, _always, _always),
+}
+SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
+
+
+def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
+    """Return the score to use, or raise a ValueError that says which the estimator has the means for.
 
     Parameters
     ----------
-    n_labelled : int
-    confidence : float
-    by_class : bool, default=False
-        Whether every class is calibrated by itself: then half.
+    wanted : str
+        ``"auto"`` or a score.
+    found : Reply
+        At all rows without a visible label, so that the choice cannot tell calibration from unlabelled rows.
+    n_classes : int
+        0 for numbers.
 
     Returns
     -------
-    int
-        About ``min(l / 2, 5 sqrt(l))``, but no fewer than the level takes, if at least a third of the labels stays
-        visible; and such that ``(c + 1)(1 - confidence)`` is whole, where that is possible. The number must not
-        depend on the labels themselves, or the guarantee would not be exact.
-
-    Examples
-    --------
-    >>> calibration_number(64, 0.9), calibration_number(1000, 0.9), calibration_number(14, 0.9),
-    calibration_number(10, 0.9) (29, 149, 9, 0)
+    str
     """
-    least = fewest_calibration(confidence)
-    if n_labelled - least < max(2, n_labelled // 3):
-        return 0
-    wanted = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
-    exceeding = int(np.floor((1.0 - confidence + 1e-12) * (wanted + 1)))  # c + 1 - k, rounded down
-    whole = int(np.ceil(exceeding / (1.0 - confidence) - 1e-9)) - 1
-    return max(whole, least)
-
-
-def labels_needed(confidence: float) -> int:
-    """Return the fewest labels of which `calibration_number` hides some.
-
-    Examples
-    --------
-    >>> labels_needed(0.9), labels_needed(0.5)
-    (13, 3)
-    """
-    n_labelled = fewest_calibration(confidence) + 2
-    while calibration_number(n_labelled, confidence) == 0:
-        n_labelled += 1
-    return n_labelled
+    known = CLASS_SCORES if n_classes else NUMBER_SCORES
+    if wanted == "auto":
+        return next(name for name, score in known.items() if score.clear(found))
+    names = ", ".join(map(repr, sorted(known)))
+    if wanted not in known:
+        one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
+        raise ValueError(f"nonconformity={wanted!r} is for {other}: use one of {names} for {one}.")
+    if not known[wanted].possible(found):
+        there = ", ".join(repr(name) for name, score in known.items() if score.possible(found))
+        raise ValueError(
+            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: use {there}."
+        )
+    return wanted
 
 
 def margins(scores: Array) -> Array:
@@ -76,161 +140,29 @@ def margins(scores: Array) -> Array:
     return best_other - scores
 
 
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """Calibration rows and unlabelled rows, held against each other; the part that is the same for every level.
-
-    Parameters
-    ----------
-    hidden : array of shape (c,)
-        Score of each calibration row at its label: how nonconforming it is.
-    calibration_ties, unlabelled_ties : array of shape (c,) and (m,)
-        Which of two equal scores counts as the larger one; all zero to count both as at least as large.
-    """
-
-    hidden: Array
-    calibration_ties: Array
-    unlabelled_ties: Array
-
-    def limits(self, rank: int) -> tuple[float, Mask]:
-        """Return the `rank`-th smallest calibration score, and whether an equal score of an unlabelled row is inside."""
-        if rank > len(self.hidden):
-            return np.inf, np.ones(len(self.unlabelled_ties), dtype=bool)
-        place = np.lexsort([self.calibration_ties, self.hidden])[rank - 1]
-        return float(self.hidden[place]), self.unlabelled_ties <= self.calibration_ties[place]
-
-    def counts(self, scores: Array, among: Mask | None = None) -> AnyArray:
-        """Return how many calibration scores are at least as large as each unlabelled row's, shape (m,)."""
-        among = np.ones(len(self.hidden), dtype=bool) if among is None else among
-        hidden, ties = self.hidden[among], self.calibration_ties[among]
-        order = np.lexsort([ties, hidden])
-        hidden, ties = hidden[order], ties[order]
-        first, last = (np.searchsorted(hidden, scores, side=side) for side in ("left", "right"))
-        if not self.unlabelled_ties.any():  # equal scores count as at least as large
-            return len(hidden) - first
-        # Among equal scores, those whose tie-breaker is at least the unlabelled row's.
-        at_least = [
-            int(np.searchsorted(ties[a:b], tie, side="left"))
-            for a, b, tie in zip(first, last, self.unlabelled_ties, strict=True)
-        ]
-        return len(hidden) - first - np.array(at_least, dtype=int)
-
-
-def intervals(scored: Scored, values: Array, spreads: Array, confidence: float) -> Regions:
-    """Return ``value ± threshold * spread`` at the unlabelled rows; the whole line if the calibration labels are too few.
-
-    Parameters
-    ----------
-    scored : Scored
-    values, spreads : array of shape (m,)
-    confidence : float
-
-    Returns
-    -------
-    Regions of m rows
-        Ends are moved outward by rounding errors where an equal score is inside, inward where it is not.
-    """
-    limit, closed = scored.limits(calibration_rank(confidence, len(scored.hidden)))
-    half = np.full(len(values), np.inf)
-    if np.isfinite(limit):
-        with np.errstate(over="ignore"):
-            rounding = 4.0 * np.finfo(float).eps * np.maximum(np.abs(values), limit * spreads)
-            half = np.maximum(limit * spreads + np.where(closed, rounding, -rounding), 0.0)
-            ends = np.column_stack([values - half, values + half])
-        return Regions.from_intervals(ends)
-    return Regions.from_intervals(np.column_stack([-half, half]))
-
-
-def class_p_values(
-    scored: Scored, table: Array, calibration_codes: AnyArray | None = None
-) -> tuple[Array, AnyArray]:
-    """Return the p-value of every class at the unlabelled rows, and how many calibration labels each class is held against.
-
-    Parameters
-    ----------
-    scored : Scored
-    table : array of shape (m, n_classes)
-        Score of every class at every unlabelled row.
-    calibration_codes : integer array of shape (c,), optional
-        Classes of the calibration rows, if every class is to be held against its own.
-
-    Returns
-    -------
-    p_values : array of shape (m, n_classes)
-        ``(1 + number of calibration scores at least as large) / (c + 1)``.
-    sizes : integer array of shape (n_classes,)
-    """
-    m, n_classes = table.shape
-    p, sizes = np.ones((m, n_classes)), np.full(n_classes, len(scored.hidden))
-    for y in range(n_classes):
-        among = None if calibration_codes is None else calibration_codes == y
-        sizes[y] = len(scored.hidden) if among is None else int(among.sum())
-        p[:, y] = (1.0 + scored.counts(table[:, y], among)) / (sizes[y] + 1.0)
-    return p, sizes
-
-
-def label_sets(p_values: Array, sizes: AnyArray, confidence: float) -> Mask:
-    """Return which classes have a p-value above ``1 - confidence``, in whole numbers.
+def resolution(*numbers: Array) -> float:
+    """Return a unit below which differences between numbers of this size are rounding: 64 units in the last place.
 
     Examples
     --------
-    >>> label_sets(np.array([[0.1, 0.2]]), np.array([9, 9]), 0.9)
-    array([[False,  True]])
+    >>> resolution(np.array([0.3, -1.0])) == 2.0**-46
+    True
     """
-    ranks = np.array([size + 1 - calibration_rank(confidence, int(size)) for size in sizes])
-    return p_values * (sizes + 1) > ranks + 0.5
+    size = max((float(np.max(np.abs(part[np.isfinite(part)]), initial=0.0)) for part in numbers), default=0.0)
+    return float(2.0 ** (np.ceil(np.log2(size)) - 46)) if size > 1e-280 else 0.0
 
 
-def powered_mean(
-    unlabelled: Array, hidden: Array, labels: Array, confidence: float, columns: Any = None
-) -> pd.DataFrame:
-    """Return the mean of the unlabelled labels with an interval, by prediction-powered inference.
-
-    Parameters
-    ----------
-    unlabelled : array of shape (m,) or (m, q)
-        Predictions at the unlabelled rows.
-    hidden, labels : array of shape (c,) or (c, q)
-        Predictions at the calibration rows, and their labels.
-    confidence : float
-        Of the interval.
-    columns : sequence, optional
-        Names of the q columns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns estimate, lower, upper, and plain, the mean of the predictions alone.
-
-    Notes
-    -----
-    ``mean(unlabelled) + mean(labels - hidden)``: what the predictions say, plus what they were off by on average where
-    labels are known. Its error is the difference of two means of residuals, over the hidden and over the unlabelled
-    rows, so its standard error is ``s sqrt(1/c + 1/m)`` with s the standard deviation of the calibration residuals;
-    the interval takes Student's t with c - 1 degrees of freedom. That is asymptotic: right for many calibration
-    labels, whatever the predictions.
-
-    References
-    ----------
-    Angelopoulos, Bates, Fannjiang, Jordan, Zrnic (2023). Prediction-powered inference. Science 382.
+def rounded(numbers: Array, unit: float) -> Array:
+    """Return numbers as multiples of a unit, so that those which differ by rounding are equal; infinities stay.
 
     Examples
     --------
-    >>> powered_mean(np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.array([2.0, 3.0]), 0.9).round(2)
-       estimate  lower  upper  plain
-    0       2.5  -1.96   6.96    2.0
+    >>> found = rounded(np.array([0.3 - 0.1, 0.2]), 2.0**-46)
+    >>> bool(found[0] == found[1])
+    True
     """
-    unlabelled, hidden, labels = (
-        part[:, None] if part.ndim == 1 else part for part in (unlabelled, hidden, labels)
-    )
-    c, m = len(hidden), len(unlabelled)
-    residuals = labels - hidden
+    if unit == 0.0:
+        return numbers
     with np.errstate(over="ignore", invalid="ignore"):
-        plain = unlabelled.mean(axis=0) if m else np.full(unlabelled.shape[1], np.nan)
-        estimate = plain + (residuals.mean(axis=0) if c else np.nan)
-        half = np.full(len(plain), np.inf)
-        if c > 1 and m:
-            spread = residuals.std(axis=0, ddof=1) * np.sqrt(1.0 / c + 1.0 / m)
-            half = float(student.ppf(0.5 + confidence / 2.0, c - 1)) * spread
-    table = {"estimate": estimate, "lower": estimate - half, "upper": estimate + half, "plain": plain}
-    return pd.DataFrame(table, index=columns)
+        multiples = np.round(numbers / unit) * unit
+    return np.where(np.isfinite(multiples), multiples, numbers)

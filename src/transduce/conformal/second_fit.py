@@ -36,7 +36,7 @@ def confidence_in(codes: AnyArray, p: Array) -> Array:
 
 
 def with_values(answer: Answer, better: Answer) -> Answer:
-    """Return an answer with the values of a better one; its regions or sets stay, whether they hold them or not.
+    """Return an answer with the values of a better one; its intervals or sets are extended to hold them.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def with_values(answer: Answer, better: Answer) -> Answer:
 
     Notes
     -----
-    A value outside its region stays there: the fit with all labels is the better one. Moving classes into the sets of a
-    worse fit made them worse, moving numbers changed nothing (``benchmarks/refit_accuracy.py``).
+    The fit with all labels is the better one, so that its value stays and the interval gives way: a larger interval
+    holds the truth no less often.
     """
     answer = replace(
         answer,
@@ -62,9 +62,23 @@ def with_values(answer: Answer, better: Answer) -> Answer:
         standard_errors=better.standard_errors,
         probabilities=better.probabilities,
     )
-    if answer.p_values is None or answer.classes is None:
+    if answer.p_values is not None and answer.classes is not None:
+        codes = class_codes(better.values, answer.classes)
+        own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+        credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
+        answer = replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)
+    return holding_values(answer)
+
+
+def holding_values(answer: Answer) -> Answer:
+    """Return the answer with every value in its own interval, and every class in its own set; no set is empty."""
+    if answer.regions is not None:
+        known = np.where(answer.status == "unreached", np.nan, answer.values).astype(float)
+        return replace(answer, regions=answer.regions.holding(known))
+    if answer.label_sets is None or answer.classes is None:
         return answer
-    codes = class_codes(better.values, answer.classes)
-    own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
-    credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
-    return replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)
+    codes = class_codes(answer.values, answer.classes)
+    sets = answer.label_sets.copy()
+    known = np.flatnonzero(codes >= 0)
+    sets[known, codes[known]] = True
+    return replace(answer, label_sets=sets)

@@ -9,8 +9,36 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from transduce.core import checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import class_codes
+
+
+def read_wanted(
+    classes: AnyArray | None, *, above: Any, below: Any, label: Any, correct: Any
+) -> tuple[dict[str, Any], str]:
+    """Return what is wanted of a label, as `Calibrated.looks` takes it, and what a mistake is, in words."""
+    checks.check_flag("correct", correct)
+    bounds = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
+    if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
+        raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
+    for name, value in bounds.items():
+        checks.check_number(name, value)
+    if bounds and classes is not None:
+        raise ValueError("above and below are for numbers: pick classes with label=..., or correct=True.")
+    if not bounds and classes is None:
+        raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
+    if bounds:
+        no = [f"not {name} {value:g}" for name, value in bounds.items()]
+        return {name: float(value) for name, value in bounds.items()}, f"label is {' or '.join(no)}"
+    if correct:
+        return {"correct": True}, "answer is wrong"
+    assert classes is not None
+    number = int(class_codes(np.asarray([label]), classes)[0])
+    if number < 0:
+        raise ValueError(f"label={label!r} is none of the classes {classes.tolist()}.")
+    return {"label": number}, f"class is not {label!r}"
 
 
 def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
@@ -110,7 +138,7 @@ class Selection:
     >>> import numpy as np
     >>> from transduce import Guarantee
     >>> from transduce.conformal import Selection
-    >>> guarantee = Guarantee("exact", "On average at most 10 % are mistakes.", "It is an example.")
+    >>> guarantee = Guarantee("exact", about="selection", false_discovery=0.1, mistake="answer is wrong")
     >>> selection = Selection(np.array([4, 7]), np.array([2.5, 3.0]), np.array([0.01, 0.02, 0.6]), guarantee)
     >>> len(selection)
     2

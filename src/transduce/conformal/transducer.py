@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.conformal import guarantee as words
-from transduce.conformal.calibrated import Table
+from transduce.conformal.fitting import CalibratedFit, check_wrapped, fit_calibrated, read_settings
+from transduce.conformal.guarantee import selection_guarantee, shortfall
 from transduce.conformal.miscoverage import Miscoverage, confidence_for
-from transduce.conformal.selection import Selection, pick, selection_p_values
-from transduce.conformal.shell import Masked
+from transduce.conformal.selection import Selection, pick, read_wanted, selection_p_values
 from transduce.conformal.simultaneous import simultaneous_bounds
-from transduce.conformal.wrapper import Wrapper
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray
+from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.transducer import EitherTransducer
+from transduce.core.types import AnyArray, Array
+from transduce.model_selection.hidden_labels import own_missing_label, read_problem
 
 
-class ConformalTransducer(Wrapper):
+def _inner_has(name: str) -> Any:
+    def check(self: ConformalTransducer) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), name)  # an AttributeError names what is missing
+        return True
+
+    return available_if(check)
+
+
+class ConformalTransducer(EitherTransducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
     Some labels, drawn at random, are held out. The estimator is fitted once, with calibration and unlabelled rows
@@ -168,7 +178,7 @@ class ConformalTransducer(Wrapper):
     # --------------------------------------------------------------------------------------------------- fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Hide some labels, fit the estimator once, and answer at the rows whose label is missing.
+        """Hold some labels out, fit the estimator once, and answer at the rows whose label is missing.
 
         Parameters
         ----------
@@ -183,122 +193,91 @@ class ConformalTransducer(Wrapper):
             The fitted estimator.
         """
         self._forget()
-        sample, classes, labels = self._read(X, y)
-        random = check_random_state(self.random_state)
-        labelled, unlabelled = np.flatnonzero(sample.labelled), sample.unlabelled
-        seen = self._hide(len(labelled), len(unlabelled), random)
-        self._check_visible(classes, labels[seen])
-        hidden = labelled[~seen]
-        shuffled = random.permutation(np.concatenate([hidden, unlabelled]))
-        masked = Masked(
-            self.estimator,
+        is_class = check_wrapped(self.estimator)
+        settings = read_settings(self.get_params(deep=False), is_class)
+        if y is None:
+            raise ValueError("ConformalTransducer requires y to be passed, but the target y is None.")
+        problem = read_problem(
             X,
-            labelled[seen],
-            shuffled,
-            labels[seen],
-            classes,
-            transductive=self._transductive(),
+            y,
+            task="classification" if is_class else "regression",
+            estimators=[self.estimator],
+            missing_label=self.missing_label,
         )
-        again = self._fit_again(X, masked, labels, classes, hidden, unlabelled)
-        place = np.empty(len(sample.labelled), dtype=int)
-        place[shuffled] = np.arange(len(shuffled))
-        both = np.concatenate([hidden, unlabelled])
-        table = Table.build(
-            masked.predictions.at(place[both]),
-            len(hidden),
-            labels[~seen],
-            class_sizes=() if classes is None else tuple(np.bincount(labels).tolist()),
-            by_class=bool(self.label_conditional),
-            wanted=self.nonconformity,
-            ties=random.uniform(size=len(both)) if self.ties == "random" else np.zeros(len(both)),
-            seen=np.isin(np.arange(0 if classes is None else len(classes)), labels[seen]),
-        )
-        self._masked, self._table, self._sample, self._classes = masked, table, sample, classes
-        self._level, self._shown = float(self.confidence), labels[seen]
-        self._again = again
-        if again is not None:
-            self.refitted_ = again.estimator
-        self._describe(hidden)
-        self._compare(X, sample, random)
-        self._answer()
+        self._fit = fit_calibrated(self.estimator, problem, settings, check_random_state(self.random_state))
+        self._publish(settings.confidence)
+        if self.exchangeability_ is not None and self.exchangeability_.shifted:
+            warnings.warn(str(self.exchangeability_.verdict), stacklevel=2)
         return self
 
-    def _describe(self, hidden: AnyArray) -> None:
-        self.estimator_, self.calibration_rows_ = self._masked.estimator, hidden
+    def _missing_label(self) -> Any:
+        return own_missing_label(self.missing_label, [self.estimator])
+
+    def _publish(self, confidence: float) -> None:
+        """Set the attributes that a user reads."""
+        found: CalibratedFit = self._fit
+        problem, sample = found.problem, found.problem.sample
+        self.estimator_ = found.first.estimator
+        if found.second is not None:
+            self.refitted_ = found.answering.estimator
+        self.calibration_rows_ = problem.rows[found.held_out]
         self.nonconformity_, self.calibration_scores_ = (
-            self._table.nonconformity,
-            self._table.calibration_scores,
+            found.calibrated.nonconformity,
+            found.calibrated.scores,
         )
-        if self._classes is not None:
-            self.classes_ = self._classes
+        self.exchangeability_ = found.exchangeability
+        if problem.classes is not None:
+            self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        if self._masked.pairwise:
-            self.n_features_in_ = len(self._sample.labelled)
-        known = self._table.hidden.reached
-        self._facts = words.Facts(
-            classes=self._classes is not None,
-            by_class=self._table.by_class,
-            n_labelled=int(self._sample.labelled.sum()),
-            n_calibration=len(hidden),
-            n_unreached=int(np.sum(~self._table.unlabelled.reached)),
-            tied=self.ties == "inside"
-            and len(np.unique(self._table.calibration_scores[known])) < known.sum(),
-            automatic=self.calibration == "auto",
-            n_unseen=int(np.isinf(self._table.calibration_scores[known]).sum())
-            if self._classes is not None
-            else 0,
-        )
-        self.mean_ = self._table.mean(self._level, self._classes, self._shown)
-
-    def _answer(self) -> None:
-        self.miscoverage_ = self._table.law(self._level)
-        self.answer_ = self._answer_at(self._level)
-        self.guarantee_: Guarantee = self.answer_.guarantee
+        if found.first.pairwise:
+            self.n_features_in_ = problem.n_rows
+        self.mean_ = found.calibrated.mean(confidence, problem.classes, found.shown)
+        self.miscoverage_ = found.calibrated.law(confidence)
+        self.answer_ = self._answer_at(confidence)
+        self.guarantee_ = self.answer_.guarantee
         values = self.answer_.values
-        if self._classes is not None:  # where there is no answer, what stood for "no label" stays
+        if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
             lost = self.answer_.status == "unreached"
             values = values.astype(object)
-            values[lost] = self._sample.y[self._sample.unlabelled[lost]]
-        self.transduction_ = self._sample.complete(values)
+            values[lost] = sample.y[sample.unlabelled[lost]]
+        self.transduction_ = sample.complete(values)
 
     def _answer_at(self, confidence: float) -> Answer:
-        table, sample, law = self._table, self._sample, self._table.law(confidence)
-        shortfall = words.shortfall(self._facts, law, confidence, self._classes)
-        if shortfall and len(sample.unlabelled):
-            warnings.warn(shortfall, stacklevel=4)
-        found = table.unlabelled
-        answer = Answer(
-            rows=sample.unlabelled,
-            values=found.values,
-            status=found.status,
-            guarantee=words.guarantee(self._facts, confidence, law, self.exchangeability_),
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={
-                "n_calibration": len(self.calibration_rows_),
-                "nonconformity": table.nonconformity,
-                "transductive": len(self._masked.order) > len(self._masked.visible),
-            },
-        )
-        if self._classes is None:
-            answer = replace(answer, regions=table.regions(confidence), standard_errors=found.spreads)
-            return self._settled(answer)
-        p, sizes = table.p_values()
-        ranked = np.sort(p, axis=1)
-        answer = replace(
-            answer,
-            values=self._names(found.values),
-            label_sets=table.sets(p, sizes, confidence),
-            p_values=p,
-            confidence=1.0 - ranked[:, -2],
-            credibility=ranked[:, -1],
-            probabilities=found.probabilities,
-            classes=self._classes,
-        )
-        return self._settled(answer)
+        problem = self._fit.problem
+        warning = shortfall(self._fit.calibrated, confidence, len(problem.labels), problem.classes)
+        if warning and len(problem.sample.unlabelled):
+            warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
+        return self._fit.answer(confidence)
 
     # ------------------------------------------------------------------------------------------- guarantees
+
+    @property
+    def fitted_rows_(self) -> AnyArray:
+        """Positions of the rows that values come from a fit to, in the order in which that fit saw them."""
+        check_is_fitted(self)
+        return self._fit.answering.order
+
+    def guarantee_at(self, confidence: float | None = None, *, certainty: float = 0.95) -> Guarantee:
+        """Return what is guaranteed at a level, with the number of rows outside bounded at a certainty.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            Level; that of the fit by default.
+        certainty : float, default=0.95
+            Of the guarantee for the whole column.
+
+        Returns
+        -------
+        Guarantee
+        """
+        check_is_fitted(self)
+        return self._fit.guarantee(
+            checks.check_confidence(self.confidence if confidence is None else confidence),
+            checks.check_share("certainty", certainty),
+        )
 
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
@@ -416,22 +395,98 @@ class ConformalTransducer(Wrapper):
         1)``, so at least ``m / (false_discovery (c + 1))`` rows are picked, or none.
         """
         check_is_fitted(self)
-        wanted, what = self._wanted(above, below, label, correct)
+        problem, table = self._fit.problem, self._fit.calibrated
+        wanted, what = read_wanted(problem.classes, above=above, below=below, label=label, correct=correct)
         bound = checks.check_positive("false_discovery", false_discovery)
         if bound >= 1.0:
             raise ValueError(f"false_discovery must lie strictly between 0 and 1; got {false_discovery!r}.")
-        unlabelled, hidden, good = self._table.looks(wanted)
-        known, reached = self._table.hidden.reached, self._table.unlabelled.reached
-        p = np.ones(len(reached))
-        p[reached] = selection_p_values(unlabelled[reached], hidden[known], good[known])
+        unlabelled, calibration, good = table.looks(wanted)
+        known, given = table.calibration.given, table.unlabelled.given
+        p = np.ones(len(given))
+        p[given] = selection_p_values(unlabelled[given], calibration[known], good[known])
         picked = np.zeros(len(p), dtype=bool)
-        picked[reached] = pick(p[reached], bound)
-        answer = self.answer_
-        values = self._table.unlabelled.values  # the calibration rows judge the first fit, not a second one
+        picked[given] = pick(p[given], bound)
+        answer, verdict = self.answer_, self.guarantee_.verdict
+        values = self._fit.names(
+            table.unlabelled.values
+        )  # calibration rows judge the first fit, not a second one
         return Selection(
             rows=answer.rows[picked],
-            values=values[picked] if self._classes is None else self._names(values)[picked],
+            values=values[picked],
             p_values=p,
-            guarantee=words.selection_guarantee(bound, what, int(known.sum()), self.exchangeability_),
+            guarantee=selection_guarantee(bound, what, int(known.sum()), verdict),
             index=None if answer.index is None else answer.index[picked],
         )
+
+    # ------------------------------------------------------------------------------------------- prediction
+
+    @_inner_has("predict")
+    def predict(self, X: Any) -> AnyArray:
+        """Return the estimator's prediction at rows, without transducing again; nothing is guaranteed of it.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, seen in `fit` or not.
+
+        Returns
+        -------
+        array of shape (m,)
+            At an unlabelled row this differs from ``transduction_`` if the estimator's own `predict` does.
+        """
+        check_is_fitted(self)
+        found = self._fit.answering
+        values = found.estimator.predict(found.own(X))
+        return self._fit.names(np.asarray(values)) if found.by_number else values
+
+    @_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Array:
+        """Return the fitted estimator's class probabilities at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            0 for a class all of whose labels were held out.
+        """
+        check_is_fitted(self)
+        found = self._fit.answering
+        shares = found.estimator.predict_proba(found.own(X))
+        wide = found.spread(shares, found.codes(found.estimator.classes_), 0.0)
+        return np.asarray(shares) if wide is None else wide
+
+    @_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Array:
+        """Return the fitted estimator's decision values at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m,) for two classes, else (m, n_classes)
+        """
+        check_is_fitted(self)
+        found = self._fit.answering
+        scores = np.asarray(found.estimator.decision_function(found.own(X)))
+        wide = found.spread(scores, found.codes(found.estimator.classes_), None)
+        return scores if len(self.classes_) == 2 or wide is None else wide
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if not isinstance(self.estimator, type) and hasattr(self.estimator, "get_params"):
+            inner = get_tags(self.estimator)
+            tags.estimator_type = inner.estimator_type
+            tags.classifier_tags = deepcopy(inner.classifier_tags)
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.multi_label = False
+            tags.regressor_tags = deepcopy(inner.regressor_tags)
+            tags.input_tags = deepcopy(inner.input_tags)
+        return tags

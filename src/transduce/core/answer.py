@@ -59,7 +59,7 @@ class Answer:
     Examples
     --------
     >>> import numpy as np
-    >>> guarantee = Guarantee("exact", "Each region covers with probability 90 %.", "Nothing was tuned.")
+    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9)
     >>> answer = Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee,
     ...                 regions=Regions.from_intervals([[0, 1]]))
     >>> answer.to_frame()
@@ -112,7 +112,7 @@ class Answer:
         Examples
         --------
         >>> import numpy as np
-        >>> none = Guarantee("none", "No guarantee.", "It is an example.")
+        >>> none = Guarantee("none")
         >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), none,
         ...                 confidence=np.array([0.9, 0.2, 0.5]))
         >>> answer.reject(share=0.4).status.tolist()

@@ -1,32 +1,256 @@
-"""`Guarantee`: what is guaranteed of the answers, and on what ground."""
+"""`Guarantee`: what is guaranteed of the answers, as data; sentences are made of it last, here for text output."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+CHANCE = "chance alone decided which rows have a label"
+SEEN = "every class of the unlabelled rows has a label"
+
+_HOLDS = {
+    "interval": ("interval", "true value", "the whole line"),
+    "region": ("region", "true value", "the whole line"),
+    "set": ("set of classes", "true class", "all classes"),
+}
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, to as many digits as it has.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.975)
+    ('90 %', '97.5 %')
+    """
+    return f"{100 * share:.6g} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural.
+
+    Examples
+    --------
+    >>> counted(1, "label"), counted(1200, "label")
+    ('1 label', '1,200 labels')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test said of the assumption that chance alone decided which rows have a label.
+
+    Parameters
+    ----------
+    p_value : float or None
+        None if there were too few rows, or no features, to test.
+    shifted : bool
+        Whether labelled and unlabelled rows differ.
+    n_labelled, n_unlabelled : int
+        Rows that were compared.
+    features : tuple of str
+        The features that tell them apart, the most telling first.
+
+    Examples
+    --------
+    >>> print(Verdict(0.002, True, 40, 160, ("age",)))
+    Labelled and unlabelled rows differ (p = 0.002, most of all in age): more than chance decided which rows have a
+    label, and guarantees that rest on chance may fail.
+    """
+
+    p_value: float | None
+    shifted: bool
+    n_labelled: int
+    n_unlabelled: int
+    features: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} unlabelled rows"
+        if self.p_value is None:
+            return f"Whether labelled and unlabelled rows differ could not be tested with {rows} and their features."
+        p = f"p = {self.p_value:.2g}"
+        if self.shifted:
+            where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
+            return (
+                f"Labelled and unlabelled rows differ ({p}{where}): more than chance decided which rows have a label, "
+                "and guarantees that rest on chance may fail."
+            )
+        return f"No difference between {rows} was found ({p})."
+
+
+@dataclass(frozen=True)
+class CountBound:
+    """A bound on how many of some rows are so, at a certainty.
+
+    Parameters
+    ----------
+    certainty : float
+        Probability with which the bound holds.
+    at_most : int
+        The bound.
+    of : int
+        Number of rows that it is about.
+    expected : float or None
+        At most so many are expected.
+
+    Examples
+    --------
+    >>> bound = CountBound(0.95, 22, 100, 10.0)
+    >>> bound.at_most, bound.of
+    (22, 100)
+    """
+
+    certainty: float
+    at_most: int
+    of: int
+    expected: float | None = None
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is guaranteed about the answers, and on what ground.
+    """What is guaranteed of the answers, and on what ground.
 
     Parameters
     ----------
     kind : {"exact", "approximate", "none"}
-        Whether the guarantee holds in finite samples with no assumption but exchangeable rows; "none" if there is none.
-    guarantee : str
-        The guarantee, as a sentence.
-    why : str
-        Why it is of this kind, as a sentence.
+        Whether it holds in finite samples for any distribution, under the `assumptions`; "none" if nothing is
+        guaranteed.
+    about : {"", "interval", "region", "set", "selection"}
+        What the guarantee speaks of.
+    confidence : float or None
+        Probability with which each interval, region or set holds the truth.
+    within : {"", "class"}
+        Where it holds: over all rows, or within every class.
+    outside : CountBound or None
+        Bound on the number of unlabelled rows outside their intervals or sets.
+    n_labelled, n_calibration : int
+        Labels, and how many of them were held out at random to calibrate.
+    n_unreached : int
+        Unlabelled rows without an answer.
+    n_short : int
+        Classes with too few calibration labels; they are in every set.
+    any_class : bool
+        Whether every set is all classes, because a row may well be of a class that no label shows.
+    false_discovery, mistake : float or None, str
+        Of a selection: bound on the expected share of mistakes, and what a mistake is.
+    assumptions : tuple of str
+        What has to be true, such as `CHANCE`.
+    reasons : tuple of str
+        Why it is of this kind, in sentences.
+    verdict : Verdict or None
+        What a test said of the assumption `CHANCE`; None if there was no test.
 
     Examples
     --------
-    >>> print(Guarantee("exact", "Each region covers with probability 90 %.", "Nothing was tuned."))
-    exact: Each region covers with probability 90 %. Nothing was tuned.
+    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9, assumptions=(CHANCE,))
+    >>> guarantee.statement
+    "Each interval holds its row's true value with probability at least 90 %."
+    >>> print(Guarantee("none", reasons=("It is an example.",)))
+    none: Nothing is guaranteed. It is an example.
     """
 
     kind: str
-    guarantee: str
-    why: str
+    about: str = ""
+    confidence: float | None = None
+    within: str = ""
+    outside: CountBound | None = None
+    n_labelled: int = 0
+    n_calibration: int = 0
+    n_unreached: int = 0
+    n_short: int = 0
+    any_class: bool = False
+    false_discovery: float | None = None
+    mistake: str = ""
+    assumptions: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+
+    @property
+    def headline(self) -> str:
+        """The kind, with the one condition that "exact" always has."""
+        chance = self.kind == "exact" and CHANCE in self.assumptions
+        return "exact if chance chose the labels" if chance else self.kind
+
+    @property
+    def statement(self) -> str:
+        """What is guaranteed, in sentences."""
+        return " ".join(_statement(self))
+
+    @property
+    def grounds(self) -> str:
+        """Why, in sentences: reasons, assumptions, and what a test said of them."""
+        return " ".join(_grounds(self))
+
+    def doubted(self, verdict: Verdict | None) -> Guarantee:
+        """Return the guarantee with the verdict of a test; an exact one becomes approximate if rows differ."""
+        shifted = verdict is not None and verdict.shifted and self.kind == "exact"
+        return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.guarantee} {self.why}"
+        return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
+
+
+def _statement(found: Guarantee) -> list[str]:
+    """Return what is guaranteed, sentence by sentence."""
+    if found.kind == "none":
+        at = "" if found.confidence is None else f" at {percent(found.confidence)}"
+        return [f"Nothing is guaranteed{at}."]
+    if found.about == "selection":
+        bound = percent(found.false_discovery or 0.0)
+        return [
+            f"Of the rows picked, the share whose {found.mistake} is on average at most {bound} (0 if none is picked)."
+        ]
+    if found.about not in _HOLDS or found.confidence is None:
+        return []
+    region, truth, everything = _HOLDS[found.about]
+    within = ", within every class that has a label" if found.within == "class" else ""
+    said = [
+        f"Each {region} holds its row's {truth} with probability at least {percent(found.confidence)}{within}."
+    ]
+    if found.outside is not None:
+        said.append(outside_sentence(found))
+    if found.any_class:
+        said.append(
+            "So many labels are of classes seen once only that every set is all classes, known and unknown."
+        )
+    if found.n_short:
+        one = found.n_short == 1
+        few = "One class has" if one else f"{found.n_short} classes have"
+        said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+    if found.n_unreached:
+        said.append(
+            f"At {counted(found.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
+        )
+    return said
+
+
+def outside_sentence(found: Guarantee) -> str:
+    """Return the guarantee for the whole column, in a sentence."""
+    bound, truth = found.outside, _HOLDS[found.about][1]
+    assert bound is not None
+    places = "their sets" if found.about == "set" else f"their {found.about}s"
+    plural = "classes" if found.about == "set" else "values"
+    said = (
+        f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} "
+        f"{truth.split()[0]} {plural} are outside {places}"
+    )
+    if bound.expected is None:
+        return f"{said}."
+    expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
+    return f"{said}; at most {expected} are expected."
+
+
+def _grounds(found: Guarantee) -> list[str]:
+    """Return why, sentence by sentence."""
+    said = list(found.reasons)
+    if found.kind != "none":
+        if found.n_calibration:
+            said.append(
+                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to calibrate, "
+                "among the unlabelled rows, so that the fit could not tell them apart."
+            )
+        if found.assumptions:
+            said.append(f"It holds whatever the distribution, if {' and if '.join(found.assumptions)}.")
+    if found.verdict is not None:
+        said.append(str(found.verdict))
+    return said

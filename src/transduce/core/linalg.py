@@ -28,7 +28,7 @@ from transduce.core.types import Array
 
 EPSILON = float(np.finfo(float).eps)
 
-_IMPROPER = (
+IMPROPER = (
     "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not a proper one for "
     "these rows. Use another kernel, or a larger ridge."
 )

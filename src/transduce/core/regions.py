@@ -160,6 +160,41 @@ class Regions:
         inside = (self.pieces[:, 0] <= each) & (each <= self.pieces[:, 1])
         return np.bincount(row, weights=inside, minlength=len(self)) > 0
 
+    def holding(self, values: Any) -> Regions:
+        """Return the regions, each extended to its row's value: the nearest piece reaches out to it.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            A missing value (NaN) changes nothing; a row without a piece gets its value as one.
+
+        Returns
+        -------
+        Regions
+
+        Examples
+        --------
+        >>> Regions.from_pieces([[(0, 1)], [(0, 1), (4, 5)], []]).holding([2, 3, 7])
+        Regions of 3 rows:
+          0: [0, 2]
+          1: [0, 1] ∪ [3, 5]
+          2: {7}
+        """
+        values = np.asarray(values, dtype=float)
+        lost = ~self.contains(values) & ~np.isnan(values)
+        if not lost.any():
+            return self
+        rows = [self[row] for row in range(len(self))]
+        for row in np.flatnonzero(lost):
+            pieces, value = rows[row], values[row]
+            if not len(pieces):
+                rows[row] = np.array([[value, value]])
+                continue
+            distance = np.maximum(pieces[:, 0] - value, value - pieces[:, 1])
+            near = int(distance.argmin())
+            pieces[near] = min(pieces[near, 0], value), max(pieces[near, 1], value)
+        return Regions.from_pieces(rows)
+
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty.
 

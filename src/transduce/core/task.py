@@ -9,9 +9,6 @@ from sklearn.base import is_classifier, is_regressor
 
 from transduce.core.sample import PartlyLabelled
 
-TASKS = ("auto", "regression", "classification")
-
-
 MOST_CLASSES = 10
 
 

@@ -23,10 +23,14 @@ class Transducer(BaseEstimator):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
 
+    def _missing_label(self) -> Any:
+        """Return what stands for "no label", besides NaN and its kin."""
+        return self.missing_label
+
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return the rows and labels that can be scored."""
         labels = label_array(y, columns=True)
-        missing = missing_mask(labels, getattr(self, "_no_label", self.missing_label))
+        missing = missing_mask(labels, self._missing_label())
         known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
         return _safe_indexing(X, known), labels[known]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from transduce.core.sample import PartlyLabelled
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Mask
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
@@ -46,27 +47,36 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> A
             estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr" if sparse else False
         )
     except (TypeError, ValueError) as error:
-        reason = _explain(X, str(error), getattr(estimator, "kernel", None) == "precomputed")
+        reason = _explain(X, getattr(estimator, "kernel", None) == "precomputed")
         if reason:
             raise ValueError(reason) from error
         raise
 
 
-def _explain(X: Any, message: str, precomputed: bool) -> str | None:
-    """Return one sentence for the usual faults of features; None for others."""
-    if "could not convert" in message or "Cannot convert" in message:
+def _explain(X: Any, precomputed: bool) -> str | None:
+    """Return one sentence for the usual faults of features, found by looking at them; None for others."""
+    if sp.issparse(X) or len(np.shape(X)) != 2:
+        return None
+    text = _columns(X, _is_text)
+    if text:
         return (
-            f"X must be numbers, but {_columns(X, _is_text) or 'it'} holds text: encode it first, for example with "
+            f"X must be numbers, but {text} holds text: encode it first, for example with "
             "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
         )
-    for what, bad in (("NaN", pd.isna), ("infinity", np.isinf)):
-        if f"contains {what}" in message or (what == "NaN" and "NAType" in message):
-            if precomputed:
-                return f"Input X contains {what}: a kernel matrix must be finite."
-            where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
+    for what, bad in (("NaN", pd.isna), ("infinity", _is_infinite)):
+        where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
+        if where and precomputed:
+            return f"Input X contains {what}: a kernel matrix must be finite."
+        if where:
             how = "for example with sklearn.impute.SimpleImputer" if what == "NaN" else "or make them missing"
             return f"Input X contains {what} in {where}: fill or drop these values first, {how}."
     return None
+
+
+def _is_infinite(column: Any) -> Mask:
+    """Return where numbers are infinite; a missing one is not."""
+    values = pd.to_numeric(pd.Series(np.asarray(column).ravel()), errors="coerce").to_numpy(dtype=float)
+    return np.isinf(values)
 
 
 def read_array(X: Any) -> Array:
@@ -83,9 +93,13 @@ def read_candidates(y: Any, n: int) -> Array:
 
 
 def _is_text(column: Any) -> bool:
+    """Return whether some cell is text that is not a number."""
+    values = np.asarray(column)
+    if values.dtype.kind in "biufc":
+        return False
     try:
-        np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
+        np.asarray([value for value in values.ravel().tolist() if isinstance(value, str)], dtype=float)
+    except ValueError:
         return True
     return False
 
@@ -130,7 +144,9 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     """
     check_given(estimator, y)
     rows = read_rows(estimator, X, reset=True)
-    return read_labels(estimator, rows, getattr(X, "index", None), y, columns=columns)
+    return read_labels(
+        rows, getattr(X, "index", None), y, missing_label=estimator.missing_label, columns=columns
+    )
 
 
 def check_given(estimator: Any, y: Any) -> None:
@@ -143,17 +159,19 @@ def check_given(estimator: Any, y: Any) -> None:
         )
 
 
-def read_labels(estimator: Any, rows: Array, index: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+def read_labels(
+    rows: Array, index: Any, y: Any, *, missing_label: object = None, columns: bool = False
+) -> PartlyLabelled:
     """Return labels of rows that have been read, checked; at least one row has a label.
 
     Parameters
     ----------
-    estimator : estimator
-        Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
     rows : array of shape (n, d)
     index : object
         Names of the rows, if it is a pandas.Index.
     y : sequence of length n
+    missing_label : object, default=None
+        What stands for "no label" besides NaN and its kin.
     columns : bool, default=False
         Whether labels may have several columns.
 
@@ -167,16 +185,14 @@ def read_labels(estimator: Any, rows: Array, index: Any, y: Any, *, columns: boo
             DataConversionWarning,
             stacklevel=4,
         )
-    sample = PartlyLabelled.from_arrays(
-        rows, y, missing_label=estimator.missing_label, index=index, columns=columns
-    )
+    sample = PartlyLabelled.from_arrays(rows, y, missing_label=missing_label, index=index, columns=columns)
     if _is_shuffled(index, getattr(y, "index", None)):
         raise ValueError(
             "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
         )
-    if estimator.missing_label is not None and sample.labelled.all():
+    if missing_label is not None and sample.labelled.all():
         warnings.warn(
-            f"missing_label={estimator.missing_label!r} does not occur in y, so no row is unlabelled.",
+            f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled.",
             stacklevel=4,
         )
     if not sample.labelled.any():

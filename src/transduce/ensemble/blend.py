@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+import pandas as pd
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import ClassifierTags, RegressorTags, check_random_state, get_tags
+from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from transduce.core import validation
-from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, Mask
-from transduce.ensemble.shares import stack
-from transduce.ensemble.shell import BlendShell, calibrate
-from transduce.model_selection.hidden_labels import Problem, Reply, is_transducer, predict, read_table
-
-_GUARANTEE = Guarantee(
-    "none",
-    "These values come with no probability attached.",
-    "They are a weighted mean of several methods, weighted by how well each did at hidden labels.",
-)
+from transduce.core import checks, validation
+from transduce.core.names import TASKS
+from transduce.core.task import guess_task
+from transduce.core.transducer import EitherTransducer
+from transduce.core.types import AnyArray, Array
+from transduce.ensemble.fitting import BlendSettings, fit_blend
+from transduce.model_selection.catalogue import default_members, name_members
+from transduce.model_selection.hidden_labels import Problem, own_missing_label, read_problem, read_table
 
 
-class TransductiveBlend(BlendShell):
+class TransductiveBlend(EitherTransducer, _BaseComposition):
     """Weighted mean of several methods' answers, for numbers or classes.
 
     Parameters
@@ -104,6 +100,25 @@ class TransductiveBlend(BlendShell):
     array([0., 1., 2., 1.])
     """
 
+    def __init__(
+        self,
+        estimators: Any = None,
+        *,
+        weights: Any = "shrunk",
+        task: str = "auto",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        missing_label: Any = None,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.task = task
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -121,119 +136,63 @@ class TransductiveBlend(BlendShell):
         TransductiveBlend
             The fitted estimator.
         """
-        self._forget()
         problem = self._read(X, y)
-        self._labelled = problem.rows
         random = check_random_state(self.random_state)
-        members, left_out = self._members(problem, random)
-        given = self._given_weights(members)
-        replies = self._ask(members, problem)
-        folds = self._folds(problem, replies, random)
-        hidden = self._ask_hidden(members, replies, problem, folds)
-        names = [name for name in members if name in replies]
-        self._calibrations = [calibrate(problem, folds, replies[name], hidden.get(name)) for name in names]
-        self.estimators_ = {name: replies[name].fitted for name in names}
-        self._weigh(problem, folds, names, given, hidden)
-        self._answer(problem, [replies[name] for name in names], left_out)
+        left_out: dict[str, str] = {}
+        if self.estimators is None:
+            seed = int(random.randint(np.iinfo(np.int32).max))
+            members, left_out = default_members(problem.task, problem.n_rows, len(problem.labels), seed)
+        else:
+            members = name_members("estimators", self.estimators)
+        settings = BlendSettings(self.weights, self.cv, self.n_jobs)
+        self._fit = fitted = fit_blend(members, problem, settings, random)
+        self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
+        self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
+        if fitted.out_of_fold is not None:
+            self.out_of_fold_ = fitted.out_of_fold
+        self.answer_, self.transduction_ = fitted.answer(left_out)
         return self
 
-    # ------------------------------------------------------------------------------------------------- answers
-
-    def _answer(self, problem: Problem, replies: list[Reply], left_out: dict[str, str]) -> None:
-        sample = problem.sample
-        self._prior = problem.prior(np.arange(len(problem.labels)))
-        answers, given = stack(replies, self._calibrations, problem.classes)
-        mean, spread, reached = self._mix(answers, given)
-        common: dict[str, Any] = {
-            "rows": sample.unlabelled,
-            "guarantee": _GUARANTEE,
-            "index": None if sample.index is None else sample.index[sample.unlabelled],
-            "diagnostics": self._diagnostics(replies, left_out),
-        }
-        if problem.classes is None:
-            self.answer_ = Answer(
-                values=mean,
-                status=np.where(reached, "answered", "unreached"),
-                standard_errors=self._standard_errors(spread),
-                **common,
+    def _read(self, X: Any, y: Any) -> Problem:
+        """Check the settings, and return table and labels: finite numbers for the default members."""
+        self._forget()
+        checks.check_choice("task", self.task, TASKS)
+        checks.check_jobs(self.n_jobs)
+        if isinstance(self.weights, str):
+            checks.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
+        if self.estimators is None:
+            sample = validation.read_sample(self, X, y)
+            problem = Problem.of(sample.X, sample, guess_task(sample) if self.task == "auto" else self.task)
+        else:
+            given = name_members("estimators", self.estimators).values()
+            validation.check_given(self, y)
+            validate_data(self, read_table(X), skip_check_array=True)
+            if len({bool(get_tags(member).input_tags.pairwise) for member in given}) > 1:
+                raise ValueError(
+                    "Some members take a precomputed kernel and others features: give members of one kind."
+                )
+            problem = read_problem(
+                X, y, task=self.task, estimators=list(given), missing_label=self.missing_label
             )
-            self.transduction_ = sample.complete(np.where(reached, mean, np.nan))
-            return
-        ranked = np.sort(mean, axis=1)
-        confidence = ranked[:, -1] - ranked[:, -2]
-        winner = mean.argmax(axis=1)
-        status = np.where(confidence <= 1e-9, "tied", "answered")
-        self.answer_ = Answer(
-            values=problem.classes[winner],
-            status=np.where(reached, status, "unreached"),
-            confidence=confidence,
-            standard_errors=spread[np.arange(len(spread)), winner],
-            probabilities=mean,
-            classes=problem.classes,
-            **common,
-        )
-        self.transduction_ = sample.complete(self.answer_.values.astype(object), reached)
+        self.task_ = problem.task
+        if problem.classes is not None:
+            self.classes_ = problem.classes
+        return problem
 
-    def _diagnostics(self, replies: list[Reply], left_out: dict[str, str]) -> dict[str, Any]:
-        """Return who was left out and why, how scores became shares, warnings of members, and their time, by name."""
-        names = self.weights_.index
-        factors = [calibration.factor for calibration in self._calibrations]
-        notes = {
-            name: [message for _, message in reply.notes] for name, reply in zip(names, replies, strict=True)
-        }
-        return {
-            "left out": left_out,
-            "calibration": dict(zip(names, factors, strict=True)),
-            "warnings": {name: messages for name, messages in notes.items() if messages},
-            "seconds": {name: reply.seconds for name, reply in zip(names, replies, strict=True)},
-        }
-
-    def _standard_errors(self, spread: Array) -> Array | None:
-        """Return the out-of-fold error, half of its square as it is and half in proportion to the members' spread."""
-        if np.isnan(self._error):
-            return None
-        if not self._disagreement > 0.0:
-            return np.full(len(spread), self._error)
-        return self._error * np.sqrt((1.0 + (spread / self._disagreement) ** 2) / 2.0)
-
-    def _mix(self, answers: Array, given: Mask) -> tuple[Array, Array, Mask]:
-        """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
-        mean, spread = self._mean(answers, self.weights_.to_numpy(), given)
-        reached = np.asarray(given.any(axis=0))
-        if not reached.all():
-            mean[~reached] = self._prior if mean.ndim == 2 else self._prior[0]
-            warnings.warn(
-                f"No member answers at {int((~reached).sum())} rows: the labels' mean, or the share of each class, "
-                "stands in.",
-                stacklevel=4,
-            )
-        return mean, spread, reached
+    def _missing_label(self) -> Any:
+        return own_missing_label(self.missing_label, [member for _, member in self._named()])
 
     # ---------------------------------------------------------------------------------------------- prediction
 
     def _extend(self, X: Any) -> Array:
         """Return the blend of the members' predictions at rows, shape (m,) or (m, n_classes)."""
         check_is_fitted(self)
-        if self._checked:
+        if self.estimators is None:
             X = validation.read_rows(self, X, reset=False)
         else:
             X = read_table(X)
             validate_data(self, X, reset=False, skip_check_array=True)
-        classes = self.answer_.classes
-        nothing = np.zeros(_num_samples(X), dtype=bool)
-        replies = [
-            predict(member, self._for_member(member, X), classes)
-            if hasattr(member, "predict")
-            else Reply(np.zeros(len(nothing), dtype=int), nothing)  # it can transduce only
-            for member in self.estimators_.values()
-        ]
-        return self._mix(*stack(replies, self._calibrations, classes))[0]
-
-    def _for_member(self, member: Any, X: Any) -> Any:
-        """Return rows as a member takes them: of kernel values, a plain one wants those with the labelled rows."""
-        if not get_tags(member).input_tags.pairwise or is_transducer(member):
-            return X
-        return np.asarray(X)[:, self._labelled]
+        return self._fit.blend([member.predict(member.own(X)) for member in self._fit.members.values()])[0]
 
     def predict(self, X: Any) -> AnyArray:
         """Return the blend of the members' predictions at rows, without transducing again.
@@ -265,3 +224,55 @@ class TransductiveBlend(BlendShell):
         array of shape (m, n_classes)
         """
         return self._extend(X)
+
+    # --------------------------------------------------------------------------------- scikit-learn's contract
+
+    def _kind(self) -> str | None:
+        """Return the task as far as it is known: of the last fit, or of the fit to come."""
+        if self.task != "auto" and not hasattr(self, "task_"):
+            return self.task if self.task in TASKS else None
+        if hasattr(self, "task_"):
+            return self.task_
+        for member in self._named():
+            if is_classifier(member[1]) or is_regressor(member[1]):
+                return "classification" if is_classifier(member[1]) else "regression"
+        return None
+
+    def _named(self) -> list[Any]:
+        """Return the members by name if they were given so, in a list or a dict."""
+        members = list(self.estimators.items()) if isinstance(self.estimators, dict) else self._pairs()
+        return [pair for pair in members if hasattr(pair[1], "get_params")]
+
+    def _pairs(self) -> list[Any]:
+        """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
+        members = self.estimators
+        is_list = isinstance(members, list) and all(
+            isinstance(pair, tuple) and len(pair) == 2 for pair in members
+        )
+        return members if is_list else []
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings, and with `deep` those of members given as a list of (name, estimator)."""
+        if deep and self._pairs():
+            return self._get_params("estimators", deep=True)
+        return super().get_params(deep=False)
+
+    def set_params(self, **params: Any) -> Any:
+        """Set settings, ``name__setting`` for those of members given as a list of (name, estimator)."""
+        if self._pairs():
+            return self._set_params("estimators", **params)
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        members = [get_tags(member).input_tags for _, member in self._named()]
+        tags.input_tags.pairwise = bool(members) and all(member.pairwise for member in members)
+        tags.input_tags.sparse = any(member.sparse for member in members)
+        kind = self._kind()
+        if kind == "classification":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        elif kind == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        if kind is not None:
+            tags.target_tags.required = True
+        return tags

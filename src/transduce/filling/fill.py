@@ -1,128 +1,81 @@
-"""A table with holes in one column, filled: values, intervals or sets, a status, and what is guaranteed."""
+"""Filling the empty cells of one column of a table: read, plan, fit, and gather all there is to know."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import guarantee as words
-from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.second_fit import with_values
-from transduce.conformal.transducer import ConformalTransducer
+from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.atomic_file import write_text
-from transduce.core.guarantee import Guarantee
+from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, plan, read_method
-from transduce.filling.result import Filled
+from transduce.filling.result import FillResult
 from transduce.tables.features import Features, vectorize
+from transduce.tables.files import Table
+from transduce.tables.frames import as_pandas
 from transduce.tables.new_columns import beside, new_columns, new_names
 from transduce.tables.target import Target, check_columns, read_target
 
 BUDGET_SECONDS = 300.0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FillResult(Filled):
-    """A filled table, what is guaranteed of it, and its report; see `Filled` for the fields.
+@dataclass(frozen=True)
+class FillSettings:
+    """What is asked of `fill`, checked."""
 
-    Parameters
-    ----------
-    new : pandas.DataFrame
-        The new columns alone.
+    target: Any
+    method: str
+    confidence: float
+    certainty: float
+    task: str
+    ignore: list[Any]
+    text: list[Any]
+    id: Any
+    reject_share: float | None
+    budget_seconds: float
+    n_jobs: int | None
+    random_state: int
+    source: str
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> from transduce import fill
-    >>> size = np.arange(60.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> result = fill(table, "price", method="ridge")
-    >>> result
-    FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
-    exact: Each region holds its row's true label with probability at least 90 %. ...
-    """
+    def __post_init__(self) -> None:
+        checks.check_confidence(self.confidence)
+        for name in ("certainty", "reject_share"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            checks.check_number(name, value)
+            if not 0.0 < float(value) < 1.0:
+                raise ValueError(
+                    f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}."
+                )
+        checks.check_positive("budget_seconds", self.budget_seconds)
+        checks.check_jobs(self.n_jobs)
+        checks.check_whole("random_state", self.random_state, least=0)
+        if self.target in [*self.ignore, *self.text, self.id]:
+            raise ValueError(
+                f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
+            )
 
-    new: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def __repr__(self) -> str:
-        unlabelled = len(self.answer)
-        how = f"{self.task}, {self.settings['method']}"
-        return f"FillResult: {unlabelled} of {len(self.frame)} cells of {self.target!r} filled ({how})\n{self.guarantee}"
-
-    def _plain(self) -> Filled:
-        """Return the record that the report is made from, with a pandas frame."""
-        record = {entry.name: getattr(self, entry.name) for entry in fields(Filled)}
-        return Filled(**{**record, "frame": as_pandas(self.frame)})
-
-    def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the report as one self-contained HTML page, and write it to a file if one is named.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write it, in one piece.
-        force : bool, default=False
-            Whether an existing file may be replaced.
-
-        Returns
-        -------
-        str
-        """
-        from transduce.report.render import render_html
-        from transduce.report.summarize import summarize
-
-        with stage("report"):
-            page = str(render_html(summarize(self._plain())))
-        if path is not None:
-            write_text(path, page, force=force)
-        return page
-
-    def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the numbers of the report as JSON, and write them to a file if one is named.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write them, in one piece.
-        force : bool, default=False
-            Whether an existing file may be replaced.
-
-        Returns
-        -------
-        str
-        """
-        from transduce.report.render import render_json
-        from transduce.report.summarize import summarize
-
-        text = str(render_json(summarize(self._plain())))
-        if path is not None:
-            write_text(path, text, force=force)
-        return text
+    @property
+    def named(self) -> list[Any]:
+        """All columns that were named."""
+        return [self.target, *self.ignore, *self.text, *([] if self.id is None else [self.id])]
 
 
-def as_pandas(table: Any) -> pd.DataFrame:
-    """Return a frame as pandas; a TypeError unless it is one of pandas or polars."""
-    if isinstance(table, pd.DataFrame):
-        return table
-    if hasattr(table, "collect") and not hasattr(table, "shape"):
-        raise TypeError("The table is a lazy frame: call its collect() first.")
-    if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
-        return pd.DataFrame(table.to_pandas())
-    raise TypeError(
-        f"fill takes a pandas or polars frame; got {type(table).__name__}. Files are filled by the command `transduce "
-        "fill`."
-    )
+def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
+    if isinstance(wanted, str):
+        raise ValueError(f"{name} takes a list of columns; got {wanted!r}.")
+    return list(wanted)
 
 
 def fill(
@@ -146,8 +99,8 @@ def fill(
 
     Parameters
     ----------
-    table : pandas or polars DataFrame
-        All rows; columns of any kind.
+    table : pandas or polars DataFrame, or Table
+        All rows; columns of any kind. A `Table` is one read from a file by `transduce.tables.files.read`.
     target : str
         The column to fill.
     method : str, default="auto"
@@ -207,39 +160,35 @@ def fill(
     >>> fill(table, "price", method="ridge").frame.columns.tolist()
     ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_confidence', 'price_status']
     """
-    settings = {key: value for key, value in locals().items() if key != "table"}
-    frame = as_pandas(table)
-    _check_settings(settings)
-    check_columns(frame, [target, *ignore, *text, *([] if id is None else [id])])
-    labels = read_target(frame, target, task=task, confidence=confidence)
-    settings |= {"method": read_method(method, labels.task), "ignore": list(ignore), "text": list(text)}
+    settings = FillSettings(
+        target=target,
+        method=method,
+        confidence=confidence,
+        certainty=certainty,
+        task=task,
+        ignore=_columns("ignore", ignore),
+        text=_columns("text", text),
+        id=id,
+        reject_share=reject_share,
+        budget_seconds=budget_seconds,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        source=source,
+    )
+    given = table.frame if isinstance(table, Table) else table
+    frame = as_pandas(given)
+    check_columns(frame, settings.named)
+    cells = table.cells(target) if isinstance(table, Table) else None
+    labels = read_target(frame, target, task=task, confidence=confidence, cells=cells)
+    settings = replace(settings, method=read_method(method, labels.task))
     _check_names(frame, target, labels.task)
     features = vectorize(frame, target, ignore=ignore, text=text, id=id, random_state=random_state)
     if features.matrix.shape[1] == 0:
-        raise ValueError(f"No column but {target!r} varies from row to row: there is nothing to learn from.")
-    result = _fit(frame, labels, features, settings)
-    if table is frame:
-        return result
-    return replace(result, frame=beside(table, result.new))
-
-
-def _check_settings(settings: dict[str, Any]) -> None:
-    checks.check_confidence(settings["confidence"])
-    certainty, share = settings["certainty"], settings["reject_share"]
-    for name, value in (("certainty", certainty), *([] if share is None else [("reject_share", share)])):
-        checks.check_number(name, value)
-        if not 0.0 < float(value) < 1.0:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}.")
-    checks.check_positive("budget_seconds", settings["budget_seconds"])
-    checks.check_jobs(settings["n_jobs"])
-    checks.check_whole("random_state", settings["random_state"], least=0)
-    for name in ("ignore", "text"):
-        if isinstance(settings[name], str):
-            raise ValueError(f"{name} takes a list of columns; got {settings[name]!r}.")
-    if settings["target"] in [*settings["ignore"], *settings["text"], settings["id"]]:
         raise ValueError(
-            f"{settings['target']!r} is the target: it cannot be ignored, read as text, or name rows."
+            f"No column except {target!r} varies from row to row: there is nothing to learn from."
         )
+    result = _fill(frame, labels, features, settings)
+    return result if given is frame else replace(result, frame=beside(given, result.new))
 
 
 def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
@@ -250,64 +199,88 @@ def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
             )
 
 
-def _fit(frame: pd.DataFrame, target: Target, features: Features, settings: dict[str, Any]) -> FillResult:
+def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
     """Fit what was planned, and gather all there is to know about it."""
-    seed, found = int(settings["random_state"]), _plan(frame, target, settings)
-    index = frame.index if settings["id"] is None else pd.Index(frame[settings["id"]])
-    y = pd.Series(target.labels, index=index, name=target.name)
-    began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with stage("answers"):
-            model = found.model.fit(features.matrix, y)
-        answer, values = _values(model, found, features, target)
-        seconds = time.perf_counter() - began
-        verdict = _verdict(model, features, target, settings)
-        answer, said = _guarantee(model, answer, verdict, settings)
-    with stage("how well it does"):
-        name = settings["method"]
-        members, folds = members_and_folds(values, name, found, features, target, seconds, seed)
-    with stage("map"):
-        where = row_map(features.matrix, seed)
-    notes = [*target.notes, *_about_columns(features), *found.notes, *said]
-    notes += [
-        text for text in dict.fromkeys(str(w.message) for w in caught) if text not in answer.guarantee.why
-    ]
-    new = new_columns(target, answer, float(settings["confidence"]), frame.index)
-    return FillResult(
-        frame=pd.concat([frame, new], axis=1),
-        target=target.name,
-        task=target.task,
-        answer=answer,
-        guarantee=answer.guarantee,
-        model=model,
-        values_model=values.estimator,
-        exchangeability=verdict,
-        confidence=float(settings["confidence"]),
-        certainty=float(settings["certainty"]),
-        members=members,
-        out_of_fold=folds,
-        columns=features.columns,
-        relevance=relevance(values.estimator, features),
-        map=where,
-        settings=settings | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
-        notes=notes,
-        new=new,
-    )
-
-
-def _plan(frame: pd.DataFrame, target: Target, settings: dict[str, Any]) -> Plan:
-    """Return what to fit, by the size of the table."""
-    return plan(
-        settings["method"],
+    found = plan(
+        settings.method,
         target.task,
         n_rows=len(frame),
         n_labels=target.n_labels,
-        confidence=float(settings["confidence"]),
-        budget_seconds=float(settings["budget_seconds"]),
-        n_jobs=settings["n_jobs"],
-        random_state=int(settings["random_state"]),
+        confidence=float(settings.confidence),
+        budget_seconds=float(settings.budget_seconds),
+        n_jobs=settings.n_jobs,
+        random_state=settings.random_state,
     )
+    index = frame.index if settings.id is None else pd.Index(frame[settings.id])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = _fit(
+            found, features, target, settings, pd.Series(target.labels, index=index, name=target.name)
+        )
+    with stage("how well it does"):
+        members, folds = members_and_folds(
+            fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
+        )
+    with stage("map"):
+        where = row_map(features.matrix, settings.random_state)
+    notes = [*target.notes, *_about_columns(features), *found.notes, *fitted.notes]
+    notes += dict.fromkeys(
+        str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
+    )
+    new = new_columns(target, fitted.answer, float(settings.confidence), frame.index)
+    return FillResult(
+        frame=pd.concat([frame, new], axis=1),
+        new=new,
+        target=target.name,
+        task=target.task,
+        answer=fitted.answer,
+        model=fitted.model,
+        values_model=fitted.values.estimator,
+        confidence=float(settings.confidence),
+        certainty=float(settings.certainty),
+        members=members,
+        out_of_fold=folds,
+        columns=features.columns,
+        miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
+        exchangeability=fitted.compared,
+        relevance=relevance(fitted.values.estimator, features),
+        map=where,
+        settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """What was fitted and answered, what there is to tell of it, and how long it took."""
+
+    model: Any
+    answer: Answer
+    values: Values
+    compared: Exchangeability
+    notes: list[str]
+    seconds: float
+
+
+def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
+    """Fit the model and what the values come from, and settle the guarantee."""
+    began = time.perf_counter()
+    with stage("answers"):
+        model = found.model.fit(features.matrix, y)
+    answer, values = _values(model, found, features, target)
+    seconds = time.perf_counter() - began
+    compared = _compare(model, features, target, settings)
+    if isinstance(model, ConformalTransducer):
+        guarantee = model.guarantee_at(certainty=float(settings.certainty))
+    else:
+        guarantee = model.guarantee_.doubted(compared.verdict)
+    answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
+    return _Answered(model, answer, values, compared, notes, seconds)
+
+
+def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
+    """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
+    return issubclass(category, TooFewLabelsWarning) or str(message) == str(fitted.compared.verdict)
 
 
 def _about_columns(features: Features) -> list[str]:
@@ -323,52 +296,36 @@ def _about_columns(features: Features) -> list[str]:
 
 def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
     """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
-    if found.calibrated:
-        return model.answer_, Values(model.refitted_, model._again.order)
+    if isinstance(model, ConformalTransducer):
+        return model.answer_, Values(model.refitted_, model.fitted_rows_)
     every = np.arange(len(target.labels))
     if found.values is None:
-        return model.answer_, Values(model, every)
+        return holding_values(model.answer_), Values(model, every)
     with stage("values"):
         blend = found.values.fit(features.matrix, target.labels)
     return with_values(model.answer_, blend.answer_), Values(blend, every)
 
 
-def _verdict(model: Any, features: Features, target: Target, settings: dict[str, Any]) -> Exchangeability:
-    """Return whether the unlabelled rows look like the labelled ones."""
+def _compare(model: Any, features: Features, target: Target, settings: FillSettings) -> Exchangeability:
+    """Return how labelled and unlabelled rows compare."""
     if isinstance(model, ConformalTransducer) and model.exchangeability_ is not None:
         return model.exchangeability_
     with stage("exchangeability"):
-        return exchangeability_test(features.matrix, ~target.missing, random_state=settings["random_state"])
+        return exchangeability_test(features.matrix, ~target.missing, random_state=settings.random_state)
 
 
-def _guarantee(
-    model: Any, answer: Answer, verdict: Exchangeability, settings: dict[str, Any]
-) -> tuple[Answer, list[str]]:
-    """Return the answer with its guarantee at the certainty wanted, unsure rows rejected, and what to tell besides."""
-    notes = []
-    if isinstance(model, ConformalTransducer):
-        guaranteed = words.guarantee(
-            model._facts,
-            float(settings["confidence"]),
-            model.miscoverage_,
-            verdict,
-            certainty=float(settings["certainty"]),
-        )
-    else:
-        own = model.guarantee_
-        kind = "approximate" if verdict.shifted and own.kind == "exact" else own.kind
-        guaranteed = Guarantee(kind, own.guarantee, f"{own.why} {verdict.verdict}")
-    answer = replace(answer, guarantee=guaranteed)
-    if settings["reject_share"] is not None:
-        answer = _reject(answer, float(settings["reject_share"]))
-        count = int(np.sum(answer.status == "rejected"))
-        notes.append(
-            f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
-            "guarantee is one about all answers together."
-            if count
-            else "No answer is marked as rejected: this method is equally certain of all of them."
-        )
-    return answer, notes
+def _rejected(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
+    """Return the answer with unsure rows rejected, if that is wanted, and a note on it."""
+    if share is None:
+        return answer, []
+    answer = _reject(answer, float(share))
+    count = int(np.sum(answer.status == "rejected"))
+    if not count:
+        return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
+    return answer, [
+        f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
+        "guarantee is one about all answers together."
+    ]
 
 
 def _reject(answer: Answer, share: float) -> Answer:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.core.answer import Answer
+from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
+from transduce.core.progress import stage
+from transduce.report import render_html, render_json, summarize
+from transduce.tables.frames import as_pandas
 
 
-@dataclass(frozen=True, eq=False)
-class Filled:
-    """A table whose target column was filled, and how.
+@dataclass(frozen=True, eq=False, repr=False)
+class FillResult:
+    """A table whose target column was filled, what is guaranteed of it, and its report.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas or polars DataFrame
         The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
         ``_confidence`` and ``_status`` behind its own.
+    new : pandas.DataFrame
+        The new columns alone.
     target : str
         The column that was filled.
     task : {"regression", "classification"}
     answer : Answer
         The answers at the rows whose label was missing.
-    guarantee : Guarantee
-        What is guaranteed of them, as sentences.
     model : estimator
-        What the regions, or sets, come from: the fitted `ConformalTransducer`; or the confidence machine, where labels
-        were too few to hide any.
+        What the intervals, or sets, come from: the fitted `ConformalTransducer`; or the confidence machine, where
+        labels were too few to hold any out.
+    values_model : estimator
+        What the values come from, fitted to all labels: the blend, or the one method asked for.
+    miscoverage : Miscoverage, ClassMiscoverage or None
+        The law of the number of rows outside; None where there is none.
+    exchangeability : Exchangeability or None
+        How labelled and unlabelled rows compare.
     confidence, certainty : float
         Levels of the guarantee for each row, and for the column.
     members : pandas.DataFrame
@@ -49,26 +62,89 @@ class Filled:
         What was asked for, to do it again: source, target, method, seed and the like.
     notes : list of str
         Whatever the user should be told: how the task was guessed, columns left out, time budget, too few labels.
-    values_model : estimator or None
-        What the values come from, fitted to all labels: the blend, or the one method asked for.
-    exchangeability : Exchangeability or None
-        Whether the unlabelled rows look like the labelled ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from transduce import fill
+    >>> size = np.arange(60.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> result = fill(table, "price", method="ridge")
+    >>> result
+    FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
+    exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. ...
     """
 
-    frame: pd.DataFrame
+    frame: Any
+    new: pd.DataFrame
     target: str
     task: str
     answer: Answer
-    guarantee: Guarantee
     model: Any
+    values_model: Any
     confidence: float
     certainty: float
     members: pd.DataFrame
     out_of_fold: pd.DataFrame
     columns: pd.DataFrame
+    miscoverage: Miscoverage | ClassMiscoverage | None = None
+    exchangeability: Exchangeability | None = None
     relevance: pd.Series | None = None
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    values_model: Any = None
-    exchangeability: Any = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed of the answers."""
+        return self.answer.guarantee
+
+    def __repr__(self) -> str:
+        n, how = len(self.answer), f"{self.task}, {self.settings['method']}"
+        return (
+            f"FillResult: {n} of {len(self.frame)} cells of {self.target!r} filled ({how})\n{self.guarantee}"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Return every number and sentence of the report, as one plain dictionary."""
+        return summarize(replace(self, frame=as_pandas(self.frame)))
+
+    def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
+        """Return the report as one self-contained HTML page, and write it to a file if one is named.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write it, in one piece.
+        force : bool, default=False
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        str
+        """
+        with stage("report"):
+            page = render_html(self.summary())
+        if path is not None:
+            write_text(path, page, force=force)
+        return page
+
+    def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
+        """Return the numbers of the report as JSON, and write them to a file if one is named.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to write them, in one piece.
+        force : bool, default=False
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        str
+        """
+        text = render_json(self.summary())
+        if path is not None:
+            write_text(path, text, force=force)
+        return text

@@ -69,11 +69,12 @@ class MethodChoice:
             f"{self.task}, {self.n_labels} labels, {self.scoring} (larger is better)",
             self.table.to_string(float_format=lambda number: f"{number:.4g}"),
             *(f"{name}: {why}" for name, why in self.failures.items()),
-            self._verdict(),
+            self.verdict(),
         ]
         return "\n".join(lines)
 
-    def _verdict(self) -> str:
+    def verdict(self) -> str:
+        """Return in a sentence which method is best, and how sure that is."""
         scored = list(self.details)
         if len(scored) == 1:
             return f"{self.best} is the only method that has a score."

@@ -22,8 +22,10 @@ from transduce.model_selection.scoring import AnsweredClasses, AnsweredNumbers, 
 
 _NO_GUARANTEE = Guarantee(
     "none",
-    "These answers are out of fold: each was given while its row's label was hidden.",
-    "They show how well the method does, with somewhat fewer labels than there are.",
+    reasons=(
+        "These answers are out of fold: each was given while its row's label was hidden.",
+        "They show how well the method does, with somewhat fewer labels than there are.",
+    ),
 )
 
 

@@ -1,30 +1,38 @@
-"""Putting one question to any estimator: answers at rows whose labels it may not see."""
+"""Putting one question to any estimator: hide labels, fit, and read its answers at rows whose labels it may not see.
+
+`ask` is the one adapter: cross-validation, searches, blends and conformal guarantees all go through it.
+"""
 
 from __future__ import annotations
 
+import inspect
 import time
-import types
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
-from sklearn.utils import indexable
-from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples
 
 from transduce.core import checks, validation
+from transduce.core.answer import Answer
+from transduce.core.names import TASKS
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import label_moments
-from transduce.core.task import TASKS, guess_task
+from transduce.core.task import guess_task
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 
 BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
+UNREACHED = "unreached"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +75,26 @@ class Problem:
         return "regression" if self.classes is None else "classification"
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows of the table."""
+        return len(self.sample.labelled)
+
+    @property
     def rows(self) -> AnyArray:
         """Positions of the labelled rows in the table."""
         return np.flatnonzero(self.sample.labelled)
 
+    @property
+    def numbers(self) -> AnyArray:
+        """Labels of the labelled rows as numbers: themselves, or the numbers of their classes."""
+        return self.labels if self.classes is None else self.codes
+
     def shown(self, visible: AnyArray) -> AnyArray:
-        """Return a label for every row of the table: missing, but for the visible ones of the labelled rows."""
-        if self.classes is None:
-            y = np.full(len(self.sample.labelled), np.nan)
-            y[self.rows[visible]] = self.labels[visible]
-            return y
-        y = np.full(len(self.sample.labelled), None, dtype=object)
-        y[self.rows[visible]] = self.labels[visible].tolist()
+        """Return a label for every row of the table: missing, except at the visible ones of the labelled rows."""
+        y = np.full(self.n_rows, np.nan) if self.classes is None else np.full(self.n_rows, None, dtype=object)
+        y[self.rows[visible]] = (
+            self.labels[visible] if self.classes is None else self.labels[visible].tolist()
+        )
         return y
 
     def prior(self, visible: AnyArray) -> Array:
@@ -86,216 +102,6 @@ class Problem:
         if self.classes is None:
             return np.array([label_moments(self.labels[visible])[0]])
         return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
-
-
-@dataclass(frozen=True, eq=False)
-class Reply:
-    """What an estimator answered at m rows.
-
-    Parameters
-    ----------
-    values : array of shape (m,)
-        Numbers, or class numbers; meaningless where none was `given`.
-    given : boolean array of shape (m,)
-        Whether the estimator has an answer there.
-    probabilities, scores : array of shape (m, n_classes), optional
-        Of classes; a class that the estimator did not see has probability 0 and the
-        row's lowest score.
-    fitted : estimator or None
-        The estimator, fitted; None if it was not needed, since one class only was visible.
-    seconds : float
-        Time of the fit.
-    notes : list of (category, message)
-        Warnings of the fit.
-    """
-
-    values: AnyArray
-    given: Mask
-    probabilities: Array | None = None
-    scores: Array | None = None
-    fitted: Any = None
-    seconds: float = 0.0
-    notes: list[tuple[type[Warning], str]] = field(default_factory=list)
-
-
-def check_member(name: str, estimator: Any) -> None:
-    """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
-    if isinstance(estimator, type):
-        raise ValueError(
-            f"{name} is the class {estimator.__name__}: give an instance of it, {estimator.__name__}()."
-        )
-    if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
-        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
-    if not is_transducer(estimator) and not hasattr(estimator, "predict"):
-        raise ValueError(f"{name} cannot predict: end it with a regressor or a classifier.")
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the estimator itself, or the end of a pipeline."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
-def is_transducer(estimator: Any) -> bool:
-    """Return whether an estimator, or the end of a pipeline, takes all rows at once, some without a label."""
-    last = last_step(estimator)
-    return isinstance(last, Transducer) or "missing_label" in getattr(last, "get_params", dict)()
-
-
-def own_missing_label(missing_label: Any, estimators: Any) -> Any:
-    """Return what stands for "no label": as given, else as the first estimator that has a word for it says."""
-    own = [getattr(last_step(estimator), "missing_label", None) for estimator in estimators]
-    return next((label for label in (missing_label, *own) if label is not None), None)
-
-
-def told_task(estimator: Any, task: str) -> Any:
-    """Return the estimator, told the task if it would guess it from labels some of which are hidden."""
-    last = last_step(estimator)
-    if isinstance(getattr(last, "task", None), str) and last.task == "auto":
-        last.set_params(task=task)
-    return estimator
-
-
-def read_table(X: Any) -> Any:
-    """Return features as given if their rows can be picked, else as an array; estimators check the rest."""
-    if hasattr(X, "collect") and not hasattr(X, "shape"):
-        raise ValueError("X is a lazy frame: call its collect() first.")
-    table = indexable(X)[0]
-    if len(getattr(table, "shape", (0, 0))) == 1:
-        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: one line for each row.")
-    return table
-
-
-def failure(message: str, error: Exception) -> Exception:
-    """Return an error to raise in place of another one, a TypeError for a TypeError."""
-    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
-
-
-def ask(estimator: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> Reply:
-    """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A transducer, scikit-learn's own included, sees all rows' features; any other is fitted to the visible rows and
-        predicts.
-    problem : Problem
-    visible : integer array
-        Which of the labelled rows show their label, by position among them.
-    rows : integer array of shape (m,)
-        Positions in the table; none of them visible.
-
-    Returns
-    -------
-    Reply
-    """
-    if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
-        shares = np.tile(problem.prior(visible), (len(rows), 1))
-        return Reply(shares.argmax(axis=1), np.ones(len(rows), dtype=bool), shares)
-    model = told_task(clone(estimator), problem.task)
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if is_transducer(model):
-            model.fit(problem.X, problem.shown(visible))
-            reply = _read_answer(last_step(model), problem, rows)
-        elif isinstance(last_step(model), BY_NUMBER):
-            reply = _ask_by_number(model, problem, visible, rows)
-        else:
-            at = problem.rows[visible]
-            model.fit(_safe_split(model, problem.X, None, at)[0], problem.labels[visible])
-            reply = Reply(
-                problem.codes[:0] if problem.classes is not None else np.empty(0), np.empty(0, dtype=bool)
-            )
-            if len(rows):
-                reply = predict(model, _safe_split(model, problem.X, None, rows, at)[0], problem.classes)
-    notes = list({(note.category, str(note.message)) for note in caught})
-    return Reply(
-        reply.values,
-        reply.given,
-        reply.probabilities,
-        reply.scores,
-        model,
-        time.perf_counter() - start,
-        sorted(notes, key=str),
-    )
-
-
-def _ask_by_number(model: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> Reply:
-    """Fit one of scikit-learn's transducers to all rows; where no label reaches a row, it has no answer."""
-    assert problem.classes is not None
-    y = np.full(len(problem.sample.labelled), -1)
-    y[problem.rows[visible]] = problem.codes[visible]
-    model.fit(problem.X, y)
-    shares = getattr(last_step(model), "label_distributions_", None)
-    if shares is None:
-        return predict(model, _safe_split(model, problem.X, None, rows)[0], problem.classes)
-    own = problem.classes[last_step(model).classes_]
-    reply = _reply(own[shares[rows].argmax(axis=1)], shares[rows], None, own, problem.classes)
-    return replace(reply, given=reply.given & (shares[rows].sum(axis=1) > 0.0))
-
-
-def _read_answer(model: Any, problem: Problem, rows: AnyArray) -> Reply:
-    """Return what a fitted transducer has to say at some of its unlabelled rows."""
-    answer = getattr(model, "answer_", None)
-    if answer is None:  # not one of ours: its completed labels are all there is
-        values = np.asarray(model.transduction_)[rows]
-        return _reply(values, None, None, problem.classes, problem.classes)
-    at = np.searchsorted(answer.rows, rows)
-    probabilities, scores = (
-        None if part is None else part[at] for part in (answer.probabilities, answer.scores)
-    )
-    reply = _reply(answer.values[at], probabilities, scores, answer.classes, problem.classes)
-    return Reply(
-        reply.values, reply.given & (answer.status[at] != "unreached"), reply.probabilities, reply.scores
-    )
-
-
-def predict(model: Any, X: Any, classes: AnyArray | None) -> Reply:
-    """Return the predictions of a fitted estimator at rows, with probabilities or scores where it has any."""
-    if classes is None:
-        return _reply(model.predict(X), None, None, None, None)
-    probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
-    scores = None
-    if probabilities is None and hasattr(model, "decision_function"):
-        scores = model.decision_function(X)
-    values, own = model.predict(X), model.classes_
-    if isinstance(last_step(model), BY_NUMBER):
-        values, own = classes[values], classes[own]
-    return _reply(values, probabilities, scores, own, classes)
-
-
-def _reply(values: Any, probabilities: Any, scores: Any, own: Any, classes: AnyArray | None) -> Reply:
-    """Return answers in terms of the problem's classes; `own` are the estimator's."""
-    values = np.asarray(values)
-    if classes is None:
-        if values.ndim > 1 and values.shape[1] > 1:
-            raise ValueError(f"It answers with {values.shape[1]} columns of numbers where one is wanted.")
-        numbers = values.ravel().astype(float)
-        return Reply(numbers, np.isfinite(numbers))
-    codes = class_codes(values, classes)
-    columns = class_codes(classes if own is None else np.asarray(own), classes)
-    if probabilities is not None:
-        probabilities = _spread(np.asarray(probabilities, dtype=float), columns, len(classes), 0.0)
-    if scores is not None:
-        scores = np.asarray(scores, dtype=float)
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        lowest = scores.min(axis=1, keepdims=True, initial=np.inf)
-        scores = None if scores.shape[1] != len(columns) else _spread(scores, columns, len(classes), lowest)
-    given = codes >= 0
-    for numbers in (probabilities, scores):
-        if numbers is not None:
-            given = given & ~np.isnan(numbers).any(axis=1)
-    return Reply(codes, given, probabilities, scores)
-
-
-def _spread(numbers: Array, columns: AnyArray, n_classes: int, absent: Any) -> Array:
-    """Return columns at their places among all classes; `absent` stands where there is none."""
-    wide = np.broadcast_to(absent, (len(numbers), n_classes)).astype(float)
-    wide[:, columns] = numbers
-    return wide
 
 
 def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None) -> Problem:
@@ -321,6 +127,377 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
             "y is None: give one label for each row, missing (NaN or None) where the answer is wanted."
         )
     X = read_table(X)
-    reader = types.SimpleNamespace(missing_label=own_missing_label(missing_label, estimators))
-    sample = validation.read_labels(reader, np.empty((_num_samples(X), 0)), getattr(X, "index", None), y)
+    sample = validation.read_labels(
+        np.empty((_num_samples(X), 0)),
+        getattr(X, "index", None),
+        y,
+        missing_label=own_missing_label(missing_label, estimators),
+    )
     return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task)
+
+
+def read_table(X: Any) -> Any:
+    """Return features as given if their rows can be picked, else as an array; estimators check the rest."""
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise ValueError("X is a lazy frame: call its collect() first.")
+    table = indexable(X)[0]
+    if getattr(getattr(table, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported: features must be real numbers.")
+    if len(getattr(table, "shape", (0, 0))) == 1 and np.asarray(table).dtype.kind in "biuf":
+        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: one line for each row.")
+    return table
+
+
+def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
+    """Return some rows (and, of kernel values, columns), with nothing left that says where they stood."""
+    if not sparse.issparse(X) and not hasattr(X, "__getitem__"):
+        X = np.asarray(X)
+    part = X.tocsr()[rows] if sparse.issparse(X) else _safe_indexing(X, rows)
+    if isinstance(part, pd.DataFrame | pd.Series):
+        part = part.reset_index(drop=True)
+    return part if columns is None else np.asarray(part)[:, columns]
+
+
+# ------------------------------------------------------------------------------------------------- kinds of estimator
+
+
+def check_member(name: str, estimator: Any) -> None:
+    """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
+    if isinstance(estimator, type):
+        raise ValueError(
+            f"{name} is the class {estimator.__name__}: give an instance of it, {estimator.__name__}()."
+        )
+    if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
+        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
+    if not is_transducer(estimator) and not hasattr(estimator, "predict"):
+        raise ValueError(f"{name} cannot predict: end it with a regressor or a classifier.")
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the estimator itself, or the end of a pipeline."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def is_transducer(estimator: Any) -> bool:
+    """Return whether an estimator takes all rows at once, some without a label; scikit-learn's own included."""
+    last = last_step(estimator)
+    return (
+        isinstance(last, (Transducer, *BY_NUMBER)) or "missing_label" in getattr(last, "get_params", dict)()
+    )
+
+
+def own_missing_label(missing_label: Any, estimators: Any) -> Any:
+    """Return what stands for "no label": as given, else as the first estimator that has a word for it says."""
+    own = [getattr(last_step(estimator), "missing_label", None) for estimator in estimators]
+    return next((label for label in (missing_label, *own) if label is not None), None)
+
+
+def _told_task(estimator: Any, task: str) -> Any:
+    """Return the estimator, told the task if it would guess it from labels some of which are hidden."""
+    last = last_step(estimator)
+    if isinstance(getattr(last, "task", None), str) and last.task == "auto":
+        last.set_params(task=task)
+    return estimator
+
+
+def failure(message: str, error: Exception) -> Exception:
+    """Return an error to raise in place of another one, a TypeError for a TypeError."""
+    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
+
+
+# ------------------------------------------------------------------------------------------------ question and answer
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator, with what it takes to put more rows to it.
+
+    Parameters
+    ----------
+    estimator : estimator
+    classes : array or None
+        Classes of the problem; None for numbers.
+    order : integer array
+        Positions in the table of the rows that it was fitted to, in its own order.
+    n_rows : int
+        Rows of the table.
+    """
+
+    estimator: Any
+    classes: AnyArray | None
+    order: AnyArray
+    n_rows: int
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether it takes kernel values instead of features."""
+        return bool(get_tags(self.estimator).input_tags.pairwise)
+
+    @property
+    def by_number(self) -> bool:
+        """Whether it knows classes by their numbers."""
+        return self.classes is not None and isinstance(last_step(self.estimator), BY_NUMBER)
+
+    def own(self, X: Any) -> Any:
+        """Return rows given after the fit as the estimator takes them: kernel values in its own order."""
+        if not self.pairwise:
+            return X
+        X, n = np.asarray(X), self.n_rows
+        if X.ndim != 2 or X.shape[1] not in (n, n + 1):
+            raise ValueError(
+                f"A precomputed kernel needs the kernel values of each new row with the {n} rows of fit; got an array "
+                f"of shape {X.shape}."
+            )
+        return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
+
+    def predict(self, X: Any) -> Reply:
+        """Return predictions at rows that it was not fitted to, with all that it has to say of them."""
+        last = last_step(self.estimator)
+        if not hasattr(self.estimator, "predict"):  # it can transduce only
+            m = _num_samples(X)
+            return Reply(np.zeros(m, dtype=int if self.classes is not None else float), np.full(m, UNREACHED))
+        if self.classes is None:
+            if "return_std" in inspect.signature(last.predict).parameters:
+                values, spreads = self.estimator.predict(X, return_std=True)
+                return self.reply(values, spreads=np.asarray(spreads, dtype=float))
+            return self.reply(self.estimator.predict(X))
+        probabilities = scores = None
+        if hasattr(self.estimator, "predict_proba"):
+            probabilities = self.estimator.predict_proba(X)
+        elif hasattr(self.estimator, "decision_function"):
+            scores = self.estimator.decision_function(X)
+        return self.reply(
+            self.estimator.predict(X), probabilities=probabilities, scores=scores, own=self.estimator.classes_
+        )
+
+    def answers(self, at: AnyArray) -> Reply:
+        """Return what a transducer answers at positions among its own rows."""
+        last = last_step(self.estimator)
+        answer, shares = getattr(last, "answer_", None), getattr(last, "label_distributions_", None)
+        if isinstance(answer, Answer):
+            return self._read(answer, at)
+        if not hasattr(last, "transduction_"):
+            raise TypeError(f"{type(last).__name__} has no transduction_ after fit: pass transductive=False.")
+        if shares is None:
+            return self.reply(np.asarray(last.transduction_)[at], own=getattr(last, "classes_", None))
+        values = np.asarray(last.classes_)[shares[at].argmax(axis=1)]
+        reply = self.reply(values, probabilities=shares[at], own=last.classes_)
+        lost = ~(np.asarray(shares[at]).sum(axis=1) > 0.0)  # no label reaches these rows
+        return replace(reply, status=np.where(lost, UNREACHED, reply.status))
+
+    def _read(self, answer: Answer, at: AnyArray) -> Reply:
+        """Return what an `Answer` says at positions."""
+        places = np.minimum(np.searchsorted(answer.rows, at), max(len(answer.rows) - 1, 0))
+        if len(at) and not (len(answer.rows) and np.array_equal(answer.rows[places], at)):
+            raise ValueError(
+                f"{type(last_step(self.estimator)).__name__} has not answered at every row without a label."
+            )
+
+        def part(numbers: Array | None) -> Array | None:
+            return None if numbers is None else numbers[places]
+
+        if self.classes is None:
+            return self.reply(
+                answer.values[places], status=answer.status[places], spreads=part(answer.standard_errors)
+            )
+        return self.reply(
+            answer.values[places],
+            status=answer.status[places],
+            probabilities=part(answer.probabilities),
+            scores=part(answer.scores if answer.scores is not None else answer.p_values),
+            own=answer.classes,
+        )
+
+    def codes(self, values: Any) -> AnyArray:
+        """Return the number of each class as the estimator names it, -1 where it is none of the classes."""
+        assert self.classes is not None
+        values = np.asarray(values)
+        return values.astype(int) if self.by_number else class_codes(values, self.classes)
+
+    def reply(
+        self,
+        values: Any,
+        *,
+        status: Any = "answered",
+        spreads: Array | None = None,
+        probabilities: Any = None,
+        scores: Any = None,
+        own: Any = None,
+    ) -> Reply:
+        """Return answers in terms of the problem's classes; `own` are the estimator's.
+
+        A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
+        or infinite the status is "unreached".
+        """
+        values = np.asarray(values)
+        status = np.broadcast_to(np.asarray(status, dtype="<U9"), values.shape[:1])
+        if self.classes is None:
+            if values.ndim > 1 and values.shape[1] > 1:
+                raise ValueError(f"It answers with {values.shape[1]} columns of numbers where one is wanted.")
+            numbers = values.ravel().astype(float)
+            return Reply(numbers, np.where(np.isfinite(numbers), status, UNREACHED), spreads=spreads)
+        codes = self.codes(values)
+        columns = np.arange(len(self.classes)) if own is None else self.codes(own)
+        wide = self.spread(probabilities, columns, 0.0), self.spread(scores, columns, None)
+        good = codes >= 0
+        for part in wide:
+            good = good if part is None else good & ~np.isnan(part).any(axis=1)
+        return Reply(codes, np.where(good, status, UNREACHED), probabilities=wide[0], scores=wide[1])
+
+    def spread(self, numbers: Any, columns: AnyArray, absent: float | None) -> Array | None:
+        """Return columns at their places among all classes; `absent`, or the row's lowest, where there is none."""
+        if numbers is None:
+            return None
+        assert self.classes is not None
+        numbers = np.asarray(numbers, dtype=float)
+        if numbers.ndim == 1:
+            numbers = np.column_stack([-numbers, numbers])
+        if numbers.shape[1] != len(columns):
+            return None
+        lowest: Any = numbers.min(axis=1, keepdims=True, initial=np.inf) if absent is None else absent
+        wide = np.broadcast_to(lowest, (len(numbers), len(self.classes))).astype(float)
+        wide[:, columns] = numbers
+        return wide
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What an estimator answered at m rows.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+        Numbers, or class numbers; meaningless where the status is "unreached".
+    status : array of shape (m,)
+        The estimator's own word; "unreached" where it has no answer.
+    spreads : array of shape (m,), optional
+        Numbers: standard deviation of each label, by the estimator's own account.
+    probabilities, scores : array of shape (m, n_classes), optional
+        Of classes; a class that the estimator did not see has probability 0 and the row's lowest score.
+    fitted : Fitted or None
+        The estimator, fitted; None once it was let go.
+    seconds : float
+        Time of the fit.
+    notes : list of (category, message)
+        Warnings of the fit.
+    """
+
+    values: AnyArray
+    status: AnyArray
+    spreads: Array | None = None
+    probabilities: Array | None = None
+    scores: Array | None = None
+    fitted: Fitted | None = None
+    seconds: float = 0.0
+    notes: list[tuple[type[Warning], str]] = field(default_factory=list)
+
+    @property
+    def given(self) -> Mask:
+        """Where the estimator has an answer."""
+        return np.asarray(self.status != UNREACHED)
+
+    def at(self, places: AnyArray) -> Reply:
+        """Return the answers at some of the rows."""
+
+        def some(part: Array | None) -> Array | None:
+            return None if part is None else part[places]
+
+        return replace(
+            self,
+            values=self.values[places],
+            status=self.status[places],
+            spreads=some(self.spreads),
+            probabilities=some(self.probabilities),
+            scores=some(self.scores),
+        )
+
+
+def ask(
+    estimator: Any,
+    problem: Problem,
+    visible: AnyArray,
+    rows: AnyArray,
+    *,
+    order: AnyArray | None = None,
+    transductive: bool | None = None,
+) -> Reply:
+    """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A transducer, scikit-learn's own included, sees all rows' features; any other is fitted to the visible rows and
+        predicts. If all visible labels are of one class, that class is the answer.
+    problem : Problem
+    visible : integer array
+        Which of the labelled rows show their label, by position among them.
+    rows : integer array of shape (m,)
+        Positions in the table; none of them visible.
+    order : integer array, optional
+        Positions of the rows that a transducer is to see, in that order; all, in the table's own, if not given.
+    transductive : bool, optional
+        Whether it is to be treated as a transducer; if not given, it is if it is one.
+
+    Returns
+    -------
+    Reply
+    """
+    transduces = is_transducer(estimator) if transductive is None else transductive
+    if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
+        model, transduces = DummyClassifier(), False
+    else:
+        model = _told_task(clone(estimator), problem.task)
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if transduces:
+            fitted, reply = _fit_all(model, problem, visible, rows, order)
+        else:
+            fitted, reply = _fit_visible(model, problem, visible, rows)
+    notes = sorted({(note.category, str(note.message)) for note in caught}, key=str)
+    return replace(reply, fitted=fitted, seconds=time.perf_counter() - start, notes=notes)
+
+
+def _fit_visible(model: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> tuple[Fitted, Reply]:
+    """Fit to the visible rows, and predict at the others."""
+    at = problem.rows[visible]
+    fitted = Fitted(model, problem.classes, at, problem.n_rows)
+    _check_square(fitted, problem)
+    model.fit(take(problem.X, at, at if fitted.pairwise else None), problem.labels[visible])
+    if not len(rows):
+        return fitted, Reply(problem.numbers[:0], np.empty(0, dtype="<U9"))
+    return fitted, fitted.predict(take(problem.X, rows, at if fitted.pairwise else None))
+
+
+def _fit_all(
+    model: Any, problem: Problem, visible: AnyArray, rows: AnyArray, order: AnyArray | None
+) -> tuple[Fitted, Reply]:
+    """Fit to all rows, the visible ones with their labels, and read the answers."""
+    every = np.arange(problem.n_rows) if order is None else order
+    fitted = Fitted(model, problem.classes, every, problem.n_rows)
+    _check_square(fitted, problem)
+    y = problem.shown(visible)
+    if fitted.by_number:
+        y = np.full(problem.n_rows, -1)
+        y[problem.rows[visible]] = problem.codes[visible]
+    X = problem.X if order is None else take(problem.X, every, every if fitted.pairwise else None)
+    model.fit(X, y[every])
+    if not len(rows):
+        return fitted, Reply(problem.numbers[:0], np.empty(0, dtype="<U9"))
+    last = last_step(model)
+    if fitted.by_number and not hasattr(last, "label_distributions_"):
+        return fitted, fitted.predict(take(problem.X, rows))
+    place = np.empty(problem.n_rows, dtype=int)
+    place[every] = np.arange(len(every))
+    return fitted, fitted.answers(place[rows])
+
+
+def _check_square(fitted: Fitted, problem: Problem) -> None:
+    n = problem.n_rows
+    if fitted.pairwise and np.shape(problem.X) != (n, n):
+        raise ValueError(
+            "A precomputed kernel needs a square matrix of all rows against all rows; got shape "
+            f"{np.shape(problem.X)}."
+        )

@@ -24,11 +24,7 @@ from transduce.model_selection.hidden_labels import Problem, ask, check_member, 
 from transduce.model_selection.scoring import read_scorers
 from transduce.model_selection.search_results import judge_all, tabulate
 
-_GUARANTEE = Guarantee(
-    "none",
-    "These values come with no probability attached.",
-    "The settings were chosen on the same labels.",
-)
+_GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 
 
 def _best_has(name: str) -> Any:
@@ -223,9 +219,10 @@ class TransductiveSearchCV(Transducer):
         reply = ask(member, problem, np.arange(len(problem.labels)), sample.unlabelled)
         for category, message in reply.notes:
             warnings.warn(message, category, stacklevel=3)
-        self.best_estimator_ = reply.fitted
+        assert reply.fitted is not None
+        self.best_estimator_ = reply.fitted.estimator
         self.refit_time_ = time.perf_counter() - start
-        own = getattr(last_step(reply.fitted), "answer_", None)
+        own = getattr(last_step(self.best_estimator_), "answer_", None)
         index = None if sample.index is None else sample.index[sample.unlabelled]
         if own is not None:
             # Settings chosen by these labels take away what the method guarantees of them.

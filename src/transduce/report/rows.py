@@ -9,7 +9,7 @@ import pandas as pd
 
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray
-from transduce.filling.result import Filled
+from transduce.report.filled import FilledTable
 from transduce.report.wording import clean, finite, plain
 
 MOST_CONTEXT = 3  # columns of the table shown beside an answer
@@ -32,7 +32,7 @@ def least_certain_first(answer: Answer) -> AnyArray:
     Examples
     --------
     >>> from transduce import Guarantee
-    >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none", "", ""),
+    >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"),
     ...                 confidence=np.array([0.9, 0.2, 0.5]))
     >>> least_certain_first(answer)
     array([1, 2, 0])
@@ -52,12 +52,12 @@ def _or(values: AnyArray | None, other: AnyArray) -> AnyArray:
     return other if values is None else values
 
 
-def context_columns(filled: Filled) -> list[Any]:
+def context_columns(filled: FilledTable) -> list[Any]:
     """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones.
 
     Parameters
     ----------
-    filled : Filled
+    filled : FilledTable
 
     Returns
     -------
@@ -73,12 +73,12 @@ def context_columns(filled: Filled) -> list[Any]:
     return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
 
 
-def row_records(filled: Filled) -> list[dict[str, Any]]:
+def row_records(filled: FilledTable) -> list[dict[str, Any]]:
     """Return one record for each filled row, the least certain first.
 
     Parameters
     ----------
-    filled : Filled
+    filled : FilledTable
 
     Returns
     -------

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from transduce.report.wording import about, count, decimals_for, level, number, percent
+from transduce.report.wording import count, decimals_for, level, number, percent
 
-KINDS = {
-    "exact": "Exact: it holds for any number of rows and any distribution of the values, as long as chance alone "
-    "decided which rows have a value.",
-    "approximate": "Approximate: the guarantee rests on a condition that is in doubt or only nearly met here. The reason "
-    "is given below.",
-    "none": "None: nothing is guaranteed about these answers. The reason is given below.",
+MEANINGS = {
+    "exact": "The guarantee is exact: it holds for any number of rows and any distribution of the values, as long as "
+    "chance alone decided which rows have a value.",
+    "approximate": "The guarantee is approximate: it rests on a condition that is in doubt or only nearly met here. The "
+    "reason is given below.",
+    "none": "Nothing is guaranteed about these answers. The reason is given below.",
 }
 _LOST = {
     "tied": "{} are ties between classes that are equally good",
@@ -92,24 +92,16 @@ def _classes(summary: dict[str, Any]) -> list[str]:
 
 
 def column_guarantee(summary: dict[str, Any]) -> str:
-    """Return the guarantee for the column at the wanted certainty, or that there is none."""
+    """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
     law, what = summary["law"], _outside(summary)
-    if not summary["counts"]["unlabelled"]:
-        return "No row was asked."
-    if law is None:
+    if not summary["counts"]["unlabelled"] or (law is not None and law["at_most"] is not None):
+        return ""
+    if law is None and summary["guarantee"]["kind"] != "none":
         return (
-            f"How many {what} together is not guaranteed: the guarantee is for each row by itself, so that on average at "
-            f"most {level(1 - summary['confidence'])} are."
-            if summary["guarantee"]["kind"] != "none"
-            else f"Nothing is guaranteed of how many {what}."
+            f"How many {what} together is not guaranteed: the guarantee is for each row by itself, so that on average "
+            f"at most {level(1 - summary['confidence'])} are."
         )
-    if law["at_most"] is None:
-        return f"Nothing is guaranteed of how many {what}."
-    expected = f"{'at most ' if law['rank'] is None else ''}{about(law['expected'])}"
-    return (
-        f"With {level(law['certainty'])} certainty at most {law['at_most']:,} of these {law['n_unlabelled']:,} {what}; "
-        f"{expected} are expected."
-    )
+    return f"Nothing is guaranteed of how many {what}."
 
 
 def _outside(summary: dict[str, Any]) -> str:

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import platform
-import re
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Miscoverage
-from transduce.filling.result import Filled
 from transduce.report import sentences
+from transduce.report.filled import FilledTable
 from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
 from transduce.report.wording import clean, decimals_for, finite, name_of, plain
 
 STATUSES = ("answered", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
-_VERDICT = re.compile(
-    r"(The unlabelled rows (do not )?look like|Whether (the )?unlabelled rows look like).*$", re.DOTALL
-)
 MOST_MAPPED = 1200  # rows of the map that are drawn
 
 
-def summarize(filled: Filled) -> dict[str, Any]:
+def summarize(filled: FilledTable) -> dict[str, Any]:
     """Return what there is to say of a filled table: numbers and sentences that JSON can hold.
 
     Parameters
     ----------
-    filled : Filled
+    filled : FilledTable
         As `fill` returns it.
 
     Returns
@@ -54,7 +50,7 @@ def summarize(filled: Filled) -> dict[str, Any]:
     summary["answers"] = _answers(filled, summary["rows"])
     summary["law"] = _law(filled)
     summary["exchangeability"] = _exchangeability(filled)
-    summary["guarantee"] = _guarantee(filled, summary["exchangeability"])
+    summary["guarantee"] = _guarantee(filled)
     quality = number_quality if filled.task == "regression" else class_quality
     summary["quality"] = quality(filled.out_of_fold) if len(filled.out_of_fold) else None
     summary["members"] = _members(filled.members)
@@ -91,7 +87,7 @@ def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     return found
 
 
-def _counts(filled: Filled) -> dict[str, int]:
+def _counts(filled: FilledTable) -> dict[str, int]:
     status = np.asarray(filled.answer.status)
     labels = filled.frame[filled.target].dropna()
     return {
@@ -105,7 +101,7 @@ def _counts(filled: Filled) -> dict[str, int]:
     }
 
 
-def _answers(filled: Filled, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _answers(filled: FilledTable, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the answers are like as a whole."""
     if filled.task == "classification":
         return _class_answers(rows)
@@ -161,34 +157,34 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _law(filled: Filled) -> dict[str, Any] | None:
+def _law(filled: FilledTable) -> dict[str, Any] | None:
     """Return the law of the number outside, by its parameters, with its bound; None where there is no law."""
-    law = getattr(filled.model, "miscoverage_", None)
+    law = filled.miscoverage
     if law is None:
         return None
-    whole = isinstance(law, Miscoverage)
-    hidden = [law.n_calibration] if whole else list(law.n_calibration)
-    ranks = [law.rank] if whole else list(law.ranks)
-    empty = law.n_unlabelled == 0 or all(rank > c for rank, c in zip(ranks, hidden, strict=True))
+    one = law if isinstance(law, Miscoverage) else None
+    sizes = [one.n_calibration] if one else list(law.n_calibration)  # type: ignore[arg-type]
+    bound = filled.guarantee.outside
     return {
         "n_unlabelled": int(law.n_unlabelled),
-        "n_calibration": int(sum(hidden)),
-        "rank": int(law.rank) if whole else None,
+        "n_calibration": int(sum(sizes)),
+        "rank": one.rank if one else None,
         "certainty": float(filled.certainty),
-        "at_most": None if empty else int(law.quantile(filled.certainty)),
-        "expected": None if empty else float(law.mean),
+        "at_most": None if bound is None else bound.at_most,
+        "expected": None if bound is None else bound.expected,
     }
 
 
-def _exchangeability(filled: Filled) -> dict[str, Any] | None:
-    found = filled.exchangeability or getattr(filled.model, "exchangeability_", None)
-    if not isinstance(found, Exchangeability):
-        return _said(filled.guarantee.why)
+def _exchangeability(filled: FilledTable) -> dict[str, Any] | None:
+    found = filled.exchangeability
+    if found is None:
+        return None
     telling = (
         found.features[found.features["p_value"] <= 0.05].head(5) if found.shifted else found.features[:0]
     )
     return {
-        "verdict": clean(found.verdict),
+        "verdict": clean(str(found.verdict)),
+        "tested": found.verdict.p_value is not None,
         "p_value": finite(found.p_value),
         "area_under_curve": finite(found.auc),
         "shifted": bool(found.shifted),
@@ -200,32 +196,18 @@ def _exchangeability(filled: Filled) -> dict[str, Any] | None:
     }
 
 
-def _said(why: str) -> dict[str, Any] | None:
-    """Return the verdict that stands at the end of a reason, where the model itself has none."""
-    match = _VERDICT.search(clean(why))
-    if match is None:
-        return None
+def _guarantee(filled: FilledTable) -> dict[str, Any]:
+    """Return the guarantee: its data, and its sentences; the verdict of the test stands by itself."""
+    found = filled.guarantee
     return {
-        "verdict": match[0],
-        "p_value": None,
-        "area_under_curve": None,
-        "shifted": "do not look like" in match[0],
-        "n_permutations": None,
-        "features": [],
-    }
-
-
-def _guarantee(filled: Filled, found: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the guarantee; the verdict on exchangeable rows, which stands by itself, is taken out of the reason."""
-    guarantee = filled.guarantee
-    why = clean(guarantee.why)
-    if found is not None:
-        why = " ".join(why.replace(found["verdict"], "").split())
-    return {
-        "kind": guarantee.kind,
-        "meaning": sentences.KINDS.get(guarantee.kind, clean(guarantee.kind)),
-        "guarantee": clean(guarantee.guarantee),
-        "why": why,
+        "kind": found.kind,
+        "headline": found.headline,
+        "confidence": found.confidence,
+        "n_calibration": found.n_calibration,
+        "assumptions": list(found.assumptions),
+        "meaning": sentences.MEANINGS[found.kind],
+        "statement": clean(found.statement),
+        "grounds": clean(replace(found, verdict=None).grounds),
     }
 
 
@@ -251,14 +233,14 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
     )
 
 
-def _relevance(filled: Filled) -> list[dict[str, Any]] | None:
+def _relevance(filled: FilledTable) -> list[dict[str, Any]] | None:
     if filled.relevance is None or not len(filled.relevance):
         return None
     found = [{"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()]
     return [entry for entry in found if entry["relevance"] is not None] or None
 
 
-def _map(filled: Filled) -> dict[str, Any] | None:
+def _map(filled: FilledTable) -> dict[str, Any] | None:
     """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
     if filled.map is None or not len(filled.map):
         return None

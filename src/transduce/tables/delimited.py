@@ -7,7 +7,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import numpy as np
@@ -23,6 +23,22 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _LONGEST_FIELD = 2**27
+
+
+@dataclass(frozen=True)
+class ColumnCells:
+    """How the cells of a column of text were read.
+
+    Parameters
+    ----------
+    reading : str
+        How a number written with a comma, or with groups of digits, was read; "" if there is none.
+    markers : dict of str to int
+        Words that may stand for an empty cell, and how often they occur.
+    """
+
+    reading: str = ""
+    markers: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +58,8 @@ class Delimited:
         Whether the last record has a line end.
     decimal : {"point", "comma"}
         How numbers are written.
+    cells : dict of str to ColumnCells
+        How the cells of each column were read.
     """
 
     header: str
@@ -52,6 +70,7 @@ class Delimited:
     mark: bytes = b""
     ends: bool = True
     decimal: str = "point"
+    cells: dict[str, ColumnCells] = field(default_factory=dict)
 
 
 def decode(content: bytes) -> tuple[str, str, bytes]:
@@ -164,11 +183,10 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     ]
     frame = pd.concat([column for column, _ in series], axis=1)
     frame.columns = pd.Index(names)
-    frame.attrs["readings"] = {
-        name: _reading(texts, column)
+    cells = {
+        name: ColumnCells(_reading(texts, column), _markers(texts))
         for name, texts, (column, _) in zip(names, columns, series, strict=False)
     }
-    frame.attrs["markers"] = {name: _markers(column) for name, column in zip(names, columns, strict=False)}
     first, last = pairs[0][0], pairs[-1][0]
     source = Delimited(
         header=raw[0],
@@ -179,6 +197,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         mark=mark,
         ends=last.endswith(("\n", "\r")),
         decimal="comma" if any(decimal == "comma" for _, decimal in series) else "point",
+        cells=cells,
     )
     return frame, source
 

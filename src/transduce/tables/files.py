@@ -19,6 +19,7 @@ import pandas as pd
 
 from transduce.core.atomic_file import whole_file
 from transduce.tables.delimited import (
+    ColumnCells,
     Delimited,
     append_columns,
     decode,
@@ -53,6 +54,12 @@ class Table:
     kind: str
     source: Any
     name: str
+
+    def cells(self, column: Any) -> ColumnCells:
+        """Return how the cells of a column were read, where the file was text."""
+        if isinstance(self.source, Delimited):
+            return self.source.cells.get(column, ColumnCells())
+        return ColumnCells()
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:

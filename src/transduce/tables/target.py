@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.checks import check_choice
+from transduce.core.names import TASKS
 from transduce.core.ranks import fewest_calibration
 from transduce.core.sample import PartlyLabelled
-from transduce.core.task import TASKS, guess_task
+from transduce.core.task import guess_task
 from transduce.core.types import AnyArray, Mask
+from transduce.tables.delimited import ColumnCells
 from transduce.tables.numbers_in_text import IN_TEXT, find_numbers
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
@@ -76,7 +78,14 @@ def _either(names: list[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
-def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidence: float = 0.9) -> Target:
+def read_target(
+    frame: pd.DataFrame,
+    name: Any,
+    *,
+    task: str = "auto",
+    confidence: float = 0.9,
+    cells: ColumnCells | None = None,
+) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
 
     Parameters
@@ -87,6 +96,8 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
     task : {"auto", "regression", "classification"}, default="auto"
     confidence : float, default=0.9
         Level that the labels must support.
+    cells : ColumnCells, optional
+        How the column's cells were read, if they come from a file.
 
     Returns
     -------
@@ -118,9 +129,9 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
     labels, numbers, notes = _labels(column, name, task)
-    reading = frame.attrs.get("readings", {}).get(name)
-    notes += [f"{name!r}: {reading}."] if reading else []
-    notes += _about_markers(frame, name, numeric=column.dtype.kind in "iuf")
+    if cells is not None:
+        notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
+        notes += _about_markers(cells, name, numeric=column.dtype.kind in "iuf")
     found = _task(numbers if numbers is not None else labels, task)
     if task == "auto":
         notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
@@ -132,9 +143,9 @@ def read_target(frame: pd.DataFrame, name: Any, *, task: str = "auto", confidenc
     return target
 
 
-def _about_markers(frame: pd.DataFrame, name: Any, *, numeric: bool) -> list[str]:
+def _about_markers(cells: ColumnCells, name: Any, *, numeric: bool) -> list[str]:
     """Return a note on words in a file's column that were taken for empty cells, or could have been."""
-    found = frame.attrs.get("markers", {}).get(name, {})
+    found = cells.markers
     empty = {word: n for word, n in found.items() if numeric or word.lower() in IN_TEXT}
     kept = {word: n for word, n in found.items() if word not in empty}
     notes = []
@@ -143,7 +154,7 @@ def _about_markers(frame: pd.DataFrame, name: Any, *, numeric: bool) -> list[str
         notes.append(f"Cells of {name!r} that say {words} were taken as empty.")
     if kept:
         words = ", ".join(f"{word!r} ({n})" for word, n in kept.items())
-        notes.append(f"Cells of {name!r} that say {words} were taken as labels; empty them if they are none.")
+        notes.append(f"Cells of {name!r} that say {words} were taken as labels; empty them if they are not.")
     return notes
 
 
@@ -169,12 +180,12 @@ def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray
     wrong = present[int(np.argmin(good))]
     if task == "regression":
         raise ValueError(
-            f"Column {name!r} holds {wrong!r}, which is no number: correct or empty such cells, or ask for classes "
+            f"Column {name!r} holds {wrong!r}, which is not a number: correct or empty such cells, or ask for classes "
             "with task 'classification'."
         )
     if good.mean() >= _MOSTLY:
         raise ValueError(
-            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are none, for "
+            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are not numbers, for "
             f"example {wrong!r}: correct or empty them, or ask for classes with task 'classification'."
         )
     return labels, None, []
@@ -203,7 +214,7 @@ def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mas
             )
         except (TypeError, ValueError):
             raise ValueError(
-                f"Column {name!r} holds {labels[~missing][0]!r}, which is no number: ask for classes with task "
+                f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with task "
                 "'classification'."
             ) from None
     numbers = np.where(missing, np.nan, numbers)

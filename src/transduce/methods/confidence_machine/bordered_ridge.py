@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from transduce.core.linalg import _IMPROPER, EPSILON, guarded_cholesky, inverse_diagonal
+from transduce.core.linalg import IMPROPER, EPSILON, guarded_cholesky, inverse_diagonal
 from transduce.core.types import Array
 
 
@@ -54,7 +54,7 @@ def _factorise(A: Array, ridge: float) -> tuple[Array, float]:
     try:
         factor, jitter = guarded_cholesky(A)
     except np.linalg.LinAlgError:
-        raise ValueError(_IMPROPER.format(ridge)) from None
+        raise ValueError(IMPROPER.format(ridge)) from None
     if jitter > 0.0:
         warnings.warn(
             f"ridge={ridge:g} is too small for these rows in double precision and was raised by "
@@ -69,7 +69,7 @@ def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
     rounding = 1e-8 * (np.abs(k_aa) + ridge)
     pivot = np.where((pivot < ridge) & (pivot > ridge - rounding), ridge, pivot)
     if np.any(pivot <= 0.0):
-        raise ValueError(_IMPROPER.format(ridge))
+        raise ValueError(IMPROPER.format(ridge))
     return pivot
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import checks, validation
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.transducer import Transducer
@@ -117,5 +118,6 @@ def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> 
     rows = "labelled row supports" if n == 1 and not which else f"labelled rows{which} support"
     warnings.warn(
         f"{n} {rows} a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at {confidence:g} {consequence}.",
+        TooFewLabelsWarning,
         stacklevel=4,
     )

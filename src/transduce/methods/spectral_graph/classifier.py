@@ -225,7 +225,9 @@ class SpectralGraphTransducer(GraphShell):
     def _read_task(self, y: Any, costs: Any) -> Task:
         """Return labels and settings of a labelling, checked."""
         self._label_weight(self._n)
-        sample = validation.read_labels(self, np.empty((self._n, 0)), self._index, y)
+        sample = validation.read_labels(
+            np.empty((self._n, 0)), self._index, y, missing_label=self.missing_label
+        )
         classes, codes = validation.class_labels(sample)
         labelled = np.flatnonzero(sample.labelled)
         held = np.arange(len(classes)) if len(classes) > 2 else np.array([1])

@@ -123,7 +123,8 @@ def choose_n_neighbors(
     checks.check_whole("n_components", n_components, least=1)
     weight = reader._label_weight(rows.shape[0])
     samples = [
-        validation.read_labels(reader, np.empty((rows.shape[0], 0)), None, column) for column in _columns(y)
+        validation.read_labels(np.empty((rows.shape[0], 0)), None, column, missing_label=missing_label)
+        for column in _columns(y)
     ]
     tasks = [task for sample in samples for task in _tasks(sample, truth)]
     random = check_random_state(random_state)

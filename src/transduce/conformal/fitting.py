@@ -1,0 +1,271 @@
+"""The one fit that cannot tell calibration from unlabelled rows, a second one to all labels, and answers from both."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
+from transduce.conformal.guarantee import calibrated_guarantee
+from transduce.conformal.held_out import calibration_number, read_number
+from transduce.conformal.scores import SCORES
+from transduce.conformal.second_fit import holding_values, with_values
+from transduce.core import checks
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.types import AnyArray, Mask
+from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a `ConformalTransducer`, checked."""
+
+    confidence: float
+    calibration: Any
+    nonconformity: str
+    label_conditional: bool
+    ties: str
+    transductive: bool
+    refit: bool
+    test_exchangeability: bool
+
+
+def read_settings(params: dict[str, Any], is_class: bool) -> Settings:
+    """Return checked settings, or raise a ValueError that says what to mend."""
+    confidence = checks.check_confidence(params["confidence"])
+    checks.check_choice("nonconformity", params["nonconformity"], SCORES)
+    checks.check_choice("ties", params["ties"], ("inside", "random"))
+    for name in ("label_conditional", "test_exchangeability", "refit"):
+        checks.check_flag(name, params[name])
+    if params["label_conditional"] and not is_class:
+        raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
+    transductive = params["transductive"]
+    if not isinstance(transductive, bool | np.bool_) and transductive != "auto":
+        raise ValueError(f"transductive must be 'auto', True or False; got {transductive!r}.")
+    return Settings(
+        confidence,
+        params["calibration"],
+        params["nonconformity"],
+        bool(params["label_conditional"]),
+        params["ties"],
+        is_transducer(params["estimator"]) if isinstance(transductive, str) else bool(transductive),
+        bool(params["refit"]),
+        bool(params["test_exchangeability"]),
+    )
+
+
+def check_wrapped(estimator: Any) -> bool:
+    """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
+    if inspect.isclass(estimator):
+        raise TypeError(
+            f"estimator is the class {estimator.__name__}: pass an instance, {estimator.__name__}(...)."
+        )
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
+        )
+    if not is_classifier(estimator) and not is_regressor(estimator):
+        if "task" in estimator.get_params(deep=False):
+            raise TypeError(
+                f"{type(estimator).__name__} does not say whether it answers numbers or classes: set its task to "
+                "'regression' or 'classification'."
+            )
+        raise TypeError(
+            f"{type(estimator).__name__} is neither a regressor nor a classifier, as its tags say: it has no answer to "
+            "calibrate."
+        )
+    return bool(is_classifier(estimator))
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedFit:
+    """What was fitted: all that answers at any level are read from.
+
+    Parameters
+    ----------
+    problem : Problem
+    held_out : boolean array of shape (l,)
+        Which of the labels calibrate.
+    first : Fitted
+        Fitted to the other labels.
+    second : Reply or None
+        Answers of a fit to all labels, at the unlabelled rows.
+    calibrated : Calibrated
+    exchangeability : Exchangeability or None
+    """
+
+    problem: Problem
+    held_out: Mask
+    first: Fitted
+    second: Reply | None
+    calibrated: Calibrated
+    exchangeability: Exchangeability | None
+
+    @property
+    def shown(self) -> AnyArray:
+        """The labels that were not held out: numbers, or numbers of classes."""
+        return self.problem.numbers[~self.held_out]
+
+    @property
+    def answering(self) -> Fitted:
+        """The fit that values come from."""
+        if self.second is None:
+            return self.first
+        assert self.second.fitted is not None
+        return self.second.fitted
+
+    def names(self, codes: AnyArray) -> AnyArray:
+        """Return classes by their numbers, None where there is none; numbers as they are."""
+        classes = self.problem.classes
+        if classes is None:
+            return codes
+        if len(codes) and codes.min() < 0:
+            names = classes.astype(object)[codes]
+            names[codes < 0] = None
+            return names
+        return classes[codes.astype(int)]
+
+    def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
+        """Return what is guaranteed at a level."""
+        verdict = None if self.exchangeability is None else self.exchangeability.verdict
+        return calibrated_guarantee(
+            self.calibrated, confidence, len(self.problem.labels), verdict, certainty=certainty
+        )
+
+    def answer(self, confidence: float) -> Answer:
+        """Return the answer at a level."""
+        problem, table = self.problem, self.calibrated
+        sample, found = problem.sample, table.unlabelled
+        answer = Answer(
+            rows=sample.unlabelled,
+            values=self.names(_marked(found)),
+            status=found.status,
+            guarantee=self.guarantee(confidence),
+            index=None if sample.index is None else sample.index[sample.unlabelled],
+            probabilities=found.probabilities,
+            standard_errors=found.spreads,
+            classes=problem.classes,
+            diagnostics={
+                "n_calibration": len(table.labels),
+                "nonconformity": table.nonconformity,
+                "transductive": len(self.first.order) > len(self.shown),
+            },
+        )
+        if problem.classes is None:
+            answer = replace(answer, regions=table.regions(confidence))
+        else:
+            p, sizes = table.p_values()
+            ranked = np.sort(p, axis=1)
+            answer = replace(
+                answer,
+                label_sets=table.sets(p, sizes, confidence),
+                p_values=p,
+                confidence=1.0 - ranked[:, -2],
+                credibility=ranked[:, -1],
+            )
+        if self.second is None:
+            return holding_values(answer)
+        better = replace(
+            answer,
+            values=self.names(_marked(self.second)),
+            status=self.second.status,
+            standard_errors=self.second.spreads,
+            probabilities=self.second.probabilities,
+        )
+        return with_values(answer, better)
+
+
+def _marked(reply: Reply) -> AnyArray:
+    """Return values, missing (NaN, or the class number -1) where there is no answer."""
+    return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
+
+
+def hold_out(settings: Settings, n_labelled: int, n_unlabelled: int, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out, shape (n_labelled,); their number does not depend on what they are."""
+    wanted = settings.calibration
+    if isinstance(wanted, str) and wanted == "auto":
+        number = calibration_number(n_labelled, settings.confidence, by_class=settings.label_conditional)
+    else:
+        number = read_number(wanted, n_labelled)
+    held_out = np.zeros(n_labelled, dtype=bool)
+    held_out[random.choice(n_labelled, number if n_unlabelled else 0, replace=False)] = True
+    return held_out
+
+
+def fit_calibrated(
+    estimator: Any, problem: Problem, settings: Settings, random: np.random.RandomState
+) -> CalibratedFit:
+    """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned.
+    problem : Problem
+    settings : Settings
+    random : numpy.random.RandomState
+
+    Returns
+    -------
+    CalibratedFit
+    """
+    rows, unlabelled = problem.rows, problem.sample.unlabelled
+    held_out = hold_out(settings, len(rows), len(unlabelled), random)
+    both = np.concatenate([rows[held_out], unlabelled])
+    order = np.concatenate([rows[~held_out], random.permutation(both)])
+    visible = np.flatnonzero(~held_out)
+    found = ask(estimator, problem, visible, both, order=order, transductive=settings.transductive)
+    _pass_on(found)
+    second = _fit_to_all(estimator, problem, settings, found, held_out)
+    sizes = () if problem.classes is None else tuple(np.bincount(problem.codes).tolist())
+    calibrated = Calibrated.build(
+        found,
+        problem.numbers[held_out],
+        problem.numbers[~held_out],
+        class_sizes=sizes,
+        by_class=settings.label_conditional,
+        wanted=settings.nonconformity,
+        ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),
+    )
+    compared = None
+    if settings.test_exchangeability and len(unlabelled):
+        seed = random.randint(2**31 - 1)
+        compared = exchangeability_test(problem.X, problem.sample.labelled, random_state=seed)
+    assert found.fitted is not None
+    return CalibratedFit(problem, held_out, found.fitted, second, calibrated, compared)
+
+
+def _fit_to_all(
+    estimator: Any, problem: Problem, settings: Settings, first: Reply, held_out: Mask
+) -> Reply | None:
+    """Return the answers of a second fit, to all labels, if one is wanted; the first where no label was held out."""
+    if not settings.refit:
+        return None
+    if not held_out.any():
+        return first
+    rows, unlabelled = problem.rows, problem.sample.unlabelled
+    again = ask(
+        estimator,
+        problem,
+        np.arange(len(rows)),
+        unlabelled,
+        order=np.concatenate([rows, unlabelled]),
+        transductive=settings.transductive,
+    )
+    _pass_on(again)
+    return again
+
+
+def _pass_on(reply: Reply) -> None:
+    """Pass on the estimator's warnings, except that its labels are too few for regions of its own."""
+    for category, message in reply.notes:
+        if not issubclass(category, TooFewLabelsWarning):
+            warnings.warn(message, category, stacklevel=4)

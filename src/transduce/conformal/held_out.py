@@ -1,0 +1,75 @@
+"""How many labels to hold out for calibration; by counts alone, or the guarantee would not be exact."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from transduce.core.ranks import fewest_calibration
+
+
+def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = False) -> int:
+    """Return how many labels to hold out: half of a few, a smaller share of many, none if the level is out of reach.
+
+    Parameters
+    ----------
+    n_labelled : int
+    confidence : float
+    by_class : bool, default=False
+        Whether every class is calibrated by itself: then half.
+
+    Returns
+    -------
+    int
+        About ``min(l / 2, 5 sqrt(l))``, but no fewer than the level takes, if at least a third of the labels stays
+        visible; and such that ``(c + 1)(1 - confidence)`` is whole, where that is possible. The number must not
+        depend on the labels themselves, or the guarantee would not be exact.
+
+    Examples
+    --------
+    >>> [calibration_number(labels, 0.9) for labels in (64, 1000, 14, 10)]
+    [29, 149, 9, 0]
+    """
+    least = fewest_calibration(confidence)
+    if n_labelled - least < max(2, n_labelled // 3):
+        return 0
+    wanted = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
+    exceeding = int(np.floor((1.0 - confidence + 1e-12) * (wanted + 1)))  # c + 1 - k, rounded down
+    whole = int(np.ceil(exceeding / (1.0 - confidence) - 1e-9)) - 1
+    return max(whole, least)
+
+
+def labels_needed(confidence: float) -> int:
+    """Return the fewest labels of which `calibration_number` holds some out.
+
+    Examples
+    --------
+    >>> labels_needed(0.9), labels_needed(0.5)
+    (13, 3)
+    """
+    n_labelled = fewest_calibration(confidence) + 2
+    while calibration_number(n_labelled, confidence) == 0:
+        n_labelled += 1
+    return n_labelled
+
+
+def read_number(wanted: Any, n_labelled: int) -> int:
+    """Return how many labels a number, or a share of them, holds out; raise a ValueError if it is neither."""
+    ok = isinstance(wanted, numbers.Real) and not isinstance(wanted, bool | np.bool_)
+    if ok and isinstance(wanted, numbers.Integral) and int(wanted) >= 1:
+        number = int(wanted)
+    elif ok and 0.0 < float(wanted) < 1.0:
+        number = round(float(wanted) * n_labelled)
+    else:
+        raise ValueError(
+            "calibration must be 'auto', a number of labels to hold out from 1 on, or a share of them between 0 "
+            f"and 1; got {wanted!r}."
+        )
+    if not 1 <= number < n_labelled:
+        raise ValueError(
+            f"calibration={wanted!r} holds out {number} of {n_labelled} labels: at least one must be held out and at "
+            "least one stay visible."
+        )
+    return number

@@ -1,0 +1,73 @@
+"""Names that users write: tasks and methods. This module imports nothing heavy, so that help is quick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TASKS = ("auto", "regression", "classification")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as the command line names it.
+
+    Parameters
+    ----------
+    name : str
+    says : str
+        What it does, in a line.
+    paper : str
+        Where it comes from.
+    member : str
+        Its name among the members of a comparison; "" if it is none of them.
+    tasks : tuple of str
+        What it can fill.
+    """
+
+    name: str
+    says: str
+    paper: str
+    member: str = ""
+    tasks: tuple[str, ...] = ("regression", "classification")
+
+
+SYSTEMS = (
+    Method(
+        "ridge",
+        "Transductive ridge: the missing labels that minimise the leave-one-out error.",
+        "Chapelle, Vapnik, Weston 1999",
+        "transductive_ridge",
+    ),
+    Method(
+        "gaussian-process",
+        "Gaussian process: numbers with standard errors and the relevance of every feature.",
+        "Le, Smola, Gartner, Altun 2006",
+        "gaussian_process",
+        ("regression",),
+    ),
+    Method(
+        "spectral-graph",
+        "Spectral graph transducer: a few labels spread over the neighbour graph of all rows.",
+        "Joachims 2003",
+        "spectral_graph",
+        ("classification",),
+    ),
+    Method(
+        "bayesian",
+        "Bayesian transduction: the vote of every separator that gets the labels right.",
+        "Graepel, Herbrich, Obermayer 1999",
+        "bayesian_transduction",
+        ("classification",),
+    ),
+    Method(
+        "confidence-machine",
+        "Ridge confidence machine: an exact region at every row, with no label set aside.",
+        "Nouretdinov, Melluish, Vovk 2001",
+    ),
+)
+OTHERS = (
+    Method("auto", "The blend; its regions by the confidence machine where labels are few.", "this project"),
+    Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
+    Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
+)
+METHODS = {method.name: method for method in (OTHERS[0], *SYSTEMS, *OTHERS[1:])}

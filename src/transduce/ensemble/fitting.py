@@ -1,0 +1,316 @@
+"""What lies behind a blend: its members' answers, their weights, and the mean of both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.progress import stage
+from transduce.core.scaling import label_moments
+from transduce.core.types import Array, Mask
+from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, stack
+from transduce.ensemble.weights import mix, shrunk_weights
+from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, failure
+
+MIN_LABELS = 5  # fewer say nothing about weights
+NO_GUARANTEE = Guarantee(
+    "none",
+    reasons=(
+        "The values are a weighted mean of several methods, weighted by how well each did at hidden labels.",
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BlendFit:
+    """Members, fitted, and how their answers are blended.
+
+    Parameters
+    ----------
+    problem : Problem
+    replies : dict of str to Reply
+        What each member answers at the unlabelled rows.
+    calibrations : list of Calibration
+        How each member's scores become shares.
+    weights : array of shape (k,)
+    centre, unit : float
+        Mean and spread of the labels; 0 and 1 for classes. Means are computed in these units.
+    out_of_fold : pandas.DataFrame or None
+        Out-of-fold answers of the members and the blend.
+    error, disagreement : float
+        Out of fold: the blend's error, and the spread between members; NaN where they are not known.
+    """
+
+    problem: Problem
+    replies: dict[str, Reply]
+    calibrations: list[Calibration]
+    weights: Array
+    centre: float
+    unit: float
+    out_of_fold: pd.DataFrame | None = None
+    error: float = np.nan
+    disagreement: float = np.nan
+
+    @property
+    def members(self) -> dict[str, Fitted]:
+        """The members, fitted, by name."""
+        return {name: reply.fitted for name, reply in self.replies.items() if reply.fitted is not None}
+
+    def mean(self, answers: Array, given: Mask) -> tuple[Array, Array]:
+        """Return mean and spread of answers, computed in units of the labels so that none is too large to square."""
+        mean, spread = mix((answers - self.centre) / self.unit, self.weights, given)
+        return mean * self.unit + self.centre, spread * self.unit
+
+    def blend(self, replies: list[Reply]) -> tuple[Array, Array, Mask]:
+        """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
+        answers, given = stack(replies, self.calibrations, self.problem.classes)
+        mean, spread = self.mean(answers, given)
+        reached = np.asarray(given.any(axis=0))
+        if not reached.all():
+            prior = self.problem.prior(np.arange(len(self.problem.labels)))
+            mean[~reached] = prior if mean.ndim == 2 else prior[0]
+            warnings.warn(
+                f"No member answers at {int((~reached).sum())} rows: the labels' mean, or the share of each class, "
+                "stands in.",
+                stacklevel=4,
+            )
+        return mean, spread, reached
+
+    def standard_errors(self, spread: Array) -> Array | None:
+        """Return the out-of-fold error, half of its square as it is and half in proportion to the members' spread."""
+        if np.isnan(self.error):
+            return None
+        if not self.disagreement > 0.0:
+            return np.full(len(spread), self.error)
+        return self.error * np.sqrt((1.0 + (spread / self.disagreement) ** 2) / 2.0)
+
+    def answer(self, left_out: dict[str, str]) -> tuple[Answer, Any]:
+        """Return the answer at the unlabelled rows, and the labels completed with it."""
+        sample, classes = self.problem.sample, self.problem.classes
+        mean, spread, reached = self.blend(list(self.replies.values()))
+        common: dict[str, Any] = {
+            "rows": sample.unlabelled,
+            "guarantee": NO_GUARANTEE,
+            "index": None if sample.index is None else sample.index[sample.unlabelled],
+            "diagnostics": self.diagnostics(left_out),
+        }
+        if classes is None:
+            status = np.where(reached, "answered", "unreached")
+            answer = Answer(
+                values=mean, status=status, standard_errors=self.standard_errors(spread), **common
+            )
+            return answer, sample.complete(np.where(reached, mean, np.nan))
+        ranked = np.sort(mean, axis=1)
+        confidence = ranked[:, -1] - ranked[:, -2]
+        winner = mean.argmax(axis=1)
+        status = np.where(confidence <= 1e-9, "tied", "answered")
+        answer = Answer(
+            values=classes[winner],
+            status=np.where(reached, status, "unreached"),
+            confidence=confidence,
+            standard_errors=spread[np.arange(len(spread)), winner],
+            probabilities=mean,
+            classes=classes,
+            **common,
+        )
+        return answer, sample.complete(answer.values.astype(object), reached)
+
+    def diagnostics(self, left_out: dict[str, str]) -> dict[str, Any]:
+        """Return who was left out and why, how scores became shares, warnings of members, and their time, by name."""
+        factors = [calibration.factor for calibration in self.calibrations]
+        notes = {name: [message for _, message in reply.notes] for name, reply in self.replies.items()}
+        return {
+            "left out": left_out,
+            "calibration": dict(zip(self.replies, factors, strict=True)),
+            "warnings": {name: messages for name, messages in notes.items() if messages},
+            "seconds": {name: reply.seconds for name, reply in self.replies.items()},
+        }
+
+
+@dataclass(frozen=True)
+class BlendSettings:
+    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time."""
+
+    weights: Any
+    cv: Any
+    n_jobs: int | None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether weights are estimated from out-of-fold answers."""
+        return isinstance(self.weights, str) and self.weights == "shrunk"
+
+
+def fit_blend(
+    members: Mapping[str, Any], problem: Problem, settings: BlendSettings, random: np.random.RandomState
+) -> BlendFit:
+    """Fit the members, weigh them, and return what it takes to blend their answers.
+
+    Parameters
+    ----------
+    members : dict of str to estimator
+    problem : Problem
+    settings : BlendSettings
+    random : numpy.random.RandomState
+
+    Returns
+    -------
+    BlendFit
+    """
+    weights = settings.weights
+    given = (
+        None
+        if isinstance(weights, str)
+        else dict(zip(members, read_weights(weights, len(members)), strict=True))
+    )
+    replies = ask_members(members, problem, settings.n_jobs)
+    folds = _folds(problem, replies, settings, random)
+    hidden = _ask_hidden(members, replies, problem, folds, settings)
+    replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
+    centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
+    calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
+    equal = np.full(len(replies), 1.0 / len(replies))
+    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit)
+    if given is not None:
+        kept = np.array([given[name] for name in replies])
+        if kept.sum() == 0.0:
+            raise ValueError("The members left have weight 0: give weights to those that do not fail.")
+        return replace(fitted, weights=kept / kept.sum())
+    if not settings.estimated or not folds:
+        return fitted
+    found = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
+    estimated = shrunk_weights(found.errors(unit), len(np.unique(found.hidden)))
+    return _with_out_of_fold(replace(fitted, weights=estimated), found)
+
+
+def ask_members(members: Mapping[str, Any], problem: Problem, n_jobs: int | None) -> dict[str, Reply]:
+    """Return what the members answer at the unlabelled rows; leave out those that fail."""
+    jobs = (delayed(_attempt)(member, problem) for member in members.values())
+    results: dict[str, Reply | Failure] = {}
+    with stage("methods") as report:
+        found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+        for name, result in zip(members, found, strict=True):
+            results[name] = result
+            report(len(results) / len(members))
+    failures = _failures(results, "")
+    return {name: reply for name, reply in results.items() if name not in failures}  # type: ignore[misc]
+
+
+def _attempt(member: Any, problem: Problem) -> Reply | Failure:
+    """Return a member's answers at the unlabelled rows, or why there are none."""
+    try:
+        return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+    except Exception as error:  # an estimator of any make may raise anything
+        return Failure(in_a_sentence(error), error)
+
+
+def _failures(results: Mapping[str, Any], when: str) -> dict[str, Failure]:
+    """Return the failures, and warn of them; all failed is an error."""
+    failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
+    if results and len(failures) == len(results):
+        name, first = next(iter(failures.items()))
+        raise failure(f"Every member failed{when}. {name}: {first.message}", first.error) from first.error
+    for name, why in failures.items():
+        warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
+    return failures
+
+
+def _needs_folds(problem: Problem, reply: Reply, settings: BlendSettings) -> bool:
+    """Return whether weights are to be estimated, or a member's scores to be made shares."""
+    return settings.estimated or (problem.classes is not None and not _has_probabilities(reply))
+
+
+def _folds(
+    problem: Problem, replies: dict[str, Reply], settings: BlendSettings, random: np.random.RandomState
+) -> list[Fold]:
+    """Return the folds that weights or shares need; none if they are of no use."""
+    if len(problem.labels) < MIN_LABELS:
+        return []
+    if not any(_needs_folds(problem, reply, settings) for reply in replies.values()):
+        return []
+    return read_folds(settings.cv, problem, random_state=random, quiet=True)
+
+
+def _ask_hidden(
+    members: Mapping[str, Any],
+    replies: dict[str, Reply],
+    problem: Problem,
+    folds: list[Fold],
+    settings: BlendSettings,
+) -> dict[str, list[Reply] | None]:
+    """Return the out-of-fold replies of the members that stay: None for those that need none."""
+    if not folds:
+        return {}
+    names = [name for name in replies if _needs_folds(problem, replies[name], settings)]
+    hidden = ask_folds([members[name] for name in names], problem, folds, n_jobs=settings.n_jobs)
+    results: dict[str, Any] = {
+        name: next((reply for reply in found if isinstance(reply, Failure)), found)
+        for name, found in zip(names, hidden, strict=True)
+    }
+    failures = _failures(results, " when labels were hidden")
+    return {name: results.get(name) for name in replies if name not in failures}
+
+
+def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
+    """Return the fit with its out-of-fold answers and, for numbers, the blend's error and members' disagreement."""
+    problem, names = fitted.problem, [*fitted.replies, "blend"]
+    everyone = np.ones(found.answers.shape[:2], dtype=bool)
+    blend, spread = fitted.mean(found.answers, everyone)
+    rows, by_row = found.by_row(np.moveaxis(np.concatenate([found.answers, blend[None]]), 0, -1))
+    at = problem.rows[rows]
+    index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]
+    if problem.classes is None:
+        return replace(
+            fitted,
+            out_of_fold=pd.DataFrame(by_row, index=index, columns=names),
+            error=_size((blend - found.truth) / fitted.unit) * fitted.unit,
+            disagreement=_size(spread / fitted.unit) * fitted.unit,
+        )
+    columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])
+    wide = np.moveaxis(by_row, -1, 1).reshape(len(rows), -1)
+    return replace(fitted, out_of_fold=pd.DataFrame(wide, index=index, columns=columns))
+
+
+def _size(numbers: Array) -> float:
+    """Return the root mean square."""
+    return float(np.sqrt(np.mean(numbers**2)))
+
+
+def _has_probabilities(reply: Reply) -> bool:
+    fitted = reply.fitted
+    return reply.probabilities is not None or (
+        fitted is not None and hasattr(fitted.estimator, "predict_proba")
+    )
+
+
+def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> Calibration:
+    """Return how a member's scores become shares: by its out-of-fold scores, or without labels if it has none."""
+    if problem.classes is None or _has_probabilities(reply):
+        return Calibration()
+    n_classes = len(problem.classes)
+    if hidden is None:
+        return Calibration.of_size(class_scores(reply, n_classes)[reply.given])
+    return Calibration.fit(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
+
+
+def read_weights(weights: Any, k: int) -> Array:
+    """Return weights as k numbers from 0 on, or raise a ValueError."""
+    try:
+        numbers = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (k,) or not np.isfinite(numbers).all() or numbers.min() < 0.0 or numbers.sum() == 0.0:
+        raise ValueError(
+            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {k} members, not all 0; "
+            f"got {weights!r}."
+        )
+    return numbers

@@ -1,0 +1,80 @@
+"""What a report needs to know of a filled table; `transduce.FillResult` has it all."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pandas as pd
+
+from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+
+
+class FilledTable(Protocol):
+    """A filled table, as the report reads it; `transduce.FillResult` says what each part holds."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The table, with the new columns behind its own."""
+
+    @property
+    def target(self) -> str:
+        """The column that was filled."""
+
+    @property
+    def task(self) -> str:
+        """Numbers ("regression") or classes ("classification")."""
+
+    @property
+    def answer(self) -> Answer:
+        """The answers at the rows whose label was missing."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed of them."""
+
+    @property
+    def miscoverage(self) -> Miscoverage | ClassMiscoverage | None:
+        """The law of the number outside, where there is one."""
+
+    @property
+    def exchangeability(self) -> Exchangeability | None:
+        """How labelled and unlabelled rows compare."""
+
+    @property
+    def confidence(self) -> float:
+        """Level of the guarantee for each row."""
+
+    @property
+    def certainty(self) -> float:
+        """Certainty of the guarantee for the column."""
+
+    @property
+    def members(self) -> pd.DataFrame:
+        """One line for each method."""
+
+    @property
+    def out_of_fold(self) -> pd.DataFrame:
+        """True and answered labels, each answered while hidden."""
+
+    @property
+    def columns(self) -> pd.DataFrame:
+        """What was done to each column."""
+
+    @property
+    def relevance(self) -> pd.Series | None:
+        """How much each column matters."""
+
+    @property
+    def map(self) -> pd.DataFrame | None:
+        """Every row's place on the map."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Whatever the user should be told."""
