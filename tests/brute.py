@@ -395,3 +395,15 @@ def benjamini_hochberg(p, level):
     largest = max((r for r in range(1, m + 1) if p[order[r - 1]] <= level * r / m + 1e-12), default=0)
     cut = p[order[largest - 1]] if largest else -1.0
     return np.asarray(p) <= cut
+
+
+def urn_bound(n_wrong, n_calibration, n_unlabelled, certainty):
+    """The largest number wrong among the rest for which so few, or fewer, are drawn often enough; by enumeration."""
+    from itertools import combinations
+
+    total, most = n_calibration + n_unlabelled, 0
+    for wrong in range(n_wrong, n_wrong + n_unlabelled + 1):
+        draws = [sum(row < wrong for row in drawn) for drawn in combinations(range(total), n_calibration)]
+        if np.mean(np.array(draws) <= n_wrong) > 1 - certainty + 1e-12:
+            most = wrong - n_wrong
+    return most

@@ -16,6 +16,7 @@ from transduce.conformal.guarantee import calibrated_guarantee
 from transduce.conformal.held_out import calibration_number, read_number
 from transduce.conformal.scores import SCORES
 from transduce.conformal.second_fit import holding_values, with_values
+from transduce.conformal.wrong_answers import wrong_answers, wrong_by_class
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
@@ -36,6 +37,7 @@ class Settings:
     transductive: bool
     refit: bool
     test_exchangeability: bool
+    tolerance: float | None
 
 
 def read_settings(params: dict[str, Any], is_class: bool) -> Settings:
@@ -59,7 +61,16 @@ def read_settings(params: dict[str, Any], is_class: bool) -> Settings:
         is_transducer(params["estimator"]) if isinstance(transductive, str) else bool(transductive),
         bool(params["refit"]),
         bool(params["test_exchangeability"]),
+        _read_tolerance(params["tolerance"], is_class),
     )
+
+
+def _read_tolerance(tolerance: Any, is_class: bool) -> float | None:
+    if tolerance is None:
+        return None
+    if is_class:
+        raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
+    return checks.check_positive("tolerance", tolerance)
 
 
 def check_wrapped(estimator: Any) -> bool:
@@ -100,6 +111,8 @@ class CalibratedFit:
         Answers of a fit to all labels, at the unlabelled rows.
     calibrated : Calibrated
     exchangeability : Exchangeability or None
+    tolerance : float or None
+        By how much a number may be off.
     """
 
     problem: Problem
@@ -108,6 +121,7 @@ class CalibratedFit:
     second: Reply | None
     calibrated: Calibrated
     exchangeability: Exchangeability | None
+    tolerance: float | None = None
 
     @property
     def shown(self) -> AnyArray:
@@ -136,9 +150,18 @@ class CalibratedFit:
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
         verdict = None if self.exchangeability is None else self.exchangeability.verdict
-        return calibrated_guarantee(
-            self.calibrated, confidence, len(self.problem.labels), verdict, certainty=certainty
+        found = calibrated_guarantee(
+            self.calibrated,
+            confidence,
+            len(self.problem.labels),
+            verdict,
+            certainty=certainty,
+            wrong=wrong_answers(self.calibrated, self.second, certainty, self.tolerance),
         )
+        if self.problem.classes is None or found.wrong is None:
+            return replace(found, tolerance=self.tolerance)
+        by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
+        return replace(found, wrong_by_class=by_class)
 
     def answer(self, confidence: float) -> Answer:
         """Return the answer at a level."""
@@ -240,7 +263,7 @@ def fit_calibrated(
         seed = random.randint(2**31 - 1)
         compared = exchangeability_test(problem.X, problem.sample.labelled, random_state=seed)
     assert found.fitted is not None
-    return CalibratedFit(problem, held_out, found.fitted, second, calibrated, compared)
+    return CalibratedFit(problem, held_out, found.fitted, second, calibrated, compared, settings.tolerance)
 
 
 def _fit_to_all(

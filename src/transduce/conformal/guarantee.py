@@ -13,7 +13,13 @@ from transduce.core.types import AnyArray
 
 
 def calibrated_guarantee(
-    found: Calibrated, confidence: float, n_labelled: int, verdict: Verdict | None, *, certainty: float = 0.95
+    found: Calibrated,
+    confidence: float,
+    n_labelled: int,
+    verdict: Verdict | None,
+    *,
+    certainty: float = 0.95,
+    wrong: CountBound | None = None,
 ) -> Guarantee:
     """Return what is guaranteed of calibrated answers at a level.
 
@@ -27,6 +33,8 @@ def calibrated_guarantee(
         What a test said of labelled and unlabelled rows, if there was one.
     certainty : float, default=0.95
         Of the guarantee for the whole column.
+    wrong : CountBound, optional
+        On the number of wrong answers.
 
     Returns
     -------
@@ -58,6 +66,7 @@ def calibrated_guarantee(
         kind="exact",
         within="class" if found.by_class else "",
         outside=outside,
+        wrong=wrong,
         n_short=short if found.by_class else 0,
         any_class=everything_possible(found, law),
         assumptions=(CHANCE, SEEN) if found.by_class else (CHANCE,),

@@ -67,6 +67,9 @@ class ConformalTransducer(EitherTransducer):
         Now and then a value lies outside its region.
     test_exchangeability : bool, default=True
         Whether to test if unlabelled rows look like labelled ones; the verdict is part of the guarantee.
+    tolerance : float, optional
+        Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are. For classes it
+        bounds the number of wrong answers without this.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -160,6 +163,7 @@ class ConformalTransducer(EitherTransducer):
         transductive: Any = "auto",
         refit: bool = False,
         test_exchangeability: bool = True,
+        tolerance: float | None = None,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
@@ -172,6 +176,7 @@ class ConformalTransducer(EitherTransducer):
         self.transductive = transductive
         self.refit = refit
         self.test_exchangeability = test_exchangeability
+        self.tolerance = tolerance
         self.random_state = random_state
         self.missing_label = missing_label
 
@@ -308,6 +313,26 @@ class ConformalTransducer(EitherTransducer):
         """
         check_is_fitted(self)
         return self.miscoverage_.quantile(certainty)
+
+    def wrong_at_most(self, certainty: float = 0.95) -> int:
+        """Return how many answers are wrong at most, with a certainty.
+
+        Parameters
+        ----------
+        certainty : float, default=0.95
+
+        Returns
+        -------
+        int
+            For numbers those off by more than `tolerance`, which must be set.
+        """
+        check_is_fitted(self)
+        bound = self.guarantee_at(certainty=certainty).wrong
+        if bound is None:
+            raise ValueError(
+                "There is no bound on wrong answers: numbers need a tolerance, and labels must be held out."
+            )
+        return bound.at_most
 
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
         """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty.

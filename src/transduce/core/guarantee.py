@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 CHANCE = "chance alone decided which rows have a label"
 SEEN = "every class of the unlabelled rows has a label"
@@ -123,6 +124,12 @@ class Guarantee:
         Where it holds: over all rows, or within every class.
     outside : CountBound or None
         Bound on the number of unlabelled rows outside their intervals or sets.
+    wrong : CountBound or None
+        Bound on the number of wrong answers; of numbers, of those off by more than `tolerance`.
+    wrong_by_class : tuple of (class, CountBound)
+        The same among the rows answered with each class, each bound by itself.
+    tolerance : float or None
+        By how much a number may be off.
     n_labelled, n_calibration : int
         Labels, and how many of them were held out at random to calibrate.
     n_unreached : int
@@ -154,6 +161,9 @@ class Guarantee:
     confidence: float | None = None
     within: str = ""
     outside: CountBound | None = None
+    wrong: CountBound | None = None
+    wrong_by_class: tuple[tuple[Any, CountBound], ...] = ()
+    tolerance: float | None = None
     n_labelled: int = 0
     n_calibration: int = 0
     n_unreached: int = 0
@@ -209,6 +219,8 @@ def _statement(found: Guarantee) -> list[str]:
     ]
     if found.outside is not None:
         said.append(outside_sentence(found))
+    if found.wrong is not None:
+        said.append(wrong_sentence(found))
     if found.any_class:
         said.append(
             "So many labels are of classes seen once only that every set is all classes, known and unknown."
@@ -238,6 +250,18 @@ def outside_sentence(found: Guarantee) -> str:
         return f"{said}."
     expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
     return f"{said}; at most {expected} are expected."
+
+
+def wrong_sentence(found: Guarantee) -> str:
+    """Return the bound on the number of wrong answers, in a sentence."""
+    bound = found.wrong
+    assert bound is not None
+    what = (
+        "filled classes are wrong"
+        if found.about == "set"
+        else f"filled values are off by more than {found.tolerance:g}"
+    )
+    return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} {what}."
 
 
 def _grounds(found: Guarantee) -> list[str]:

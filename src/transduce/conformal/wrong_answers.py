@@ -1,0 +1,140 @@
+"""How many answers are wrong: an exact bound from the calibration rows, which are a random part of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from transduce.conformal.calibrated import Calibrated
+from transduce.core.guarantee import CountBound
+from transduce.core.types import AnyArray, Mask
+from transduce.model_selection.hidden_labels import Reply
+
+
+def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
+    """Return how many of the unlabelled rows are wrong at most, given how many of the calibration rows are.
+
+    Parameters
+    ----------
+    n_wrong, n_calibration : int
+        Wrong answers among the calibration rows, and the number of these.
+    n_unlabelled : int
+    certainty : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    If T of all ``c + m`` answers are wrong, the number among c rows drawn at random is hypergeometric. The bound is the
+    largest T for which so few wrong answers, or fewer, have a probability above ``1 - certainty``, less those that were
+    seen. It fails with a probability of at most ``1 - certainty``, whatever T: nothing is approximated.
+
+    Examples
+    --------
+    With two calibration rows, both right, and two more rows: were both of these wrong, two right ones would be drawn
+    with probability 1/6; were one of them wrong, with probability 1/2.
+
+    >>> urn_bound(0, 2, 2, certainty=0.8), urn_bound(0, 2, 2, certainty=0.9)
+    (1, 2)
+    """
+    total = n_calibration + n_unlabelled
+    low, high = (
+        n_wrong,
+        n_wrong + n_unlabelled,
+    )  # the more are wrong, the less likely so few of them are drawn
+    while low < high:
+        middle = (low + high + 1) // 2
+        possible = hypergeom.cdf(n_wrong, total, middle, n_calibration) > 1.0 - certainty
+        low, high = (middle, high) if possible else (low, middle - 1)
+    return low - n_wrong
+
+
+def wrong_answers(
+    found: Calibrated, second: Reply | None, certainty: float, tolerance: float | None = None
+) -> CountBound | None:
+    """Return a bound on the number of wrong answers at the unlabelled rows.
+
+    Parameters
+    ----------
+    found : Calibrated
+    second : Reply or None
+        Answers of a second fit, which the calibration labels were not kept from. The bound is about the first fit, so
+        that rows where the two differ are added: their number is known. Numbers count as different if they are a
+        quarter of the tolerance apart, and the first fit is then held to three quarters of it.
+    certainty : float
+    tolerance : float, optional
+        Numbers: an answer is wrong if it is off by more than this. None for classes.
+
+    Returns
+    -------
+    CountBound or None
+        None if there are no calibration rows with an answer, or if numbers come without a tolerance.
+    """
+    is_class = found.n_classes > 0
+    if not is_class and tolerance is None:
+        return None
+    wrong, changed = _wrong_and_changed(found, second, tolerance)
+    known, given = found.calibration.given, found.unlabelled.given
+    m = int((given & ~changed).sum())
+    if not known.any() or not len(given):
+        return None
+    n = int(given.sum())
+    most = urn_bound(int(wrong[known].sum()), int(known.sum()), n, certainty)
+    return CountBound(certainty, min(most, m) + int(changed[given].sum()), n)
+
+
+def wrong_by_class(
+    found: Calibrated, second: Reply | None, certainty: float, classes: AnyArray
+) -> tuple[tuple[Any, CountBound], ...]:
+    """Return a bound on the wrong answers among the rows that are answered with each class, each by itself.
+
+    Parameters
+    ----------
+    found : Calibrated
+    second : Reply or None
+        Answers of a second fit.
+    certainty : float
+        Of each bound by itself, not of all together.
+    classes : array of shape (n_classes,)
+
+    Returns
+    -------
+    tuple of (class, CountBound)
+        Only where a bound says more than that all may be wrong.
+    """
+    wrong, changed = _wrong_and_changed(found, second, None)
+    known, given = found.calibration.given, found.unlabelled.given
+    final = found.unlabelled.values if second is None else second.values
+    bounds = []
+    for code, label in enumerate(classes.tolist()):
+        ours = known & (found.calibration.values == code)
+        first = given & (found.unlabelled.values == code)
+        last = given & (final == code)
+        if not last.any() or not ours.any():
+            continue
+        most = urn_bound(int(wrong[ours].sum()), int(ours.sum()), int(first.sum()), certainty)
+        kept, joined = int((first & last).sum()), int((last & ~first).sum())
+        bound = CountBound(certainty, min(most, kept) + joined, int(last.sum()))
+        if bound.at_most < bound.of:
+            bounds.append((label, bound))
+    return tuple(bounds)
+
+
+def _wrong_and_changed(found: Calibrated, second: Reply | None, tolerance: float | None) -> tuple[Mask, Mask]:
+    """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
+    unchanged = np.zeros(len(found.unlabelled.values), dtype=bool)
+    if tolerance is None:
+        wrong = found.calibration.values != found.labels
+        changed = unchanged if second is None else second.values != found.unlabelled.values
+        return wrong, changed
+    slack = 0.0 if second is None else tolerance / 4.0
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.abs(found.calibration.values - found.labels) <= tolerance - slack)
+        if second is None:
+            return wrong, unchanged
+        return wrong, ~(np.abs(second.values - found.unlabelled.values) <= slack)
