@@ -12,28 +12,30 @@ PAGE = Path(__file__).with_name("cli.md")
 INTRODUCTION = """\
 # Command line
 
-`transduce fill houses.csv --target price` writes `houses-filled.csv`: the table as it was, with new columns behind
-its own. `python -m transduce` is the same command.
+`transduce fill houses.csv --target price` writes `houses-filled.csv`: the table as it was, followed by new columns.
+`python -m transduce` is the same command.
 
 | new column | at a filled cell | at a cell that had a label |
 | --- | --- | --- |
 | `price_filled` | the answer, from all labels; now and then outside its interval | the label |
-| `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
-| `price_set` (classes) | the possible classes, joined by " \\| "; empty if every class would be nonconforming | empty |
+| `price_lower`, `price_upper` (numbers) | an interval that contains the truth with the stated confidence | empty |
+| `price_set` (classes) | the possible classes, joined by " \\| "; empty if no class conforms to the labelled rows | empty |
 | `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
 | `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |
 
-Progress goes to standard error, results to standard output. With `--out -` the table goes to standard output, and the
-summary to standard error. Files are written in one piece: if a run is interrupted, nothing is left half written.
+Progress goes to standard error, results to standard output.
+With `--out -` the table goes to standard output, and the summary to standard error.
+Files are written in one piece: if a run is interrupted, nothing is left half written.
 
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
 | 1 | something is wrong with the table; one sentence on standard error says what |
-| 2 | something is wrong with the options, or a file is in the way (`--force` replaces it) |
+| 2 | something is wrong with the options, or a file would be overwritten (`--force` replaces it) |
 | 130 | interrupted |
 
-What follows is what `--help` prints. `python docs/cli_page.py` renews this page.
+The rest of this page is what `--help` prints.
+`python docs/cli_page.py` renews the page.
 """
 
 
