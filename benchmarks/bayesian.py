@@ -179,7 +179,7 @@ def measure(size):
     """Return lines for the table of all comparisons; n is the number of labels."""
     labelled, unlabelled, n_splits = SIZES[size]
     name, lines = "BayesianTransducer", []
-    bounces = compare_bounces([(n_labelled, m) for m in asked for n_labelled in labelled])
+    bounces = compare_bounces([(n_labelled, m) for m in unlabelled for n_labelled in labelled])
     for found in bounces.to_dict("records"):
         ours, ratio = 1 / found["bounces a second"], found["ratio to the plain billiard"]
         what = f"a bounce with votes at {found['unlabelled']:,} rows"

@@ -19,7 +19,7 @@ INTRODUCTION = """\
 | --- | --- | --- |
 | `price_filled` | the answer, from all labels; now and then outside its interval | the label |
 | `price_lower`, `price_upper` (numbers) | an interval that contains the truth with the stated confidence | empty |
-| `price_set` (classes) | the possible classes, joined by " \\| "; empty if no class conforms to the labelled rows | empty |
+| `price_set` (classes) | the possible classes, joined by " \\| "; empty if no class conforms | empty |
 | `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
 | `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |
 

@@ -48,23 +48,26 @@ PAPERS = {
 }
 OPENING = """# The papers, reproduced
 
-Our figures beside the published ones, and what held. Everything on this page was written by the scripts in `papers/`
-from full runs, with as many splits as the papers have where they say so; only the paragraphs are by hand. `a ± b` is
-the mean and the standard deviation over splits; a column *paper* holds the published figure. The raw numbers lie in
-`docs/results`, but for files of more than 400 kB, which a full run writes to `papers/output`.
+This page has our figures beside the published ones, and says what held.
+The scripts in `papers/` wrote everything on it from full runs; only the paragraphs are written by hand.
+There are as many splits as the papers have, where they say how many.
+`a ± b` is the mean and the standard deviation over splits; a column *paper* holds the published figure.
+The raw numbers are in `docs/results`, except files of more than 400 kB, which a full run writes to `papers/output`.
 
     TRANSDUCE_DATA=folder make papers                             # quick mode of all: minutes each
     TRANSDUCE_DATA=folder python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
     python papers/page.py                                         # this page, from the full runs
 
-The quick mode takes the first splits of the full one, prints the same tables, and says which figures are within
-one standard deviation of this page. Where the data come from: [data sets](datasets.md). How our methods do against
-others: [when to use which](choosing.md); how fast they are: [performance](performance.md).
+The quick mode takes the first splits of the full one and prints the same tables.
+It says which figures are within one standard deviation of this page.
+[Data sets](datasets.md) says where the data come from.
+[When to use which](choosing.md) compares our methods with others.
+[Performance](performance.md) says how fast they are.
 """
 
 
 def copy_full_run(paper: str) -> None:
-    """Copy what a full run wrote to docs/results, but for large files of raw numbers."""
+    """Copy what a full run wrote to docs/results, except large files of raw numbers."""
     source, target = HERE / "output" / paper / "full", DOCS / "results" / paper
     if not source.is_dir():
         return
