@@ -2,7 +2,7 @@
 
     TRANSDUCE_DATA=folder python benchmarks/blend_accuracy.py [--quick] [--task TASK] [--draws 10] [--out FILE]
 
-15 or 40 rows are labelled at random and up to 300 others unlabelled, on the tables of the race (`race.py`) with 75
+15 or 40 rows are labelled at random and up to 300 others are unlabelled, on the tables of the race (`race.py`) with 75
 rows or more and no more than 15 classes, and on cpus; of usps on the rows of its test file. Error: of numbers the
 root mean squared error over that of the labelled mean; of classes the share of wrong answers. A draw of class labels
 holds each class at least once. Prints mean errors over the tables, and mean ranks over the tables (of errors averaged
@@ -69,8 +69,8 @@ def opponents(task):
     }
 
 
-def unlabelled(estimator):
-    """Return the way to ask an estimator: with all rows' features if it can use them."""
+def answers_of(estimator):
+    """Return how an estimator is fitted and answers: with all rows' features if it can use them."""
     if is_transducer(estimator):
         return transducer(lambda n_rows, seed: estimator)
     if isinstance(last_step(estimator), LabelSpreading):
@@ -87,7 +87,7 @@ def run_draw(X, y, n_labels, task, seed):
     equal = TransductiveBlend(task=task, weights="equal", random_state=seed)
     methods = {"blend": blend, "equal blend": equal, **members, **opponents(task)}
     errors = {
-        name: measure(unlabelled(method)(X, labels, seed), labels, truth) for name, method in methods.items()
+        name: measure(answers_of(method)(X, labels, seed), labels, truth) for name, method in methods.items()
     }
     if task == "regression":
         gaps = (blend.answer_.values - truth) / blend.answer_.standard_errors

@@ -285,7 +285,7 @@ def main():
     )
     print(f"\nRegions at {', '.join(f'{100 * level:g} %' for level in LEVELS)}:\n")
     print(speed.to_string(index=False, float_format="{:,.1f}".format))
-    print("\nOur peak memory as more rows are unlabelled (budget 64 MB for working arrays):\n")
+    print("\nOur peak memory as there are more unlabelled rows (budget 64 MB for working arrays):\n")
     print(memory.to_string(index=False, float_format="{:,.1f}".format))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

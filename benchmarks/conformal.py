@@ -5,8 +5,8 @@
 All regression sets of `transduce.datasets` with enough rows or, without a folder, scikit-learn's diabetes. Prints
 
 1. for each set and estimator: share outside at 90 %, share of splits with more outside than the bound at 95 %
-   certainty, mean width of the intervals over the labels' standard deviation, and the root mean squared error with
-   calibration labels over that of a fit with all labels: the price of the guarantee;
+   certainty, mean width of the intervals over the labels' standard deviation, and the root mean squared error when
+   labels are held out over that of a fit with all labels: the price of the guarantee;
 2. seconds of the wrapper beside those of the bare fit, and of the exchangeability test alone.
 """
 

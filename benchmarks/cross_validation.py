@@ -4,8 +4,8 @@
 
 64 labelled and 256 unlabelled rows. Root mean squared error of transductive ridge in five folds of the labelled rows:
 with `cross_val_transduce`, which keeps every row's features, and with scikit-learn's `cross_val_score`, in which the
-unlabelled rows play no part and a fold's rows come too late. Beside them what the estimate is for: the error at the
-unlabelled rows. With the paper's settings and with those chosen by leave-one-out.
+unlabelled rows play no part and a fold's rows come too late. Beside them the error at the unlabelled rows, which
+is what they estimate. With the paper's settings and with those chosen by leave-one-out.
 """
 
 from __future__ import annotations

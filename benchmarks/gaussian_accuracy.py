@@ -2,7 +2,7 @@
 
     TRANSDUCE_DATA=folder python benchmarks/gaussian_accuracy.py [--draws 4] [--jobs 1]
 
-15 or 40 rows are labelled and all others unlabelled: root mean squared error over the labels' standard deviation,
+15 or 40 rows are labelled and all others are not: root mean squared error over the labels' standard deviation,
 mean of the draws, on the 17 sets of Le, Smola, Gartner and Altun (2006) with more than 60 rows (heights left out) and
 scikit-learn's diabetes; linear ridge regression beside it. The paper's own comparison: `papers/le2006.py`.
 """

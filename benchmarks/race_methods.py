@@ -4,10 +4,9 @@ Every method gets the same numbers: features with mean 0 and standard deviation 
 which can only help those that would see the labelled rows alone. Settings:
 
 - Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
-  the Gaussian processes' lengths by likelihood; forests have 200 trees; the rest is as it comes.
-- Of ours the settings are those of `choose_method` (`transduce.model_selection.catalogue.every_method`), but for the
-Gaussian process,
-  which is as it comes: with moment matching.
+  the Gaussian processes' lengths by likelihood; forests have 200 trees; all else is at its default.
+- Ours have the settings of `choose_method` (`transduce.model_selection.catalogue.every_method`), except the Gaussian
+  process, which has its defaults, with moment matching.
 - ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
 """
 

@@ -30,7 +30,7 @@ from transduce import BayesianTransducer, RidgeConfidenceMachine, SpectralGraphT
 from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.spectral_graph import Spectrum, chebyshev, graph_spectrum, neighbor_graph
 
-D, CENTRES, N_ASKED, N_LABELS, N_BOUNCES = 20, 250, 500, 200, 20_000
+D, CENTRES, N_UNLABELLED, N_LABELS, N_BOUNCES = 20, 250, 500, 200, 20_000
 BUDGET_S = 6.0  # beyond this no run of a size is repeated
 UPPER = 3  # sizes that the exponent is fitted to
 
@@ -109,7 +109,7 @@ def primal(n):
 
 
 def dual(n):
-    X, y = regression(n + N_ASKED, n)
+    X, y = regression(n + N_UNLABELLED, n)
     model = RidgeConfidenceMachine(kernel="rbf", width=5.0)
     return lambda: model.fit(X, y)
 
@@ -215,13 +215,13 @@ SYSTEMS = (
         lambda n: 2.0 * n * D**2,
     ),
     System(
-        f"RidgeConfidenceMachine, rbf, m = {N_ASKED} unlabelled",
+        f"RidgeConfidenceMachine, rbf, m = {N_UNLABELLED} unlabelled",
         "2 to 3",
         "flops",
         "n³ / 3 + 2 n² m",
         (375, 750, 1_500, 3_000, 6_000),
         dual,
-        lambda n: n**3 / 3 + 2.0 * n**2 * N_ASKED,
+        lambda n: n**3 / 3 + 2.0 * n**2 * N_UNLABELLED,
     ),
 )
 GRAPH_SIZES = (24_000, 36_000, 54_000, 80_000)

@@ -12,16 +12,16 @@ The full mode has the paper's 100 splits (23 of postal) and takes about twenty m
 takes the first few of them, and about three minutes.
 
 Widths, ridges and tethers of figure 1 are the paper's, on standardised features; figure 1a goes on to larger widths.
-Where the number m of unlabelled rows varies, the same rows are unlabelled every time, m of them in one fit, so that
-the inductive error cannot move: 24 of boston's 25, since 24 has divisors. In table 1 width and ridge have the
-smallest leave-one-out error on the first five training sets together, unlabelled rows not among them; the tether is l
-/ 2m, as in figure 1b. C and width of the SVC are the medians of what five folds choose in each of the same five
-training sets. Splits are those that come with the data; of postal, the training file is cut into 23 sets of 317 at
-random, and the first 2,000 rows of the test file are unlabelled. As the test file is known to be harder, "postal, one
-file" asks 2,000 other rows of the training file instead.
+Where the number m of unlabelled rows varies, the same rows are answered every time, m of them in one fit, so that
+the inductive error cannot change: 24 of boston's 25, since 24 has divisors. In table 1 width and ridge have the
+smallest leave-one-out error on the first five training sets together, without the unlabelled rows; the tether is
+l / 2m, as in figure 1b. C and width of the SVC are the medians of what five folds choose in each of the same five
+training sets. Splits are those that come with the data. The training file of postal is cut into 23 sets of 317 at
+random, and the first 2,000 rows of its test file are the unlabelled rows. The test file is known to be harder, so
+"postal, one file" takes 2,000 other rows of the training file instead.
 
 Centres are at all rows, as in the paper. On banana, with 5,300 rows, they are at 1,000 rows drawn at random; the full
-mode holds five splits against centres at all rows ("banana, all centres").
+mode also runs five splits with centres at all rows ("banana, all centres").
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read_numbers(name):
 
 
 def squared_errors(name, split, n_labelled, n_unlabelled, m, **settings):
-    """Return the mean squared errors of both answers in one split, m rows unlabelled in each fit."""
+    """Return the mean squared errors of both answers in one split, with m unlabelled rows in each fit."""
     X, y = read_numbers(name)
     order = np.random.default_rng([1999, split]).permutation(len(y))[: n_labelled + n_unlabelled]
     known, unlabelled = order[:n_labelled], order[n_labelled:]
@@ -198,7 +198,7 @@ def figure1d(study: Study) -> None:
 
 @cache
 def read_classes(name):
-    """Return features, classes -1 and 1, and the rows to learn from and to ask in each split."""
+    """Return features, classes -1 and 1, and the labelled and unlabelled rows of each split."""
     if not name.startswith("postal"):
         data = load_dataset(name.split(",")[0])
         return data.encoded(), data.y.to_numpy(), *data.splits

@@ -3,7 +3,7 @@
     TRANSDUCE_DATA=folder python papers/graepel1999.py [--full]
 
 Figure 2: random 60:40 splits of thyroid (kernel width 3) and heart (width 10), features standardised over all rows.
-Rows whose answer is least confident are rejected; what is left is wrong how often? Bayesian transduction (softness 0,
+Rows whose answer is least confident are rejected: how often are the others wrong? Bayesian transduction (softness 0,
 as in the paper) against the hard-margin support vector machine with its margin as confidence and the same kernel; and
 Bayesian transduction with softness chosen by cross-validation, which the paper did not have. 100 splits as in the
 paper, or the first 20 of them.
@@ -29,7 +29,7 @@ COLORS = {BAYES: BLUE, SOFT: GREEN, SVM: RED}
 SHARES = np.arange(61) / 100
 CURVE = [f"error_{round(100 * share)}" for share in SHARES]
 # What the table shows: columns of the raw numbers by the table's names. The paper has one of these figures; the other
-# two that it has are differences, and stand in the note.
+# two that it has are differences, and are in the note.
 SHOWN = {f"{share} % rejected": f"error_{share}" for share in (0, 10, 20, 30, 40)}
 SHOWN |= {"area": "area", "threshold 1, rejected": "rejected_1", "threshold 1, error": "error_at_1"}
 PAPER = {(f"heart, {BAYES}", "threshold 1, error"): 16.4}
@@ -119,12 +119,12 @@ def say(splits: pd.DataFrame) -> str:
         said.append(
             f"{name}, rejected when the mean error comes down to {target} %: "
             + "; ".join(f"{method} {share:.1f} %" for method, share in reached.items())
-            + f". Bayesian rejects {reached[SVM] - reached[BAYES]:.1f} % less than the SVM, standard error "
+            + f".\n  Bayesian rejects {reached[SVM] - reached[BAYES]:.1f} % less than the SVM, standard error "
             f"{gain_error(curves, target):.1f}" + (" (paper: 4 %)." if name == "thyroid" else ".")
         )
     said.append(
-        "Threshold 1 rejects every row on which not all separators agree, and as many rows of the other methods. The "
-        "paper has thyroid's error near 0 at about 20 % rejected."
+        "Threshold 1 rejects every row on which not all separators agree, and as many rows of the other methods.\n"
+        "  The paper has thyroid's error near 0 at about 20 % rejected."
     )
     return "\n".join(f"- {line}" for line in said)
 

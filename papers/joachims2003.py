@@ -5,8 +5,8 @@
 Every task is a class against the rest; a sample of l labels has as many positives as their share says, at least one.
 Figures are break-even points of precision and recall at the unlabelled rows, in percent, averaged over the tasks of a
 set. The graph transducer has the paper's settings: c = 3200, d = 80, cosine neighbours. kNN (cosine) and the linear SVM
-(rows of unit length) see the labelled rows only; their parameters are those with the best mean ON THE ASKED ROWS, as
-in the paper. The scan that the paper is known from has lost its figures, so none stand beside ours.
+(rows of unit length) see the labelled rows only; their parameters are those with the best mean ON THE UNLABELLED ROWS,
+as in the paper. The scan that the paper is known from has lost its figures, so there are none beside ours.
 """
 
 from __future__ import annotations
@@ -318,8 +318,9 @@ def run_speed(study):
     summary = summary.assign(sd=np.nan, n=len(frame) // len(names), paper=np.nan)
     slowest = figures["labelling, ms"].max()
     note = (
-        f"One thread; a two-class task with ten labels; medians. The slowest labelling takes {slowest:.1f} ms, where "
-        f"the paper has less than a second. Spectra have {D_MAX} eigenvectors, that of the part of adult 80."
+        "One thread; a two-class task with ten labels; medians.\n"
+        f"The slowest labelling takes {slowest:.1f} ms, where the paper has less than a second.\n"
+        f"Spectra have {D_MAX} eigenvectors, that of the part of adult 80."
     )
     study.publish(
         "speed", "Time of a labelling once the spectrum is there", summary, digits=1, note=note, check=False

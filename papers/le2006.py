@@ -8,8 +8,7 @@ first three sets. Three columns, all with the paper's prior (a = 1, b = 0.5) and
 Ind         one width for all features, and noise; the paper chose these two by cross-validation, we by the posterior
 Ind AMS     a relevance for each feature
 Trans AMS   moments of the unlabelled fold matched; weight and slack chosen by cross-validation among the other nine
-folds,
-            where not to match is one of the choices
+            folds, where not to match is one of the choices
 
 Full: all folds of all sets. Quick: the first folds, fewer of the sets that take long.
 """
@@ -60,7 +59,7 @@ QUICK, QUICK_LONG = 5, {"heights": 1, "boston": 2, "gilgais": 2, "triazines": 2,
 
 
 def run_fold(name: str, fold: int) -> dict:
-    """Return the errors of the three methods in one fold, and how hard was matched."""
+    """Return the errors of the three methods in one fold, and how strongly it was matched."""
     data = load_dataset(name)
     X, y = data.encoded(), data.y.to_numpy(float)
     y = y if name in RAW else (y - y.mean()) / y.std()
@@ -112,7 +111,7 @@ def say(folds: pd.DataFrame, summary: pd.DataFrame) -> str:
 def compare(what: str, first: pd.Series, second: pd.Series) -> str:
     """Return on how many sets the first error is below the second, and the one-sided Wilcoxon signed-rank test.
 
-    Errors that differ by less than 1e-6 are equal: with one feature, two of the methods are the same but for rounding.
+    Errors that differ by less than 1e-6 are equal: with one feature two methods are the same except for rounding.
     """
     differs = (first - second).abs() > 1e-6
     said = f"{what}: below on {int((first < second)[differs].sum())} of {len(first)} sets"

@@ -13,7 +13,7 @@ The paper's tables are single runs. Here the hat is drawn, and the folds are dea
 figure has a spread: 100 draws and 5 times ten folds in quick mode, 1,000 and 50 in full mode. The quick mode takes a
 quarter of a minute on one core, the full one two or three minutes.
 
-What the paper leaves open was settled so: 100 labelled points of the hat (it asks "another 100"); its kernel,
+What the paper leaves open was settled so: 100 labelled points of the hat (it answers at "another 100"); its kernel,
 ``exp(-|u - v| / (2 width^2))``, on features scaled to [0, 1], and no constant in the regression; servo's letters in the
 order of the alphabet, equally spaced; machine without vendor and model, and once more with both as numbers. Kernels,
 widths and ridges are the paper's, which chose them by the smallest absolute error on all labels, those of the
@@ -264,8 +264,8 @@ def table3(study: Study) -> None:
             lines.append([method, name, ours.mean(), ours.std(), len(ours), figure])
     summary = pd.DataFrame(lines, columns=["row", "column", "mean", "sd", "n", "paper"])
     note = (
-        "Lines without a figure of ours are quoted by the paper from Quinlan (1993). Instance-based learning is "
-        "the mean of three neighbours, on the same features as ridge regression."
+        "Lines without a figure of ours are quoted by the paper from Quinlan (1993).\n"
+        "Instance-based learning is the mean of three neighbours, on the same features as ridge regression."
     )
     study.publish("table3", "Table 3. Mean absolute error, ten folds", summary, note=note)
 
@@ -275,9 +275,9 @@ def table4(study: Study) -> None:
     unbounded = [f"unbounded {100 * level:g} %" for level in LEVELS]
     summary = lengthen(frame, [*FIGURES, *MEDIAN, *unbounded], TABLES)
     note = (
-        f"{near(summary[~summary['row'].str.startswith('machine')])[:-1]}, machine left aside. Mean widths are of "
-        "bounded regions; unbounded: the share of regions, in %, that reach to infinity. Standard deviations "
-        "are over deals of ten folds."
+        f"{near(summary[~summary['row'].str.startswith('machine')])[:-1]}, machine left aside.\n"
+        "Mean widths are of bounded regions; unbounded: the share of regions, in %, that reach to infinity.\n"
+        "Standard deviations are over deals of ten folds."
     )
     study.publish("table4", "Table 4. Regions on four tables, ten folds", summary, note=note)
     draw_widths(study, frame)

@@ -135,7 +135,7 @@ class Study:
         note: str = "",
         check: bool = True,
     ) -> None:
-        """Write and print a part's table, and hold it against the full run in the docs.
+        """Write and print a part's table, and compare it with the full run in the docs.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Study:
         note : str, default=""
             A sentence under the table, such as a test's outcome.
         check : bool, default=True
-            Whether to hold the figures against the full run; False for times, which are those of a machine.
+            Whether to compare the figures with the full run; False for times, which are those of a machine.
         """
         summary = summary[LINE]
         summary.to_csv(self.out / f"{part}-summary.csv", index=False, float_format="%.6g")
