@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}
 METHODS = {"softness 0": 0.0, "softness by cv": "cv"}

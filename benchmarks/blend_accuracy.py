@@ -35,7 +35,7 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.datasets.loading import CATALOGUE, dataset_names
+from transduce.datasets import CATALOGUE, dataset_names
 from transduce.model_selection.catalogue import default_members
 from transduce.model_selection.hidden_labels import is_transducer, last_step
 

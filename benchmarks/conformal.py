@@ -26,7 +26,7 @@ from speed_table import as_frame, clock, line
 
 from transduce import ConformalTransducer, TransductiveRidge
 from transduce.conformal import exchangeability_test
-from transduce.datasets.loading import CATALOGUE, data_folder, dataset_names
+from transduce.datasets import CATALOGUE, data_folder, dataset_names
 
 ESTIMATORS = {
     "transductive ridge": TransductiveRidge(),

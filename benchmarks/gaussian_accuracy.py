@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets.loading import CATALOGUE
+from transduce.datasets import CATALOGUE
 
 PAPER = "Le 2006"
 FEWEST_ROWS = 60

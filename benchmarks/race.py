@@ -30,7 +30,7 @@ from race_draws import LEFT_OUT, enters, race
 from race_methods import methods
 from race_report import publish, report
 
-from transduce.datasets.loading import dataset_names
+from transduce.datasets import dataset_names
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "papers"))

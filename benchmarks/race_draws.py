@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from race_methods import methods
 
-from transduce.datasets.loading import CATALOGUE, load_dataset
+from transduce.datasets import CATALOGUE, load_dataset
 
 LEFT_OUT = ("adult", "reuters", "webkb-pages", "webkb-links", "bundled-digits", "cpus")
 MOST_ASKED = 300

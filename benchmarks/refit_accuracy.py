@@ -20,7 +20,7 @@ from race_methods import with_holes
 from threadpoolctl import threadpool_limits
 
 from transduce import ConformalTransducer, TransductiveBlend
-from transduce.datasets.loading import dataset_names
+from transduce.datasets import dataset_names
 
 
 def moved_inside(answer):

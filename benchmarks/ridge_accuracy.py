@@ -16,7 +16,7 @@ import numpy as np
 from race_draws import read_table
 
 from transduce import TransductiveRidge
-from transduce.datasets.loading import dataset_names
+from transduce.datasets import dataset_names
 
 SHARES = (0.2, 0.5, 0.9)
 MOST_ROWS = 400

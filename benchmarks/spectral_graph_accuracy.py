@@ -27,7 +27,7 @@ from scipy.stats import wilcoxon
 from spectral_graph import PEERS, answer, few_labels
 
 from transduce import SpectralGraphTransducer
-from transduce.datasets.loading import data_folder
+from transduce.datasets import data_folder
 from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
 
 

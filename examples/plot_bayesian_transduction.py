@@ -2,13 +2,14 @@
 The vote of every separator
 ===========================
 
-A dozen labels in the plane. Every separator that gets them right has a vote at the other rows; a billiard ball that
-bounces in the space of separators takes it. Where the separators agree the answer is sure, where they do not it is not.
+There are a dozen labels in the plane. Every separator that gets them right has a vote at the other rows. A billiard
+ball that bounces in the space of these separators takes the vote. Where the separators agree, the answer is sure;
+where they do not, it is unsure.
 """
 
 # %%
-# Left: no label may be wrong, so that the vote changes from sure to sure along a ragged edge. Right: labels may be
-# wrong, and far from all labels nothing is known.
+# Left: no label may be wrong, so the vote changes from one sure answer to the other along a ragged edge. Right: labels
+# may be wrong, and far from all labels nothing is known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,8 +39,8 @@ figure.colorbar(shade, ax=axes, label="share of the vote for class 1")
 plt.show()
 
 # %%
-# Real data: 100 labels, 469 questions. Rejecting the answers that are least sure leaves fewer and fewer mistakes. The
-# probabilities are, if anything, too cautious.
+# Real data: 100 labels and 469 unlabelled rows. The more of the least sure answers are rejected, the fewer mistakes
+# remain. The probabilities are, if anything, too cautious.
 
 cancer = load_breast_cancer()
 shown = np.random.default_rng(1).permutation(569)[:100]
@@ -56,5 +57,5 @@ RejectionCurveDisplay.from_answer(answer, hidden, ax=left)
 CalibrationDisplay.from_predictions(
     hidden, answer.probabilities[:, 1], n_bins=6, name="softness by cv", ax=right
 )
-right.set(xlabel="probability said", ylabel="share observed")
+right.set(xlabel="stated probability", ylabel="observed share")
 plt.show()

@@ -2,13 +2,14 @@
 Several methods, one answer
 ===========================
 
-Forty labels hardly tell which of four methods is best. They need not: the mean of their answers, weighted by how
-well each did at labels that were hidden from it, is among the best on every table. Each single method falls behind on
-one.
+Forty labels hardly tell which of four methods is best. They need not tell: the mean of the four answers, weighted by
+how well each method did at labels that were hidden from it, is among the best on every table. Each single method
+falls behind on one of them.
 """
 
 # %%
-# Three tables, 40 labels each. Left: the weights, pulled towards equal ones (dotted), since forty labels say little.
+# Three tables with 40 labels each. Left: the weights, pulled towards equal weights (dotted), since forty labels say
+# little.
 # Right: the root mean squared error at the unlabelled rows, over that of the labels' mean.
 
 import matplotlib.pyplot as plt
@@ -60,7 +61,7 @@ left.legend(frameon=False)
 plt.show()
 
 # %%
-# Which single method looks best on the labels at hand? The table says it, and how sure that is.
+# Which single method looks best on these labels? The table answers that, and says how sure it is.
 
 X, truth = tables["friedman"]
 y = np.where(np.random.default_rng(1).permutation(300) >= 40, np.nan, truth)

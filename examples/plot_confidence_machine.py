@@ -2,10 +2,10 @@
 Exact regions from 150 labels
 =============================
 
-The diabetes data have 442 patients. We keep the disease progression of 150 of them, hide the rest, and let the
-confidence machine answer: a value for every other patient, and a region that holds the truth with the
-probability we ask for. Nothing is assumed about the data but that the 150 were picked at random, and no label
-is set aside for calibration. Since the truth is known here, we can hold the guarantee against it.
+The diabetes data have 442 patients. We keep the disease progression of 150 of them and hide the rest. The confidence
+machine gives a value for every other patient, and a region that contains the truth with the probability we ask for.
+The only assumption is that the 150 were picked at random, and no label is set aside for calibration. Since the truth
+is known here, we can check the guarantee.
 """
 
 # %%
@@ -28,7 +28,7 @@ X, truth = load_diabetes(return_X_y=True)
 
 
 def hide(seed, n_labels=150):
-    """Return labels that are missing but at 150 random rows."""
+    """Return labels that are missing except at 150 random rows."""
     labels = np.full(len(truth), np.nan)
     kept = np.random.default_rng(seed).choice(len(truth), n_labels, replace=False)
     labels[kept] = truth[kept]
@@ -41,8 +41,8 @@ machine = RidgeConfidenceMachine(confidence=0.9).fit(X, labels)
 print(machine.answer_)
 
 # %%
-# Guarantee and observation. Regions of one split share their 150 labels, so a single split may lie a few points
-# to either side; the mean over splits is what is guaranteed.
+# Guaranteed and observed coverage. The regions of one split share their 150 labels, so a single split may lie a few
+# points to either side; the guarantee is about the mean over splits.
 
 
 def score(seed):
@@ -75,7 +75,7 @@ print(
 print(table.to_string(index=False))
 
 # %%
-# The regions of the split, and guaranteed against observed coverage of all splits.
+# The regions of the first split, and guaranteed against observed coverage of all splits.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1])
 RegionDisplay.from_answer(machine.answer_, y_true=truth[unlabelled], ax=left)
@@ -84,7 +84,7 @@ CoverageDisplay(LEVELS, scores[:, :, 0].T).plot(ax=right)
 right.set(title=f"Guaranteed and observed, {n_splits} splits")
 
 # %%
-# Run as a script with ``--out FOLDER``, this writes table and picture there.
+# As a script with ``--out FOLDER``, this example writes the table and the picture there.
 
 if __name__ == "__main__" and "sphinx_gallery" not in sys.modules:
     parser = argparse.ArgumentParser(description="The confidence machine on the diabetes data.")

@@ -1,14 +1,14 @@
 """
-How many of these values are wrong?
-===================================
+How many true values are outside their intervals?
+=================================================
 
-A column with holes is filled by transductive ridge regression. How many of the filled values lie outside their
-intervals has an exact distribution, which is known before anyone knows the truth.
+A column with missing values is filled by transductive ridge regression. The number of true values outside their
+intervals has an exact distribution, and we know it before anyone knows the truth.
 """
 
 # %%
-# 150 of 442 patients have a label. Some of these labels are held out, the estimator is fitted once, and how far off
-# it is at the calibration rows says how far off it is at the others.
+# 150 of 442 patients have a label. Some of these labels, the calibration labels, are held out, and the estimator is
+# fitted once. Its errors at the calibration rows say how large its errors at the unlabelled rows are.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +32,7 @@ model.miscoverage_.plot(truth=outside, ax=right)
 plt.show()
 
 # %%
-# Is the law right? Over 400 random splits, with an estimator that is quicker: the counts, and what
-# the law says of them.
+# Is the distribution right? We compare it with the counts of 400 random splits, with a quicker estimator.
 
 counts = []
 for split in range(400):
@@ -43,18 +42,19 @@ for split in range(400):
         RidgeConfidenceMachine(kernel="linear"), test_exchangeability=False, random_state=split
     ).fit(X.to_numpy()[rows], holes)
     counts.append(int(np.sum(~again.answer_.regions.contains(truth.to_numpy()[rows[150:]]))))
-law = again.miscoverage_
+distribution = again.miscoverage_
 edges = np.arange(0, max(counts) + 6, 5)
 plt.figure(figsize=(6.5, 3.8), layout="constrained")
 plt.hist(counts, bins=edges - 0.5, color="#a9bccb", label="400 splits")
-plt.plot(edges[:-1] + 2, 400 * np.diff(law.cdf(edges - 1)), "o-", color="#1b6ca8", label="the law")
-plt.xlabel("number of 292 values outside")
+expected = 400 * np.diff(distribution.cdf(edges - 1))
+plt.plot(edges[:-1] + 2, expected, "o-", color="#1b6ca8", label="exact distribution")
+plt.xlabel("number of the 292 values outside")
 plt.ylabel("splits")
 plt.legend()
 plt.show()
 
 # %%
-# Picking rows: which patients are malignant, with at most one mistake in ten among those picked, on average?
+# Picking rows: which tumours are malignant, with at most one mistake in ten among those picked, on average?
 
 cancer = load_breast_cancer()
 names = cancer.target_names[cancer.target].astype(object)

@@ -2,13 +2,13 @@
 Predictions that look like the labels seen
 ==========================================
 
-A Gaussian process with a relevance for every feature. Its parameters make the labels likely and, as far as
-cross-validation trusts it, give the predictions at the unlabelled rows the mean and spread of the labels that were
-seen.
+A Gaussian process has a relevance for every feature. Its parameters are chosen so that the labels are likely. If
+cross-validation finds that it helps, they also give the predictions at the unlabelled rows the mean and spread of the
+labels that were seen.
 """
 
 # %%
-# A curve with a quick part and a slow one, 40 labels, 60 questions: the band is wide where labels are few.
+# A curve with a quick part and a slow one, 40 labels and 60 unlabelled rows: the band is wide where labels are few.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,9 +29,9 @@ plt.show()
 
 # %%
 # Real data: 442 patients, 80 of them labelled. Which features matter, and do the predictions look like the labels?
-# Without matching their spread is what the noise and the kernel make of it; matching pulls it to that of the labels.
-# Whether that helps is for cross-validation to say. With so few labels the prior matters more: the paper's, which is
-# the default, argues that every feature is relevant; the other one lets relevances vanish.
+# Without matching, the noise and the kernel decide the spread of the predictions; matching pulls it to that of the
+# labels. Cross-validation says whether that helps. With so few labels the prior matters more: the paper's, which is
+# the default, favours that every feature is relevant; the other one lets relevances vanish.
 
 data = load_diabetes(as_frame=True)
 features, truth = data.data, data.target

@@ -2,13 +2,13 @@
 A few labels, spread over the graph of all rows
 ================================================
 
-Handwritten digits with ten labels, one for each digit. The neighbour graph of all rows and its eigenvectors are
-computed once; each labelling is then answered in milliseconds.
+These are handwritten digits with ten labels, one for each digit. The neighbour graph of all rows and its eigenvectors
+are computed once; each labelling is then answered in milliseconds.
 """
 
 # %%
-# The nearest labelled row is a poor guide with so few of them: most digits do not look like the one that happens to
-# have a label. But each looks like some digit that looks like it.
+# With so few labelled rows the nearest one is a poor guide: most images do not look like the one that happens to have
+# a label. But they look like other images of the same digit, and these form a chain to the labelled one.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -36,7 +36,7 @@ GraphMapDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# One more label where the answer is least sure, and the answer is there at once: `relabel` needs no new graph.
+# Add one label where the answer is least sure. The new answer is there at once: `relabel` needs no new graph.
 margins = np.sort(model.answer_.scores, axis=1)
 unsure = unlabelled[np.argmin(margins[:, -1] - margins[:, -2])]
 y[unsure] = truth[unsure]
@@ -44,11 +44,11 @@ model.relabel(y)
 print(f"with one more label {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}")
 
 # %%
-# The number of neighbours is the setting that matters. There are no labels to spare for cross-validation; the paper's
-# normalised objective needs none. It is noisy for a single labelling: here it is averaged over five, as one has them
-# when several questions are asked of the same rows. Where the truth is known one can see how well it tracks the
-# break-even point of precision and recall: in the paper closely, on these few rows not. It prefers more neighbours than
-# is best here, so treat it as a hint.
+# The number of neighbours is the setting that matters. There are too few labels for cross-validation; the paper's
+# normalised objective needs no further ones. It is noisy for a single labelling, so here it is averaged over five, as
+# if there were several questions about the same rows. Since the truth is known here, we can see how well it tracks the
+# break-even point of precision and recall: closely in the paper, but not on these few rows. It prefers more neighbours
+# than is best here, so treat it as a hint.
 several = np.full((len(truth), 5), np.nan)
 for column in several.T:
     rows = np.array([rng.choice(np.flatnonzero(truth == digit)) for digit in range(10)])

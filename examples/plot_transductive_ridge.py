@@ -1,16 +1,16 @@
 """
-Labels that leave-one-out likes
-===============================
+Labels that minimise the leave-one-out error
+============================================
 
-A noisy, nearly linear relation in 32 features, 64 labelled rows and 256 unlabelled ones: few labels, but the
-unlabelled rows' features are there. Transductive ridge chooses the missing labels so that every row, unlabelled ones
-included, is predicted well by the others.
+A noisy, nearly linear relation in 32 features, with 64 labelled rows and 256 unlabelled ones: there are few labels, but
+the features of the unlabelled rows are known. Transductive ridge chooses the missing labels so that every row,
+including the unlabelled ones, is predicted well by the others.
 """
 
 # %%
-# The inductive answers stand beside the transductive ones. With the settings of the 1999 paper (a ridge that is
-# rather large for so few labels) transduction gains much. Once leave-one-out has chosen width and ridge, nothing is
-# left to gain here, and a tether chosen by cross-validation is the safe choice.
+# The table has the errors of the inductive and of the transductive answers. With the settings of the 1999 paper (a
+# ridge that is rather large for so few labels) transduction gains much. Once leave-one-out has chosen width and ridge,
+# there is nothing left to gain here, and a tether chosen by cross-validation is the safe choice.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +21,7 @@ from transduce.display import LeaveOneOutDisplay, TransductionDisplay
 
 
 def draw(seed):
-    """Return rows, true labels, and labels that are missing but at the first 64 rows."""
+    """Return rows, true labels, and labels that are missing except at the first 64 rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(320, 32))
     truth = np.tanh(X @ rng.normal(size=32) / 6) + 0.5 * rng.normal(size=320)
@@ -43,7 +43,8 @@ means = {
 print(pd.DataFrame(means, index=["inductive", "transductive"]).T.round(3))
 
 # %%
-# Left: the leave-one-out error that chooses width and ridge. Right: what transduction changed, paper's settings.
+# Left: the leave-one-out error that chooses width and ridge. Right: what transduction changed with the paper's
+# settings.
 
 X, truth, y = draw(0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")

@@ -40,7 +40,7 @@ from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.core.kernels import Kernel, median_width
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 from transduce.methods.ridge.leave_one_out import Spectrum
 
 BOTH = ["inductive", "transductive"]

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
 from transduce import BayesianTransducer
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 from transduce.metrics import area_under_rejection_curve, rejection_curve
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}

@@ -16,7 +16,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from transduce import SpectralGraphTransducer
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph
 from transduce.metrics import precision_recall_break_even
 

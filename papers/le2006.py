@@ -22,7 +22,7 @@ from scipy.stats import wilcoxon
 from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 
 METHODS = ("Ind", "Ind AMS", "Trans AMS")
 COLORS = dict(zip(METHODS, (GREY, BLUE, RED), strict=True))

@@ -33,7 +33,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
 from transduce import RidgeConfidenceMachine
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 
 LEVELS = (0.9, 0.95, 0.99)
 GUARANTEED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)

@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from transduce.datasets.loading import load_dataset
+from transduce.datasets import load_dataset
 
 HERE = Path(__file__).parent
 PUBLISHED = HERE.parent / "docs" / "results"
