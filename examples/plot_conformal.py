@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import RandomForestClassifier
 
 from transduce import ConformalTransducer, RidgeConfidenceMachine, TransductiveRidge
-from transduce.display import RegionDisplay
+from transduce.display import MiscoverageDisplay, RegionDisplay
 
 X, truth = load_diabetes(return_X_y=True, as_frame=True)
 unlabelled = np.sort(np.random.default_rng(0).permutation(442)[150:])
@@ -28,7 +28,7 @@ print(model.guarantee_)
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
 RegionDisplay.from_answer(model.answer_, y_true=truth.iloc[unlabelled], ax=left)
 outside = int(np.sum(~model.answer_.regions.contains(truth.iloc[unlabelled])))
-model.miscoverage_.plot(truth=outside, ax=right)
+MiscoverageDisplay.from_law(model.miscoverage_, truth=outside, ax=right)
 plt.show()
 
 # %%
