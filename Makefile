@@ -64,7 +64,8 @@ $(VENV)/python.stamp:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/run.stamp: $(VENV)/python.stamp requirements/run.txt pyproject.toml
+# __init__.py holds the version, which the installed metadata repeat.
+$(VENV)/run.stamp: $(VENV)/python.stamp requirements/run.txt pyproject.toml src/transduce/__init__.py
 	@echo "installing the pinned versions into $(VENV) (once, about a minute) ..."
 	$(INSTALL) requirements/run.txt
 	$(EDITABLE)

@@ -1,9 +1,9 @@
-from importlib.metadata import version as installed_version
+import transduce
 
 project = "transduce"
 author = "the transduce developers"
 copyright = "2026, the transduce developers"
-release = version = installed_version("transduce")
+release = version = transduce.__version__
 
 extensions = [
     "myst_parser",
