@@ -10,7 +10,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",  # copies MathJax beside the pages, so that formulas need no network
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "Thumbs.db", "results/*/*.md"]
@@ -30,6 +32,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # those pages would take scripts from the network
     "abort_on_example_error": True,
 }
 # The gallery stores functions of its own in the configuration, which cannot be pickled for the cache.
