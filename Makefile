@@ -11,9 +11,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
+# One test process for each core, one file at a time, and one thread in each process, so that they don't fight for cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+WORKERS := -n auto --dist loadfile --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check format papers bench docs lock clean
+.PHONY: help demo test coverage slow check format papers bench docs lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -21,11 +24,14 @@ help:  ## show this list
 demo: $(VENV)/run.stamp  ## a real table with hidden labels: filled, reported, and held against the truth
 	$(BIN)/transduce demo
 
-test: $(VENV)/dev.stamp  ## all fast tests and doctests, with coverage
+test: $(VENV)/dev.stamp  ## all fast tests and doctests, on all cores
+	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS)
+
+coverage: $(VENV)/dev.stamp  ## the same tests one after another, and which lines they run
 	$(BIN)/python -m pytest --cov
 
-slow: $(VENV)/dev.stamp  ## the statistical tests of coverage (minutes)
-	$(BIN)/python -m pytest tests/slow
+slow: $(VENV)/dev.stamp  ## the statistical tests of coverage (over half an hour)
+	$(BIN)/python -m pytest --timeout 0 tests/slow
 
 check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings
 	$(BIN)/python -m ruff format --check .
