@@ -7,16 +7,23 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && exit; done; \
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 VENV := .venv
-BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+MINIMUM := .venv-minimum
+# The lowest versions have wheels for Python 3.11; the newest Python is too new for some of them.
+MINIMUM_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
+SCRIPTS := bin
+BIN := $(VENV)/$(SCRIPTS)
+PIP := -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 # One test process for each core, one file at a time, and one thread in each process, so that they don't fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 WORKERS := -n auto --dist loadfile --durations=10
+# The help that docs/cli.md holds is laid out by the locked version of typer.
+MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage slow check format papers bench docs lock clean
+.PHONY: help demo test coverage minimum slow check format papers bench docs lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -29,6 +36,10 @@ test: $(VENV)/dev.stamp  ## all fast tests and doctests, on all cores
 
 coverage: $(VENV)/dev.stamp  ## the same tests one after another, and which lines they run
 	$(BIN)/python -m pytest --cov
+
+minimum: $(MINIMUM)/stamp  ## the same tests with the lowest versions that pyproject.toml promises
+	$(MINIMUM)/$(SCRIPTS)/python requirements/check_minimum.py
+	$(ONE_THREAD) $(MINIMUM)/$(SCRIPTS)/python -m pytest $(WORKERS) $(MINIMUM_TESTS)
 
 slow: $(VENV)/dev.stamp  ## the statistical tests of coverage (over half an hour)
 	$(BIN)/python -m pytest --timeout 0 tests/slow
@@ -57,13 +68,12 @@ bench: $(VENV)/dev.stamp  ## speed against the peers, as ratios in one run, and 
 	$(BIN)/python benchmarks/run.py
 
 lock:  ## renew requirements/*.txt (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --quiet --upgrade --output-file requirements/dev.txt
-	uv pip compile pyproject.toml requirements/build.in --constraint requirements/dev.txt --universal \
-		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --output-file requirements/run.txt
+	$(COMPILE) --extra dev --upgrade --output-file requirements/dev.txt
+	$(COMPILE) requirements/build.in --constraint requirements/dev.txt --output-file requirements/run.txt
+	$(COMPILE) requirements/build.in --extra test --resolution lowest-direct --upgrade --output-file requirements/minimum.txt
 
 clean:  ## remove the environment and everything that was made
-	rm -rf $(VENV) demo-output papers/output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(MINIMUM) demo-output papers/output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "transduce needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }
@@ -73,11 +83,18 @@ $(VENV)/python.stamp:
 # __init__.py holds the version, which the installed metadata repeat.
 $(VENV)/run.stamp: $(VENV)/python.stamp requirements/run.txt pyproject.toml src/transduce/__init__.py
 	@echo "installing the pinned versions into $(VENV) (once, about a minute) ..."
-	$(INSTALL) requirements/run.txt
-	$(EDITABLE)
+	$(BIN)/python $(INSTALL) requirements/run.txt
+	$(BIN)/python $(EDITABLE)
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 	@echo "installing the development tools into $(VENV) (once, about a minute) ..."
-	$(INSTALL) requirements/dev.txt
+	$(BIN)/python $(INSTALL) requirements/dev.txt
+	@touch $@
+
+$(MINIMUM)/stamp: requirements/minimum.txt pyproject.toml
+	@echo "installing the lowest versions into $(MINIMUM) (once, about a minute) ..."
+	$(MINIMUM_PYTHON) -m venv --clear $(MINIMUM)
+	$(MINIMUM)/$(SCRIPTS)/python $(INSTALL) requirements/minimum.txt
+	$(MINIMUM)/$(SCRIPTS)/python $(EDITABLE)
 	@touch $@
