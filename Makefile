@@ -10,7 +10,7 @@ VENV := .venv
 MINIMUM := .venv-minimum
 # The lowest versions have wheels for Python 3.11; the newest Python is too new for some of them.
 MINIMUM_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
-SCRIPTS := bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 PIP := -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes -r
@@ -21,6 +21,9 @@ WORKERS := -n auto --dist loadfile --durations=10
 # The help that docs/cli.md holds is laid out by the locked version of typer.
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
+
+# Files are UTF-8 on every system.
+export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage minimum slow check format papers bench docs lock clean
