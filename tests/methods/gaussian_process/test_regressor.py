@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import TransductiveGPRegressor
+from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
 from transduce.methods.gaussian_process.process import (
     Objective,
@@ -28,7 +29,7 @@ from transduce.methods.gaussian_process.process import (
     lower_factor,
     lower_kernel,
 )
-from transduce.methods.gaussian_process.search import Fold, Search, choose_matching, dependence
+from transduce.methods.gaussian_process.search import Search, dependence
 
 PRIOR = (1.0, 0.5)
 seeds = st.integers(0, 2**32 - 1)
@@ -389,7 +390,7 @@ def test_the_choice_needs_a_clear_gain(monkeypatch):
             }
         )
         monkeypatch.setattr(
-            "transduce.methods.gaussian_process.shell.choose_matching", lambda *_, table=table: table
+            "transduce.methods.gaussian_process.matching.compare_matchings", lambda *_, table=table: table
         )
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
         assert model.matching_ == chosen
@@ -404,7 +405,7 @@ def test_the_table_of_cross_validation_is_fold_by_fold():
         Fold(np.concatenate([X[:20], X[20:]]), z[:20], z[20:]),
     ]
     search, grid = Search.at(X, z), np.array([[0.0, 0.01], [0.5, 0.01]])
-    table = choose_matching(folds, search, PRIOR, search.start, grid, None)
+    table = compare_matchings(folds, search, PRIOR, search.start, grid, None)
     errors = np.array([fold.errors(search, PRIOR, search.start, grid) for fold in folds])
     share = np.array([5, 10]) / 15
     np.testing.assert_allclose(table["error"], share @ errors)
@@ -582,7 +583,7 @@ def test_trouble_is_reported_in_words(monkeypatch):
         TransductiveGPRegressor(matching=1e6, slack=0.0, prior=(0, 0), random_state=0).fit(
             x[:, None], np.where(np.arange(40) % 2, np.nan, np.sin(x))
         )
-    monkeypatch.setattr("transduce.methods.gaussian_process.shell.MEMORY", 1e3)
+    monkeypatch.setattr("transduce.methods.gaussian_process.settings.MEMORY", 1e3)
     with pytest.warns(UserWarning, match="needs about 0 GB"):
         TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
 

@@ -312,6 +312,15 @@ class Posterior(NamedTuple):
         half = self._half(X)
         return np.maximum(1.0 - np.einsum("ij,ij->j", half, half), 0.0) + self.noise
 
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
+        size = max(1, 2**25 // len(self.X_l))
+        mean, variance = np.empty(len(X)), np.empty(len(X))
+        for start in range(0, len(X), size):
+            part = slice(start, start + size)
+            mean[part], variance[part] = self.mean(X[part]), self.variance(X[part])
+        return mean, np.sqrt(variance)
+
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if len(X) == 0:

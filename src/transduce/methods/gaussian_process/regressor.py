@@ -1,36 +1,32 @@
 """The moment-matched Gaussian process (Le, Smola, Gartner and Altun 2006).
 
 Relevances of the features and the noise are chosen so that the labels are likely and, as far as cross-validation
-trusts it, the predictions at the unlabelled rows have the mean and spread of the labels that were seen. The numbers
-come from `transduce.methods.gaussian_process.process`, `transduce.methods.gaussian_process.moments` and
-`transduce.methods.gaussian_process.search`.
+trusts it, the predictions at the unlabelled rows have the mean and spread of the labels that were seen.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
-from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
 from transduce.core.linalg import few_threads, guarded_cholesky
-from transduce.core.sample import PartlyLabelled
-from transduce.core.scaling import label_moments
+from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.gaussian_process.moments import Match
-from transduce.methods.gaussian_process.process import Posterior
-from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent
-from transduce.methods.gaussian_process.shell import GaussianShell
+from transduce.methods.gaussian_process.answering import Fitted, Units, make_answer, moments_table
+from transduce.methods.gaussian_process.fitting import (
+    arrange_rows,
+    find_parameters,
+    scale_rows,
+    warn_of_parameters,
+)
+from transduce.methods.gaussian_process.settings import announce_cost, read_settings
 
 
-class TransductiveGPRegressor(GaussianShell):
+class TransductiveGPRegressor(NumberTransducer):
     """Gaussian process whose predictions at the unlabelled rows look, in mean and spread, like the labels seen.
 
     Parameters
@@ -134,6 +130,37 @@ class TransductiveGPRegressor(GaussianShell):
     (6,)
     """
 
+    def __init__(
+        self,
+        *,
+        matching: float | str = "cv",
+        slack: float | str = "cv",
+        prior: tuple[float, float] = (1.0, 0.5),
+        relevance: bool = True,
+        n_restarts: int = 3,
+        max_iter: int = 200,
+        tol: float = 1e-8,
+        solver: str = "nested",
+        max_matched: int = 300,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.matching = matching
+        self.slack = slack
+        self.prior = prior
+        self.relevance = relevance
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.solver = solver
+        self.max_matched = max_matched
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the parameters and answer at the rows whose label is missing.
 
@@ -151,144 +178,28 @@ class TransductiveGPRegressor(GaussianShell):
         """
         sample = validation.read_sample(self, X, y)
         y_l = validation.numeric_labels(sample)
-        self._check_settings()
-        self._announce_cost(len(y_l))
-        rows = self._scale(sample.X, sample.labelled)
-        self._mean, self._spread = label_moments(y_l)
-        z = (y_l - self._mean) / self._spread
-        # Equal labels say nothing about errors.
-        self._error_unit = self._spread if np.ptp(y_l) > 0.0 else np.nan
-        # Rows in an order of their own, so that the order in which they came leaves no trace, not even in rounding.
-        labelled = np.flatnonzero(sample.labelled)
-        order = np.lexsort([z, *rows[labelled].T[::-1]])
-        unlabelled = sample.unlabelled[np.lexsort(rows[sample.unlabelled].T[::-1])]
-        if len(unlabelled) > self.max_matched:
-            unlabelled = unlabelled[np.linspace(0, len(unlabelled) - 1, self.max_matched).round().astype(int)]
-        self.matched_rows_ = np.sort(unlabelled)
-        self._rows = np.concatenate([rows[labelled[order]], rows[unlabelled]])
-        self._inverse = np.argsort(unlabelled)
-        self._z = z[order]
-        one_thread = self.n_jobs not in (None, 1)
-        with few_threads(0 if one_thread else len(self._rows)):
-            found, plain = self._search()
-            self._describe(found)
-            self._answer(sample, rows[sample.unlabelled], plain)
+        settings = read_settings(self.get_params(deep=False))
+        announce_cost(len(y_l))
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
+        units = Units.of(y_l)
+        objective, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
+        with few_threads(len(objective.X) if settings.n_jobs in (None, 1) else 0):
+            found = find_parameters(objective, settings, check_random_state(self.random_state))
+            warn_of_parameters(found)
+            fitted = self._fitted = Fitted.of(found, rows[~sample.labelled], matched, scaling, units)
+        self.matched_rows_ = sample.unlabelled[np.sort(matched)]
+        self.relevance_, self.noise_ = fitted.relevance, fitted.noise
+        self.matching_, self.slack_ = found.choice.matching, found.choice.slack
+        if found.choice.path is not None:
+            self.matching_path_ = found.choice.path
+        self.objective_path_, self.n_iter_ = found.best.path, found.best.n_iter
+        self.converged_, self.log_marginal_likelihood_ = found.best.converged, fitted.posterior.log_likelihood
+        self.moments_ = moments_table(fitted, objective.y_l)
+        self.answer_ = make_answer(sample, fitted, found)
+        self.mean_ = self.answer_.values
+        self.transduction_ = sample.complete(self.mean_)
         return self
-
-    # ------------------------------------------------------------------------------------------ the answer
-
-    def _describe(self, found: Descent) -> None:
-        """Set what is known of the parameters, and say what a user should know of how they were found."""
-        self._log_parameters = found.log_parameters
-        self._posterior = self._fit_posterior(found)
-        parameters = np.exp(found.log_parameters)
-        keep = self._scaling.keep
-        self.relevance_ = np.zeros(self.n_features_in_)
-        if keep.any():
-            self.relevance_[keep] = parameters[:-1] / self._scaling.scale
-        self.noise_ = float(self._in_squared_units(parameters[-1]))
-        self.log_marginal_likelihood_ = self._posterior.log_likelihood
-        self.objective_path_ = found.path
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
-        self._q: Match | None = None
-        self._warn(found)
-
-    def _fit_posterior(self, found: Descent) -> Posterior:
-        return Posterior.fit(self._rows[: len(self._z)], self._z, found.log_parameters)
-
-    def _warn(self, found: Descent) -> None:
-        if not found.converged:
-            warnings.warn(
-                f"The parameters {found.message} before they settled: raise max_iter, or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if np.ptp(self._z) == 0.0:
-            return
-        if np.any(found.log_parameters[:-1] > self._most_relevant - 1e-3):
-            warnings.warn(
-                "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "
-                "whose second number is larger.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        elif found.log_parameters[-1] < np.log(NOISE_BOUNDS[0]) + 1e-3:
-            warnings.warn(
-                f"The noise ran into its lower bound, {NOISE_BOUNDS[0]:g} of the labels' variance: the labels look "
-                "like an exact function of the features. If they are not, a prior whose first number is larger keeps "
-                "the noise away from 0.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _answer(self, sample: PartlyLabelled, rows: Array, plain: Descent) -> None:
-        mean, spread = self._predict(self._posterior, rows)
-        before = (mean, spread)
-        if plain.log_parameters is not self._log_parameters:
-            before = self._predict(self._fit_posterior(plain), rows)
-        self.mean_, self._asked_rows = self._restore(mean), rows
-        self.moments_ = self._moments_table(before, (mean, spread))
-        self.answer_ = Answer(
-            rows=sample.unlabelled,
-            values=self.mean_,
-            status=np.full(len(rows), "answered"),
-            guarantee=_guarantee(self._choice),
-            standard_errors=spread * self._error_unit,
-            inductive=self._restore(before[0]),
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={
-                "choice": self._choice,
-                "jitter": self._posterior.jitter,
-                "starts": [end if isinstance(end, str) else end.message for end in self._ends],
-                "objectives": [np.nan if isinstance(end, str) else end.objective for end in self._ends],
-            },
-        )
-        self.transduction_ = sample.complete(self.answer_.values)
-
-    def _moments_table(self, before: tuple[Array, Array], after: tuple[Array, Array]) -> pd.DataFrame:
-        """Return mean and standard deviation over rows, in units of the labels."""
-        moments = {"labels": (float(self._z.mean()), float(np.mean(self._z**2)))}
-        if len(after[0]):
-            for name, (mean, spread) in (("without matching", before), ("predicted", after)):
-                moments[name] = (float(mean.mean()), float(np.mean(mean**2 + spread**2)))
-            if not self._unmatched:
-                q = self._matched()
-                moments["matched"] = (
-                    float(q.mean.mean()),
-                    float((q.mean @ q.mean + np.sum(q.root**2)) / len(q.mean)),
-                )
-        table = pd.DataFrame(moments, index=["mean", "standard deviation"]).T
-        table["standard deviation"] = (
-            np.sqrt(np.maximum(table["standard deviation"] - table["mean"] ** 2, 0.0)) * self._spread
-        )
-        table["mean"] = self._restore(table["mean"])
-        return table
-
-    @property
-    def _unmatched(self) -> bool:
-        """Whether there is nothing to match: no row, or no spread. Then q is p."""
-        return len(self.matched_rows_) == 0 or np.ptp(self._z) == 0.0
-
-    def _matched(self) -> Match:
-        if self._q is None:
-            self._q = self._objective.match(self._log_parameters)
-        return self._q
-
-    def _predict(self, posterior: Posterior, rows: Array) -> tuple[Array, Array]:
-        """Return means and standard deviations at rows, some at a time to spare memory."""
-        size = max(1, 2**25 // len(self._z))
-        mean, variance = np.empty(len(rows)), np.empty(len(rows))
-        for start in range(0, len(rows), size):
-            part = slice(start, start + size)
-            mean[part], variance[part] = posterior.mean(rows[part]), posterior.variance(rows[part])
-        return mean, np.sqrt(variance)
-
-    def _restore(self, scaled: Any) -> Any:
-        return scaled * self._spread + self._mean
-
-    def _in_squared_units(self, scaled: Any) -> Any:
-        with np.errstate(over="ignore", under="ignore"):
-            return scaled * self._error_unit * self._error_unit
 
     # ------------------------------------------------------------------------------------------- attributes
 
@@ -296,29 +207,25 @@ class TransductiveGPRegressor(GaussianShell):
     def covariance_(self) -> Array:
         """Covariance of the unlabelled labels, shape (m, m)."""
         check_is_fitted(self)
-        return self._in_squared_units(self._posterior.covariance(self._asked_rows))
+        return self._fitted.covariance(self._fitted.unlabelled)
 
     @property
     def matched_mean_(self) -> Array:
         """Mean of the matched distribution at ``matched_rows_``."""
         check_is_fitted(self)
-        if self._unmatched:
-            return self.mean_[np.searchsorted(self.answer_.rows, self.matched_rows_)]
-        return self._restore(self._matched().mean[self._inverse])
+        return self._fitted.matched_mean()
 
     @property
     def matched_covariance_(self) -> Array:
         """Covariance of the matched distribution at ``matched_rows_``."""
         check_is_fitted(self)
-        if self._unmatched:
-            at = np.searchsorted(self.answer_.rows, self.matched_rows_)
-            return self._in_squared_units(self._posterior.covariance(self._asked_rows[at]))
-        root = self._matched().root[self._inverse]
-        return self._in_squared_units(root @ root.T)
+        return self._fitted.matched_covariance()
 
     # ------------------------------------------------------------------------------------------- prediction
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> Array | tuple[Array, Array]:
         """Return the process at rows, without transducing again.
 
         Parameters
@@ -339,16 +246,18 @@ class TransductiveGPRegressor(GaussianShell):
         cov : array of shape (m, m)
             Of the labels, noise included; if `return_cov`.
         """
-        rows = self._read_more(X)
+        rows, fitted = self._read_more(X), self._fitted
         if return_std and return_cov:
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
         if return_cov:
-            covariance = self._in_squared_units(self._posterior.covariance(rows))
-            return self._restore(self._posterior.mean(rows)), covariance
-        mean, spread = self._predict(self._posterior, rows)
-        return (self._restore(mean), spread * self._error_unit) if return_std else self._restore(mean)
+            return fitted.units.restore(fitted.posterior.mean(rows)), fitted.covariance(rows)
+        mean, spread = fitted.posterior.predict(rows)
+        mean = fitted.units.restore(mean)
+        return (mean, spread * fitted.units.error) if return_std else mean
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
+    ) -> Array:
         """Draw labels at rows from the predictive distribution, noise included.
 
         Parameters
@@ -365,15 +274,11 @@ class TransductiveGPRegressor(GaussianShell):
         array of shape (m, n_samples)
         """
         checks.check_whole("n_samples", n_samples, least=1)
-        rows = self._read_more(X)
-        factor, _ = guarded_cholesky(self._posterior.covariance(rows))
+        rows, fitted = self._read_more(X), self._fitted
+        factor, _ = guarded_cholesky(fitted.posterior.covariance(rows))
         draws = factor @ check_random_state(random_state).normal(size=(len(rows), n_samples))
-        return self._restore(self._posterior.mean(rows))[:, None] + self._error_unit * draws
+        return fitted.units.restore(fitted.posterior.mean(rows))[:, None] + fitted.units.error * draws
 
-
-def _guarantee(choice: str) -> Guarantee:
-    return Guarantee(
-        "none",
-        "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
-        f"Parameters were chosen on the labels ({choice}); for regions that cover, use RidgeConfidenceMachine.",
-    )
+    def _read_more(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._fitted.scaling.apply(validation.read_rows(self, X, reset=False))

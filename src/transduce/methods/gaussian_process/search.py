@@ -1,21 +1,19 @@
-"""Parameters of a moment-matched Gaussian process: descent, starts, and the choice of how hard to match."""
+"""Parameters of a moment-matched Gaussian process: where a search for them starts, and how it descends."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import minimize
 from scipy.stats import rankdata
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core.kernels import median_width
-from transduce.core.types import Array
-from transduce.methods.gaussian_process.process import Objective, Posterior
+from transduce.core.types import AnyArray, Array
+from transduce.methods.gaussian_process.process import Objective
 
 log = logging.getLogger(__name__)
 
@@ -94,21 +92,21 @@ class Search:
     solver: str = "nested"
     max_iter: int = 200
     tolerance: float = 1e-8
-    bounds: Array = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        bounds = [np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]]
-        object.__setattr__(self, "bounds", np.array([*bounds, np.log(NOISE_BOUNDS)]))
+    @property
+    def bounds(self) -> Array:
+        """Lower and upper bound of each logarithm, shape (k, 2)."""
+        return np.array([*(np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]), np.log(NOISE_BOUNDS)])
 
     @classmethod
-    def at(cls, X: Array, y_l: Array, *, common: bool = False, **settings: Any) -> Search:
+    def at(cls, X: Array, y_l: Array, *, common: bool = False, solver: str = "nested") -> Search:
         """Find the starts for rows (n, d), labelled ones first; `common` if all features share one relevance."""
         share = np.ones(1) if common else dependence(X[: len(y_l)], y_l)
         shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
         unit = 1.0 / median_width(X)
         start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
         wiggly = np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1]))
-        return cls(start, wiggly, **settings)
+        return cls(start, wiggly, solver)
 
     def descend(self, objective: Objective, start: Array) -> Descent:
         """Minimise from one start."""
@@ -156,23 +154,19 @@ class Search:
         return Descent(at, path[-1], np.array(path), self.max_iter, evaluations, False, words)
 
     def restarts(
-        self,
-        objective: Objective,
-        n_restarts: int,
-        random: np.random.RandomState,
-        n_jobs: int | None = None,
+        self, objective: Objective, count: int, random: np.random.RandomState, n_jobs: int | None = None
     ) -> list[Array]:
         """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
-        thin, draws = _thin(objective), self._draw(n_restarts * N_DRAWS, random)
+        thin, draws = _thin(objective), self._draw(count * N_DRAWS, random)
         short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
         ends = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_attempt)(short.descend, thin, draw) for draw in draws
+            delayed(attempt)(short.descend, thin, draw) for draw in draws
         )
         found = [end for end in ends if isinstance(end, Descent)]
         picked: list[Array] = []
         for end in sorted(found, key=lambda end: end.objective):
             far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in picked)
-            if far and len(picked) < n_restarts:
+            if far and len(picked) < count:
                 picked.append(end.log_parameters)
         return picked
 
@@ -186,10 +180,10 @@ class Search:
 
     def best(
         self, objective: Objective, starts: list[Array], n_jobs: int | None
-    ) -> tuple[Descent, list[Any]]:
+    ) -> tuple[Descent, list[Descent | str]]:
         """Descend from every start; return the lowest, and how each ended."""
         ends = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_attempt)(self.descend, objective, start) for start in starts
+            delayed(attempt)(self.descend, objective, start) for start in starts
         )
         found = [end for end in ends if isinstance(end, Descent)]
         log.info("%d of %d starts reached an end", len(found), len(starts))
@@ -198,7 +192,9 @@ class Search:
         return min(found, key=lambda end: end.objective), ends
 
 
-def _attempt(descend: Callable[..., Descent], objective: Objective, start: Array) -> Descent | str:
+def attempt(
+    descend: Callable[[Objective, Array], Descent], objective: Objective, start: Array
+) -> Descent | str:
     """Return the descent, or in words why it failed."""
     try:
         return descend(objective, start)
@@ -217,7 +213,7 @@ def _thin(objective: Objective) -> Objective:
     )
 
 
-def _even(count: int) -> Any:
+def _even(count: int) -> AnyArray:
     """Return positions at even steps, at most `N_SCREENED`."""
     if count <= N_SCREENED:
         return np.arange(count)
@@ -254,121 +250,3 @@ def dependence(X_l: Array, y_l: Array) -> Array:
         means = np.bincount(bins, weights=y_l) / np.maximum(np.bincount(bins), 1)
         ratios[j] = np.mean((means[bins] - y_l.mean()) ** 2) / spread
     return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
-
-
-class Fold(NamedTuple):
-    """One fold of transductive cross-validation: what is shown, and what is hidden among the unlabelled rows.
-
-    Attributes
-    ----------
-    X : array of shape (n, d)
-        Shown rows, then hidden rows, then unlabelled rows.
-    y_l : array of shape (l - h,)
-        Shown labels.
-    hidden : array of shape (h,)
-        Labels of the hidden rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Fold(np.zeros((3, 1)), np.array([1.0]), np.array([2.0])).scaled()
-    (array([0.]), 1.0, 1.0)
-    """
-
-    X: Array
-    y_l: Array
-    hidden: Array
-
-    def scaled(self) -> tuple[Array, float, float]:
-        """Return shown labels with mean 0 and variance 1, and the mean and scale that were taken out."""
-        mean, scale = float(self.y_l.mean()), float(self.y_l.std()) or 1.0
-        return (self.y_l - mean) / scale, mean, scale
-
-    def errors(self, search: Search, prior: tuple[float, float], start: Array, grid: Array) -> Array:
-        """Return the mean squared error at the hidden rows for every (matching, slack) of `grid`, shape (g,).
-
-        Each descent begins where the one with the next smaller weight of the same slack ended, the first of a slack
-        where that without matching did.
-        """
-        y_l, mean, scale = self.scaled()
-        if np.ptp(y_l) == 0.0:  # all weights agree on the only label there is
-            return np.full(len(grid), np.mean((mean - self.hidden) ** 2))
-        n_shown, n_calibration = len(y_l), len(self.hidden)
-        ends: dict[float, Array] = {}
-        errors = np.full(len(grid), np.inf)
-        for i, (matching, slack) in enumerate(grid):
-            objective = Objective(self.X, y_l, prior, float(matching), float(slack))
-            begin = ends.get(slack, start)
-            found = _attempt(search.descend, objective, begin)
-            if isinstance(found, str):
-                log.info("matching=%g, slack=%g failed: %s", matching, slack, found)
-                continue
-            if matching == 0.0:
-                start = found.log_parameters
-            else:
-                ends[slack] = found.log_parameters
-            fit = Posterior.fit(self.X[:n_shown], y_l, found.log_parameters)
-            hidden = fit.mean(self.X[n_shown : n_shown + n_calibration]) * scale + mean
-            errors[i] = float(np.mean((hidden - self.hidden) ** 2))
-        return errors
-
-
-def choose_matching(
-    folds: list[Fold],
-    search: Search,
-    prior: tuple[float, float],
-    start: Array,
-    grid: Array,
-    n_jobs: int | None,
-) -> pd.DataFrame:
-    """Compare weights and slacks by transductive cross-validation.
-
-    Parameters
-    ----------
-    folds : list of Fold
-    search : Search
-    prior : tuple of two floats
-    start : array of shape (k,)
-        Where the first descent of every fold begins.
-    grid : array of shape (g, 2)
-        Pairs of matching and slack.
-    n_jobs : int or None
-
-    Returns
-    -------
-    pandas.DataFrame
-        A line for each pair: ``matching``, ``slack``, ``error`` (mean squared error of hidden labels), ``gain`` (how
-        much less that is than on the first line) and ``gain_se`` (standard error of the gain, between folds).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(0, 5, 24)
-    >>> fold = Fold(np.concatenate([x[::2], x[1::2]])[:, None], np.sin(x[::2]), np.sin(x[1::2]))
-    >>> search = Search.at(fold.X, fold.y_l)
-    >>> table = choose_matching([fold], search, (1.0, 0.5), search.start, np.zeros((1, 2)), None)
-    >>> bool(table["error"][0] < 0.01)
-    True
-    """
-    errors = np.empty((len(folds), len(grid)))
-    done = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-        delayed(fold.errors)(search, prior, start, grid) for fold in folds
-    )
-    for i, line in enumerate(done):
-        errors[i] = line
-        log.info("matching: fold %d of %d", i + 1, len(folds))
-    sizes = np.array([len(fold.hidden) for fold in folds], dtype=float)
-    share = sizes / sizes.sum()
-    with np.errstate(invalid="ignore"):
-        gains = errors[:, :1] - errors
-        gain = share @ gains
-        spread = np.sqrt(share @ (gains - gain) ** 2 / max(len(folds) - 1, 1))
-    return pd.DataFrame(
-        {
-            "matching": grid[:, 0],
-            "slack": grid[:, 1],
-            "error": share @ errors,
-            "gain": gain,
-            "gain_se": spread,
-        }
-    )

@@ -1,0 +1,162 @@
+"""What a fitted Gaussian process says, in units of the labels: the answer, its moments, the matched distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.sample import PartlyLabelled
+from transduce.core.scaling import Scaling, label_moments
+from transduce.core.types import AnyArray, Array
+from transduce.methods.gaussian_process.fitting import Found
+from transduce.methods.gaussian_process.moments import Match
+from transduce.methods.gaussian_process.process import Posterior
+from transduce.methods.gaussian_process.search import Descent
+
+
+@dataclass(frozen=True)
+class Units:
+    """Mean and spread of the labels, which scaled labels have lost; equal labels say nothing about errors (NaN)."""
+
+    mean: float
+    spread: float
+    error: float
+
+    @classmethod
+    def of(cls, y_l: Array) -> Units:
+        """Take them from the labels."""
+        mean, spread = label_moments(y_l)
+        return cls(float(mean), float(spread), float(spread) if np.ptp(y_l) > 0.0 else np.nan)
+
+    def scale(self, y_l: Array) -> Array:
+        """Return labels with mean 0 and variance 1."""
+        return (y_l - self.mean) / self.spread
+
+    def restore(self, scaled: Array) -> Array:
+        """Return scaled labels in units of the labels."""
+        return scaled * self.spread + self.mean
+
+    def squared(self, scaled: Array) -> Array:
+        """Return scaled variances in squared units of the labels."""
+        with np.errstate(over="ignore", under="ignore"):
+            return scaled * self.error * self.error
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit keeps.
+
+    Attributes
+    ----------
+    scaling : Scaling
+        Of the features.
+    units : Units
+        Of the labels.
+    posterior : Posterior
+        Of scaled labels at scaled rows.
+    noise : float
+        Variance of the noise, in squared units of the labels.
+    unlabelled : array of shape (m, d)
+        Scaled rows at which the answer was wanted.
+    predicted, plain : pair of arrays of shape (m,)
+        Means and standard deviations there, in scaled units, with the matching that was chosen and without.
+    matched : integer array of shape (k,)
+        Which of the unlabelled rows moments were matched at, in the order of `q`.
+    q : Match or None
+        The matched distribution; None if there is no row, or no spread, to match. Then it is the predictive one.
+    """
+
+    scaling: Scaling
+    units: Units
+    posterior: Posterior
+    noise: float
+    unlabelled: Array
+    predicted: tuple[Array, Array]
+    plain: tuple[Array, Array]
+    matched: AnyArray
+    q: Match | None
+
+    @classmethod
+    def of(cls, found: Found, unlabelled: Array, matched: AnyArray, scaling: Scaling, units: Units) -> Fitted:
+        """Predict with the parameters found, and match."""
+        y_l, best = found.objective.y_l, found.best.log_parameters
+        X_l = found.objective.X[: len(y_l)]
+        posterior = Posterior.fit(X_l, y_l, best)
+        predicted = plain = posterior.predict(unlabelled)
+        if found.plain is not found.best:
+            plain = Posterior.fit(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
+        q = found.objective.match(best) if len(matched) and np.ptp(y_l) > 0.0 else None
+        noise = float(units.squared(np.exp(best)[-1]))
+        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q)
+
+    @property
+    def relevance(self) -> Array:
+        """Relevances in units of the features, shape (d,); 0 for a feature that does not vary."""
+        relevance = np.zeros(len(self.scaling.keep))
+        relevance[self.scaling.keep] = self.posterior.relevance / self.scaling.scale
+        return relevance
+
+    def covariance(self, rows: Array) -> Array:
+        """Return the covariance of the labels at scaled rows, shape (m, m)."""
+        return self.units.squared(self.posterior.covariance(rows))
+
+    def matched_mean(self) -> Array:
+        """Return the mean of the matched distribution, rows in the order in which they came, shape (k,)."""
+        if self.q is None:
+            return self.units.restore(self.predicted[0][np.sort(self.matched)])
+        return self.units.restore(self.q.mean[np.argsort(self.matched)])
+
+    def matched_covariance(self) -> Array:
+        """Return the covariance of the matched distribution, likewise, shape (k, k)."""
+        if self.q is None:
+            return self.covariance(self.unlabelled[np.sort(self.matched)])
+        root = self.q.root[np.argsort(self.matched)]
+        return self.units.squared(root @ root.T)
+
+
+def moments_table(fitted: Fitted, y_l: Array) -> pd.DataFrame:
+    """Return mean and standard deviation, over rows, of scaled labels and of what is predicted; in their units."""
+    moments = {"labels": (float(y_l.mean()), float(np.mean(y_l**2)))}
+    if len(fitted.unlabelled):
+        for name, (mean, spread) in (("without matching", fitted.plain), ("predicted", fitted.predicted)):
+            moments[name] = (float(mean.mean()), float(np.mean(mean**2 + spread**2)))
+    q = fitted.q
+    if q is not None:
+        second = (q.mean @ q.mean + np.sum(q.root**2)) / len(q.mean)
+        moments["matched"] = (float(q.mean.mean()), float(second))
+    mean, square = np.array(list(moments.values())).T
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0)) * fitted.units.spread
+    columns = {"mean": fitted.units.restore(mean), "standard deviation": spread}
+    return pd.DataFrame(columns, index=list(moments))
+
+
+def make_answer(sample: PartlyLabelled, fitted: Fitted, found: Found) -> Answer:
+    """Return the answer at the unlabelled rows."""
+    mean, spread = fitted.predicted
+    return Answer(
+        rows=sample.unlabelled,
+        values=fitted.units.restore(mean),
+        status=np.full(len(mean), "answered"),
+        guarantee=_guarantee(found.choice.why),
+        standard_errors=spread * fitted.units.error,
+        inductive=fitted.units.restore(fitted.plain[0]),
+        index=None if sample.index is None else sample.index[sample.unlabelled],
+        diagnostics={
+            "choice": found.choice.why,
+            "jitter": fitted.posterior.jitter,
+            "starts": [end.message if isinstance(end, Descent) else end for end in found.ends],
+            "objectives": [end.objective if isinstance(end, Descent) else np.nan for end in found.ends],
+        },
+    )
+
+
+def _guarantee(choice: str) -> Guarantee:
+    return Guarantee(
+        "none",
+        "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
+        f"Parameters were chosen on the labels ({choice}); for regions that cover, use RidgeConfidenceMachine.",
+    )

@@ -1,0 +1,134 @@
+"""From a partly labelled sample to the parameters of its Gaussian process: scaling, order of rows, search."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from transduce.core.sample import PartlyLabelled
+from transduce.core.scaling import Scaling
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.gaussian_process.matching import Choice, choose_matching
+from transduce.methods.gaussian_process.process import Objective
+from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search
+from transduce.methods.gaussian_process.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def scale_rows(
+    sample: PartlyLabelled, names: Sequence[str | int], *, standardize: bool
+) -> tuple[Array, Scaling, Array]:
+    """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
+    scaling, rows = Scaling.fit_apply(sample.X)
+    spread = np.zeros(len(names))
+    spread[scaling.keep] = scaling.scale
+    shown = rows[sample.labelled].std(axis=0)
+    narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
+    if len(narrow):
+        warnings.warn(
+            f"Feature {names[np.flatnonzero(scaling.keep)[narrow[0]]]!r} varies a hundred times less among the "
+            "labelled rows than among all: a few far-off rows set its scale. Look at them; leave them out or transform "
+            "the feature.",
+            stacklevel=3,
+        )
+    if not standardize:
+        scaling = replace(scaling, scale=np.ones_like(scaling.scale))
+        rows = scaling.apply(sample.X)
+    return rows, scaling, spread
+
+
+def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) -> tuple[Objective, AnyArray]:
+    """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        Scaled.
+    labelled : boolean array of shape (n,)
+    y_l : array of shape (l,)
+        Labels, scaled.
+    settings : Settings
+
+    Returns
+    -------
+    objective : Objective
+        Without matching, of the labelled rows and the unlabelled ones at which moments are to be matched.
+    matched : integer array
+        Which of the unlabelled rows these are.
+    """
+    shown, unlabelled = rows[labelled], rows[~labelled]
+    order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
+    if len(matched) > settings.max_matched:
+        matched = matched[np.linspace(0, len(matched) - 1, settings.max_matched).round().astype(int)]
+    used = np.concatenate([shown[order], unlabelled[matched]])
+    return Objective(used, y_l[order], settings.prior), matched
+
+
+class Found(NamedTuple):
+    """Parameters, and how they were found.
+
+    Attributes
+    ----------
+    best, plain : Descent
+        The lowest descent with the matching that was chosen, and without matching.
+    ends : list of Descent or str
+        How the descent from each start ended.
+    objective : Objective
+        What the best one minimises.
+    search : Search
+    choice : Choice
+    """
+
+    best: Descent
+    plain: Descent
+    ends: list[Descent | str]
+    objective: Objective
+    search: Search
+    choice: Choice
+
+
+def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
+    """Search without matching, choose how hard to match, and search again with it."""
+    n_restarts, n_jobs = settings.n_restarts, settings.n_jobs
+    search = Search.at(objective.X, objective.y_l, common=not settings.relevance, solver=settings.solver)
+    search = replace(search, max_iter=settings.max_iter, tolerance=settings.tol)
+    log.info("parameters without matching")
+    starts = [search.start, *search.restarts(objective, n_restarts, random, n_jobs)]
+    plain, ends = search.best(objective, starts, n_jobs)
+    choice = choose_matching(objective, settings, search, plain.log_parameters)
+    log.info(choice.why)
+    objective = replace(objective, matching=choice.matching, slack=choice.slack)
+    if not objective.looks_at_unlabelled:
+        return Found(plain, plain, ends, objective, search, choice)
+    log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
+    restarts = search.restarts(objective, n_restarts, random, n_jobs)
+    best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
+    return Found(best, plain, ends, objective, search, choice)
+
+
+def warn_of_parameters(found: Found) -> None:
+    """Say what a user should know of how the parameters were found."""
+    best, words = found.best, []
+    if not best.converged:
+        words.append(f"The parameters {best.message} before they settled: raise max_iter, or tol.")
+    if np.ptp(found.objective.y_l) > 0.0:
+        if np.any(best.log_parameters[:-1] > found.search.bounds[:-1, 1] - 1e-3):
+            words.append(
+                "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "
+                "whose second number is larger."
+            )
+        elif best.log_parameters[-1] < found.search.bounds[-1, 0] + 1e-3:
+            words.append(
+                f"The noise ran into its lower bound, {NOISE_BOUNDS[0]:g} of the labels' variance: the labels look "
+                "like an exact function of the features. If they are not, a prior whose first number is larger keeps "
+                "the noise away from 0."
+            )
+    for sentence in words:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
