@@ -16,7 +16,7 @@ from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.gaussian_process.matching import Choice, choose_matching
 from transduce.methods.gaussian_process.process import Objective
-from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search
+from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search, even_steps
 from transduce.methods.gaussian_process.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -65,8 +65,7 @@ def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) ->
     """
     shown, unlabelled = rows[labelled], rows[~labelled]
     order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
-    if len(matched) > settings.max_matched:
-        matched = matched[np.linspace(0, len(matched) - 1, settings.max_matched).round().astype(int)]
+    matched = matched[even_steps(len(matched), settings.max_matched)]
     used = np.concatenate([shown[order], unlabelled[matched]])
     return Objective(used, y_l[order], settings.prior), matched
 

@@ -205,7 +205,7 @@ def attempt(
 def _thin(objective: Objective) -> Objective:
     """Return the objective on at most `N_SCREENED` labelled and as many unlabelled rows, at even steps."""
     n_labelled, n = len(objective.y_l), len(objective.X)
-    labelled, unlabelled = _even(n_labelled), n_labelled + _even(n - n_labelled)
+    labelled, unlabelled = even_steps(n_labelled), n_labelled + even_steps(n - n_labelled)
     if len(labelled) + len(unlabelled) == n:
         return objective
     return replace(
@@ -213,11 +213,9 @@ def _thin(objective: Objective) -> Objective:
     )
 
 
-def _even(count: int) -> AnyArray:
-    """Return positions at even steps, at most `N_SCREENED`."""
-    if count <= N_SCREENED:
-        return np.arange(count)
-    return np.linspace(0, count - 1, N_SCREENED).round().astype(int)
+def even_steps(count: int, most: int = N_SCREENED) -> AnyArray:
+    """Return at most so many of the numbers from 0 to `count`, at even steps."""
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
 def dependence(X_l: Array, y_l: Array) -> Array:
