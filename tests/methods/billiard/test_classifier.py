@@ -19,7 +19,8 @@ from tests import brute
 from transduce import BayesianTransducer
 from transduce.core.folds import rank_folds
 from transduce.core.kernels import Kernel
-from transduce.methods.billiard.probabilities import CV_BALLS, CV_BOUNCES, Candidates, Geometry, probabilities
+from transduce.methods.billiard.cross_validation import CV_BALLS, CV_BOUNCES, LabelledRows
+from transduce.methods.billiard.probabilities import Geometry, probabilities
 from transduce.methods.billiard.votes import Game, Tally
 from transduce.metrics import area_under_rejection_curve, rejection_curve
 
@@ -105,7 +106,7 @@ def test_the_bayes_point_is_the_mean_separator():
     model = BayesianTransducer(random_state=0, predict_with="bayes_point").fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     K = Kernel("rbf", model.width_).matrix(Z, Z) + 1.0
-    labelled = model._labelled
+    labelled = model._fitted.labelled
     values = model.bayes_point_function(X)
     np.testing.assert_allclose(values, K[:, labelled] @ model.bayes_point_)
     signs = np.where(y[labelled] == "yes", 1.0, -1.0)
@@ -233,8 +234,8 @@ def test_the_loss_is_that_of_hidden_labels():
     """By hand, fold by fold, for one pair of settings; infinite where no separator exists."""
     X, y, _ = classes(n=24, unlabelled=0)
     codes = (y == "yes").astype(int)
-    candidates = Candidates(Kernel("rbf"), X, codes, 1.0)
-    found = candidates.compare([1.0], [0.5], 3, None)["log_loss"][0]
+    shown_rows = LabelledRows(Kernel("rbf"), X, codes, 1.0)
+    found = shown_rows.compare([1.0], [0.5], 3, None)["log_loss"][0]
     K, total = Kernel("rbf", 1.0).matrix(X, X) + 1.0, 0.0
     fold = rank_folds(codes.astype(float), X, 5)
     for k in range(5):
@@ -248,7 +249,7 @@ def test_the_loss_is_that_of_hidden_labels():
         share = sum(count.positive for count in counts) / sum(count.length for count in counts)
         total -= np.log(np.where(codes[hidden] == 1, share, 1 - share)).sum()
     assert found == pytest.approx(total / 24)
-    linear = Candidates(Kernel("linear"), X[:, :1], codes, 0.0)
+    linear = LabelledRows(Kernel("linear"), X[:, :1], codes, 0.0)
     assert linear.compare([1.0], [0.0], 0, None)["log_loss"][0] == np.inf
 
 
@@ -338,7 +339,7 @@ def test_many_rows_of_few_dimensions():
     y = np.where(X @ [1.0, -0.7] > 0.2, "x", "y").astype(object)
     y[60:] = None
     model = BayesianTransducer(kernel="linear", random_state=0, tolerance=0.03).fit(X, y)
-    assert model._geometry.space.rank == 3
+    assert model._fitted.geometry.space.rank == 3
     assert np.mean(model.answer_.values == np.where(X[60:] @ [1.0, -0.7] > 0.2, "x", "y")) > 0.9
 
 
@@ -357,7 +358,7 @@ def test_the_budget_is_reported():
         model = BayesianTransducer(max_bounces=10, tolerance=1e-6, random_state=0).fit(X, y)
     assert not model.converged_
     assert "budget of bounces ended the vote" in str(model.answer_.guarantee)
-    assert model.n_bounces_ < 3 * model._games[0].pace  # one segment, whatever the budget
+    assert model.n_bounces_ < 3 * model._fitted.games[0].pace  # one segment, whatever the budget
 
 
 def test_one_label_of_a_class_is_too_few_to_choose_by():

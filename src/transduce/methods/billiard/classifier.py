@@ -1,34 +1,31 @@
 """Bayesian transduction by kernel billiard (Graepel, Herbrich and Obermayer 1999).
 
 The label of an unlabelled row is the vote of every linear separator in feature space that gets the labelled rows
-right. The numbers come from `transduce.methods.billiard.flight`, `transduce.methods.billiard.votes` and
-`transduce.methods.billiard.probabilities`.
+right.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
-from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
+from transduce.core.kernels import KernelLike, uses_width
 from transduce.core.linalg import few_threads
-from transduce.core.sample import PartlyLabelled
+from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
-from transduce.methods.billiard.flight import EmptyVersionSpaceError
-from transduce.methods.billiard.probabilities import Geometry, count_round, n_games, play_until, probabilities
-from transduce.methods.billiard.shell import BayesianShell
-from transduce.methods.billiard.votes import Tally, Voter
+from transduce.methods.billiard.answering import make_answer
+from transduce.methods.billiard.cross_validation import choose
+from transduce.methods.billiard.fitting import arrange_rows, drop_balls, take_vote
+from transduce.methods.billiard.probabilities import count_round, probabilities
+from transduce.methods.billiard.settings import read_settings
+from transduce.methods.billiard.votes import Tally
 
 
-class BayesianTransducer(BayesianShell):
+class BayesianTransducer(ClassTransducer):
     """Classifier in which every separator that gets the labelled rows right has a vote.
 
     Parameters
@@ -125,6 +122,41 @@ class BayesianTransducer(BayesianShell):
     True
     """
 
+    def __init__(
+        self,
+        *,
+        kernel: KernelLike = "rbf",
+        width: float | str = "median",
+        softness: float | str = 0.0,
+        bias: float = 1.0,
+        n_balls: int = 8,
+        tolerance: float = 0.01,
+        max_bounces: int = 400_000,
+        predict_with: str = "vote",
+        reject_below: float | None = None,
+        reject_share: float | None = None,
+        max_memory_mb: float = 1024,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.softness = softness
+        self.bias = bias
+        self.n_balls = n_balls
+        self.tolerance = tolerance
+        self.max_bounces = max_bounces
+        self.predict_with = predict_with
+        self.reject_below = reject_below
+        self.reject_share = reject_share
+        self.max_memory_mb = max_memory_mb
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     def fit(self, X: Any, y: Any) -> Self:
         """Let the balls vote at the rows whose label is missing.
 
@@ -142,103 +174,31 @@ class BayesianTransducer(BayesianShell):
         """
         sample = validation.read_sample(self, X, y)
         self.classes_, codes = validation.class_labels(sample)
-        self._check_settings(sample)
-        labelled = np.flatnonzero(sample.labelled)
-        rows = self._scale(sample.X)
-        if self.kernel != "precomputed":
-            # Rows in an order of their own, so that the order in which they came leaves no trace.
-            order = np.lexsort([codes, *rows[labelled].T[::-1]])
-            labelled, codes = labelled[order], codes[order]
-        self._labelled, self._rows_l = labelled, rows[labelled]
-        if self.kernel == "precomputed":
-            self._rows_l = self._rows_l[:, labelled]
+        settings = read_settings(self.get_params(deep=False))
+        arranged = arrange_rows(sample, codes, settings)
         random = check_random_state(self.random_state)
         with few_threads(0):
-            K = self._choose(rows, codes, random.randint(2**31 - 1))
-            self._geometry = Geometry.of(K, softness=self.softness_)
-            self._check_contradictions(K, sample, codes)
-            self._play(sample, rows[sample.unlabelled], codes, random)
+            choice = choose(arranged.shown, arranged.rows, settings, random.randint(2**31 - 1))
+            fitted = self._fitted = drop_balls(arranged, choice, settings, random)
+            vote = take_vote(fitted, arranged.unlabelled, settings)
+            self.bayes_point_ = fitted.bayes_point()
+        self.width_, self.softness_ = choice.width if uses_width(self.kernel) else None, choice.softness
+        if choice.path is not None:
+            self.cv_path_ = choice.path
+        self.converged_, self.n_bounces_, self.r_hat_ = vote.converged, vote.n_bounces, vote.r_hat
+        self.answer_ = make_answer(sample, self.classes_, vote, choice.softness, settings)
+        self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
-
-    # ------------------------------------------------------------------------------------------- the vote
-
-    def _columns(self, rows: Array) -> tuple[Array, Array]:
-        """Return kernel values of the labelled rows with rows (l, m), and of the rows with themselves (m,)."""
-        if self._kernel.name == "precomputed":
-            return rows[:, self._labelled].T + self._bias, rows[:, -1] + self._bias
-        values = self._kernel.checked_matrix(self._rows_l, rows) + self._bias
-        return values, self._kernel.diagonal(rows) + self._bias
-
-    def _voters(self, rows: Array) -> Callable[[], Iterator[tuple[slice, Voter]]]:
-        """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
-        size = max(1, int(float(self.max_memory_mb) * 2**20 // (8 * len(self._rows_l))))
-        parts = [slice(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
-        if len(parts) == 1:
-            kept = [(parts[0], self._geometry.voter(*self._columns(rows)))]
-            return lambda: iter(kept)
-        return lambda: ((part, self._geometry.voter(*self._columns(rows[part]))) for part in parts)
-
-    def _play(self, sample: PartlyLabelled, unlabelled: Array, codes: AnyArray, random: Any) -> None:
-        n_classes = len(self.classes_)
-        seeds = random.randint(2**31 - 1, size=(n_games(n_classes), self.n_balls))
-        try:
-            self._games = self._geometry.games(codes, n_classes, seeds, self.n_jobs)
-        except EmptyVersionSpaceError:
-            raise ValueError(self._inseparable()) from None
-        if self.kernel == "precomputed":
-            unlabelled = np.column_stack([unlabelled, sample.X.diagonal()[sample.unlabelled]])
-        tallies, self.converged_ = play_until(
-            self._games,
-            len(unlabelled),
-            self._voters(unlabelled),
-            tolerance=float(self.tolerance),
-            max_bounces=int(self.max_bounces),
-            n_jobs=self.n_jobs,
-        )
-        self.n_bounces_ = max(game.n_bounces for game in self._games)
-        self.r_hat_ = float(np.max([tally.r_hat() for tally in tallies])) if len(unlabelled) else np.nan
-        points = np.array([game.mean_direction() for game in self._games]) / self._geometry.norms
-        self.bayes_point_ = points[0] if len(points) == 1 else points
-        self._answer(sample, *probabilities(tallies))
-
-    def _answer(self, sample: PartlyLabelled, shares: Array, errors: Array) -> None:
-        n_unlabelled = len(sample.unlabelled)
-        best = shares.argmax(axis=1) if n_unlabelled else np.empty(0, dtype=int)
-        ordered = np.sort(shares, axis=1)
-        confidence = ordered[:, -1] - ordered[:, -2]
-        largest = float(errors.max()) if n_unlabelled else 0.0
-        if not self.converged_:
-            warnings.warn(
-                f"The budget of max_bounces={self.max_bounces} ended the vote: the largest standard error of a "
-                f"probability is {largest:.3f}, not {self.tolerance:g}. Raise max_bounces, or tolerance.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        answer = Answer(
-            rows=sample.unlabelled,
-            values=self.classes_[best],
-            status=np.where(confidence > 1e-12, "answered", "tied"),
-            guarantee=_guarantee(self.softness_, largest if n_unlabelled else None, self.converged_),
-            confidence=confidence,
-            standard_errors=errors[np.arange(n_unlabelled), best],
-            probabilities=shares,
-            classes=self.classes_,
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"n_bounces": self.n_bounces_, "n_balls": self.n_balls, "r_hat": self.r_hat_},
-        )
-        if self.reject_below is not None or self.reject_share is not None:
-            answer = answer.reject(below=self.reject_below, share=self.reject_share)
-        self.answer_ = answer
-        self.transduction_ = sample.complete(answer.values.astype(object))
 
     # ------------------------------------------------------------------------------------------- prediction
 
     def _read_new(self, X: Any, *, own_value: bool) -> Array:
-        if self._kernel.name != "precomputed":
+        fitted = self._fitted
+        if fitted.shown.kernel.name != "precomputed":
             rows = validation.read_rows(self, X, reset=False)
-            return self._scaling.apply(rows) if self._scaling else rows
-        rows = validation.read_kernel_rows(X, self.n_features_in_, self._own, own_value=own_value)
-        return np.nan_to_num(rows)  # an own value that is not needed
+            return fitted.scaling.apply(rows) if fitted.scaling else rows
+        rows = validation.read_kernel_rows(X, self.n_features_in_, fitted.own, own_value=own_value)
+        return np.nan_to_num(rows[:, [*fitted.labelled, -1]])  # an own value may not be needed
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class at rows, from the recorded flights.
@@ -255,9 +215,11 @@ class BayesianTransducer(BayesianShell):
         """
         check_is_fitted(self)
         rows = self._read_new(X, own_value=self.softness_ > 0.0)
-        tallies = [Tally.empty(len(game.balls), len(rows)) for game in self._games]
+        games = self._fitted.games
+        tallies = [Tally.empty(len(game.balls), len(rows)) for game in games]
         with few_threads(0):
-            count_round(self._games, tallies, self._voters(rows)(), slice(None), self.n_jobs)
+            voters = self._fitted.voters(rows, self.max_memory_mb)
+            count_round(games, tallies, voters(), slice(None), self.n_jobs)
         return probabilities(tallies)[0]
 
     def decision_function(self, X: Any) -> Array:
@@ -290,7 +252,7 @@ class BayesianTransducer(BayesianShell):
             Positive for the second of two classes; the largest wins of several.
         """
         check_is_fitted(self)
-        return self._columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
+        return self._fitted.shown.columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class at rows, by vote or by the Bayes point as `predict_with` says.
@@ -312,12 +274,3 @@ class BayesianTransducer(BayesianShell):
             best = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
             return self.classes_[best]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
-def _guarantee(softness: float, error: float | None, converged: bool) -> Guarantee:
-    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
-    guarantee = f"Probabilities are {what}"
-    if error is not None:
-        end = "" if converged else ", where the budget of bounces ended the vote"
-        guarantee += f"; their largest Monte Carlo standard error is {error:.2g}{end}"
-    return Guarantee("none", f"{guarantee}.", "For label sets that cover, use RidgeConfidenceClassifier.")

@@ -178,17 +178,10 @@ class VersionSpace:
 # Sums and maxima may be taken in any order, which lets the compiler work on several rows at once; NaN cannot occur.
 @numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _advance(
-    column: Array,
-    signs: Array,
-    a: Array,
-    b: Array,
-    steepness: Array,
-    cosine: float,
-    sine: float,
-    kick: float,
+    column: Array, signs: Array, a: Array, b: Array, steepness: Array, turn: tuple[float, float, float]
 ) -> float:
     """Turn to the wall and reflect, in place; fill in ``-b / a``, and return the largest, which is the next wall's."""
-    largest = -1e308
+    (cosine, sine, kick), largest = turn, -1e308
     for i in range(a.size):
         old = a[i]
         new = old * cosine + b[i] * sine
@@ -226,7 +219,7 @@ def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Arra
     steepness = np.empty(a.size)
     cosine, sine, wall, kick = 1.0, 0.0, 0, 0.0
     for bounce in range(walls.size + 1):
-        largest = _advance(G[wall], signs, a, b, steepness, cosine, sine, kick)
+        largest = _advance(G[wall], signs, a, b, steepness, (cosine, sine, kick))
         if bounce == walls.size:
             return
         wall = 0

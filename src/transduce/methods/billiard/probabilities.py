@@ -1,32 +1,27 @@
-"""Bayesian transduction: from kernel matrices to the probabilities of classes, and the choice of softness and width."""
+"""Bayesian transduction: from kernel matrices to the probabilities of classes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.linalg import solve_triangular
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.folds import rank_folds
-from transduce.core.kernels import Kernel
 from transduce.core.types import AnyArray, Array
-from transduce.methods.billiard.flight import EmptyVersionSpaceError, VersionSpace
+from transduce.methods.billiard.flight import VersionSpace
+from transduce.methods.billiard.settings import Settings
 from transduce.methods.billiard.votes import Game, Tally, Voter
 
 log = logging.getLogger(__name__)
 
-# What "cv" tries: multiples of the mean of the kernel's diagonal, and of the median distance.
-SOFTNESSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-N_FOLDS = 5
 LAST = slice(-1, None)
 MIN_BOUNCES = 2_000
-CV_BALLS, CV_BOUNCES = 3, 2_000
+
+Voters = Iterable[tuple[slice, Voter]]  # some rows at a time
 
 
 def n_games(n_classes: int) -> int:
@@ -122,20 +117,16 @@ def _normalised(votes: Array) -> Array:
 
 
 def count_round(
-    games: list[Game],
-    tallies: list[Tally],
-    voters: Iterator[tuple[slice, Voter]],
-    rounds: slice,
-    n_jobs: int | None,
+    games: list[Game], tallies: list[Tally], voters: Voters, rounds: slice, n_jobs: int | None
 ) -> None:
     """Add the votes of some rounds of every game to the tallies, some rows at a time."""
+    jobs = [
+        (tally, ball, record)
+        for game, tally in zip(games, tallies, strict=True)
+        for ball, records in enumerate(game.records)
+        for record in records[rounds]
+    ]
     for part, voter in voters:
-        jobs = [
-            (tally, ball, record)
-            for game, tally in zip(games, tallies, strict=True)
-            for ball, records in enumerate(game.records)
-            for record in records[rounds]
-        ]
         counts = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(voter.count)(record) for *_, record in jobs
         )
@@ -143,81 +134,8 @@ def count_round(
             tally.add(ball, count, part)
 
 
-class Candidates(NamedTuple):
-    """Rows and settings among which cross-validation chooses.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With any width.
-    rows : array of shape (l, d)
-        Labelled rows, or the kernel matrix of all of them if it is precomputed.
-    codes : integer array of shape (l,)
-        Classes.
-    bias : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> Candidates(Kernel("rbf"), X, np.array([0, 0, 1, 1]), 1.0).gram(1.0).shape
-    (4, 4)
-    """
-
-    kernel: Kernel
-    rows: Array
-    codes: AnyArray
-    bias: float
-
-    def gram(self, width: float) -> Array:
-        """Return the kernel matrix of the labelled rows, bias included."""
-        if self.kernel.name == "precomputed":
-            return self.rows + self.bias
-        return replace(self.kernel, width=width).checked_matrix(self.rows, self.rows) + self.bias
-
-    def compare(self, widths: Any, softnesses: Any, seed: int, n_jobs: int | None) -> pd.DataFrame:
-        """Return the log-loss at hidden labels for every pair, one line each."""
-        ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
-        fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
-        grid = [(width, softness) for width in widths for softness in softnesses]
-        losses = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(self._loss)(width, softness, fold, seed) for width, softness in grid
-        )
-        lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
-        return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
-
-    def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
-        """Return the mean log-loss over all folds; infinity where no separator is found."""
-        K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
-        for k in range(int(fold.max()) + 1):
-            shown, hidden = fold != k, fold == k
-            geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games(n_classes), CV_BALLS))
-            try:
-                games = geometry.games(
-                    self.codes[shown], n_classes, seeds, None, refresh=max(20, 10 * len(K))
-                )
-            except EmptyVersionSpaceError:
-                return np.inf
-            tallies = [Tally.empty(CV_BALLS, int(hidden.sum())) for _ in games]
-            for game in games:
-                game.play(CV_BOUNCES)
-            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
-            count_round(games, tallies, iter([(slice(None), voter)]), LAST, None)
-            right = probabilities(tallies)[0][np.arange(int(hidden.sum())), self.codes[hidden]]
-            total -= float(np.sum(np.log(np.clip(right, 1e-3, 1.0))))
-        log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
-        return total / len(self.codes)
-
-
 def play_until(
-    games: list[Game],
-    n_rows: int,
-    voters: Any,
-    *,
-    tolerance: float,
-    max_bounces: int,
-    n_jobs: int | None,
+    games: list[Game], n_rows: int, voters: Callable[[], Voters], settings: Settings
 ) -> tuple[list[Tally], bool]:
     """Play rounds, each as long as all before it, until the largest standard error is small enough.
 
@@ -233,14 +151,14 @@ def play_until(
     """
     rounds: list[list[Tally]] = []
     lengths: list[int] = []
-    n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), max_bounces)
+    n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
     while True:
         before = games[0].n_bounces
         for game in games:
             game.play(n_bounces)
         done = games[0].n_bounces
         fresh = [Tally.empty(len(game.balls), n_rows) for game in games]
-        count_round(games, fresh, voters(), LAST, n_jobs)
+        count_round(games, fresh, voters(), LAST, settings.n_jobs)
         rounds.append(fresh)
         lengths.append(done - before)
         while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
@@ -250,7 +168,7 @@ def play_until(
         tallies = [Tally.sum(parts) for parts in zip(*rounds, strict=True)]
         error = float(probabilities(tallies)[1].max()) if n_rows else np.inf
         log.info("%d bounces of each ball: largest standard error %.4f", done, error)
-        n_bounces = min(done, max_bounces - done)
-        enough = error <= tolerance and done >= MIN_BOUNCES
+        n_bounces = min(done, settings.max_bounces - done)
+        enough = error <= settings.tolerance and done >= MIN_BOUNCES
         if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
-            return tallies, n_rows == 0 or error <= tolerance
+            return tallies, n_rows == 0 or error <= settings.tolerance

@@ -90,18 +90,10 @@ class Count(NamedTuple):
 
 @numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _turn(
-    column: Array,
-    p: Array,
-    q: Array,
-    old: Array,
-    positive: Array,
-    cosine: float,
-    sine: float,
-    kick: float,
-    time: float,
+    column: Array, p: Array, q: Array, old: Array, positive: Array, turn: tuple[float, float, float, float]
 ) -> int:
     """Follow one flight and reflection; give all its time to the side on which it began; return how many crossed."""
-    crossed = 0
+    (cosine, sine, kick, time), crossed = turn, 0
     for j in range(p.size):
         before, speed = p[j], q[j]
         after = before * cosine + speed * sine
@@ -151,7 +143,7 @@ def follow(
             time = times[k]
             cosine, sine = np.cos(time), np.sin(time)
             column = columns[walls[k], first:last]
-            if _turn(column, here, speed, old, share, cosine, sine, kicks[k], time) == 0:
+            if _turn(column, here, speed, old, share, (cosine, sine, kicks[k], time)) == 0:
                 continue
             for j in range(last - first):
                 if (old[j] > 0.0) != (here[j] > 0.0):

@@ -1,0 +1,138 @@
+"""Width and softness of Bayesian transduction: as set, by a rule, or by cross-validation on log-loss."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.parallel import Parallel, delayed
+
+from transduce.core.folds import rank_folds
+from transduce.core.kernels import Kernel, median_width, uses_width
+from transduce.core.types import AnyArray, Array
+from transduce.methods.billiard.flight import EmptyVersionSpaceError
+from transduce.methods.billiard.probabilities import LAST, Geometry, count_round, n_games, probabilities
+from transduce.methods.billiard.settings import Settings
+from transduce.methods.billiard.votes import Tally
+
+log = logging.getLogger(__name__)
+
+# What "cv" tries: multiples of the mean of the kernel's diagonal, and of the median distance.
+SOFTNESSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+N_FOLDS = 5
+CV_BALLS, CV_BOUNCES = 3, 2_000
+
+
+class LabelledRows(NamedTuple):
+    """The labelled rows and their kernel, whose width and softness are to be chosen.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array of shape (l, d)
+        Labelled rows, or their kernel matrix if it is precomputed.
+    codes : integer array of shape (l,)
+        Classes.
+    bias : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> LabelledRows(Kernel("rbf"), X, np.array([0, 0, 1, 1]), 1.0).gram(1.0).shape
+    (4, 4)
+    """
+
+    kernel: Kernel
+    rows: Array
+    codes: AnyArray
+    bias: float
+
+    def gram(self, width: float) -> Array:
+        """Return their kernel matrix with another width, bias included."""
+        if self.kernel.name == "precomputed":
+            return self.rows + self.bias
+        return replace(self.kernel, width=width).checked_matrix(self.rows, self.rows) + self.bias
+
+    def columns(self, rows: Array) -> tuple[Array, Array]:
+        """Return their kernel values with rows (l, m), and of the rows with themselves (m,), bias included."""
+        if self.kernel.name == "precomputed":
+            return rows[:, :-1].T + self.bias, rows[:, -1] + self.bias
+        K = self.kernel.checked_matrix(self.rows, rows)
+        return K + self.bias, self.kernel.diagonal(rows) + self.bias
+
+    def compare(
+        self, widths: Sequence[float], softnesses: Sequence[float], seed: int, n_jobs: int | None
+    ) -> pd.DataFrame:
+        """Return the log-loss at hidden labels for every pair, one line each."""
+        ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
+        fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
+        grid = [(width, softness) for width in widths for softness in softnesses]
+        losses = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(self._loss)(width, softness, fold, seed) for width, softness in grid
+        )
+        lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
+        return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
+
+    def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
+        """Return the mean log-loss over all folds; infinity where no separator is found."""
+        K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
+        refresh = max(20, 10 * len(K))
+        for k in range(int(fold.max()) + 1):
+            shown, hidden = fold != k, fold == k
+            geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
+            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games(n_classes), CV_BALLS))
+            try:
+                games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
+            except EmptyVersionSpaceError:
+                return np.inf
+            tallies = [Tally.empty(CV_BALLS, int(hidden.sum())) for _ in games]
+            for game in games:
+                game.play(CV_BOUNCES)
+            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
+            count_round(games, tallies, [(slice(None), voter)], LAST, None)
+            right = probabilities(tallies)[0][np.arange(int(hidden.sum())), self.codes[hidden]]
+            total -= float(np.sum(np.log(np.clip(right, 1e-3, 1.0))))
+        log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
+        return total / len(self.codes)
+
+
+class Choice(NamedTuple):
+    """Width and softness, and the table of cross-validation if it was asked."""
+
+    width: float
+    softness: float
+    path: pd.DataFrame | None = None
+
+
+def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> Choice:
+    """Choose width and softness; the median distance is that of all rows (n, d)."""
+    has_width, wanted = uses_width(settings.kernel), settings.width
+    middle = median_width(rows) if has_width and isinstance(wanted, str) else 1.0
+    widths = [middle] if isinstance(wanted, str) else [wanted]
+    if has_width and wanted == "cv":
+        widths = [middle * factor for factor in WIDTHS]
+    if settings.softness is None:
+        unit = float(shown.gram(widths[0]).diagonal().mean())
+        softnesses = [unit * factor for factor in SOFTNESSES]
+    else:
+        softnesses = [settings.softness]
+    width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
+    if len(widths) * len(softnesses) == 1:
+        return Choice(width, softness)
+    if np.bincount(shown.codes).min() < 2:
+        warnings.warn(
+            f"A class has one label only, too few to choose width or softness by: width {width:.3g} and softness "
+            f"{softness:.3g} are used.",
+            stacklevel=3,
+        )
+        return Choice(width, softness)
+    path = shown.compare(widths, softnesses, seed, settings.n_jobs)
+    best = path.iloc[int(path["log_loss"].to_numpy().argmin())]
+    return Choice(float(best["width"]), float(best["softness"]), path)

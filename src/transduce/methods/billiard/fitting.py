@@ -1,0 +1,157 @@
+"""From a partly labelled sample to balls that vote at its unlabelled rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from transduce.core import checks
+from transduce.core.kernels import Kernel, uses_width
+from transduce.core.sample import PartlyLabelled
+from transduce.core.scaling import Scaling
+from transduce.core.types import AnyArray, Array
+from transduce.methods.billiard.cross_validation import Choice, LabelledRows
+from transduce.methods.billiard.flight import EmptyVersionSpaceError
+from transduce.methods.billiard.probabilities import Geometry, Voters, n_games, play_until, probabilities
+from transduce.methods.billiard.settings import Settings
+from transduce.methods.billiard.votes import Game
+
+
+class Arranged(NamedTuple):
+    """Rows ready for use, the labelled ones in an order of their own."""
+
+    shown: LabelledRows
+    labelled: AnyArray  # their positions among all rows
+    unlabelled: Array  # with a precomputed kernel: values with the labelled rows, then with themselves
+    rows: Array  # all of them
+    names: Sequence[object]  # of all rows
+    scaling: Scaling | None = None
+    own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
+
+
+def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: Settings) -> Arranged:
+    """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes."""
+    rows, labelled, kernel = sample.X, np.flatnonzero(sample.labelled), Kernel(settings.kernel)
+    names = range(len(rows)) if sample.index is None else sample.index
+    if settings.kernel == "precomputed":
+        checks.check_square(rows)
+        shown = LabelledRows(kernel, rows[np.ix_(labelled, labelled)], codes, settings.bias)
+        own = rows.diagonal()
+        unlabelled = np.column_stack([rows[:, labelled], own])[~sample.labelled]
+        same = np.allclose(own, own[0], rtol=1e-10, atol=0.0)
+        return Arranged(shown, labelled, unlabelled, rows, names, own=float(own[0]) if same else None)
+    scaling = None
+    if settings.standardize:
+        scaling, rows = Scaling.fit_apply(rows)
+    kernel.check_symmetry(rows)
+    order = np.lexsort([codes, *rows[labelled].T[::-1]])
+    shown = LabelledRows(kernel, rows[labelled[order]], codes[order], settings.bias)
+    return Arranged(shown, labelled[order], rows[~sample.labelled], rows, names, scaling)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit keeps: labelled rows with the kernel as used, how to read new rows, balls and their flights."""
+
+    shown: LabelledRows
+    labelled: AnyArray
+    scaling: Scaling | None
+    own: float | None
+    geometry: Geometry
+    games: list[Game]
+
+    def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], Voters]:
+        """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
+        size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.labelled))))
+        parts = [slice(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
+        if len(parts) == 1:
+            kept = [(parts[0], self.geometry.voter(*self.shown.columns(rows)))]
+            return lambda: kept
+        return lambda: ((part, self.geometry.voter(*self.shown.columns(rows[part]))) for part in parts)
+
+    def bayes_point(self) -> Array:
+        """Return the mean direction of the flights, as coefficients on the labelled rows, (l,) or (n_classes, l)."""
+        points = np.array([game.mean_direction() for game in self.games]) / self.geometry.norms
+        return points[0] if len(points) == 1 else points
+
+
+def drop_balls(
+    arranged: Arranged, choice: Choice, settings: Settings, random: np.random.RandomState
+) -> Fitted:
+    """Put balls into version space, or raise a ValueError if it is empty."""
+    shown = arranged.shown
+    K, n_classes = shown.gram(choice.width), int(shown.codes.max()) + 1
+    geometry = Geometry.of(K, softness=choice.softness)
+    if choice.softness == 0.0:
+        check_contradictions(K, arranged)
+    seeds = random.randint(2**31 - 1, size=(n_games(n_classes), settings.n_balls))
+    try:
+        games = geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
+    except EmptyVersionSpaceError:
+        raise ValueError(_inseparable(choice.softness, uses_width(settings.kernel))) from None
+    shown = shown._replace(kernel=replace(shown.kernel, width=choice.width))
+    return Fitted(shown, arranged.labelled, arranged.scaling, arranged.own, geometry, games)
+
+
+def check_contradictions(K: Array, arranged: Arranged) -> None:
+    """Raise a ValueError that names two rows which are one in feature space but differ in label."""
+    labelled, (kernel, rows, codes, _) = arranged.labelled, arranged.shown
+    norms = np.sqrt(np.maximum(K.diagonal(), np.finfo(float).tiny))
+    for i in range(len(K)):
+        same = (K[i] > (1.0 - 1e-13) * norms[i] * norms) & (codes != codes[i])
+        if same.any():
+            j = int(np.flatnonzero(same)[0])
+            who = " and ".join(str(arranged.names[row]) for row in sorted((labelled[i], labelled[j])))
+            if kernel.name == "precomputed" or np.array_equal(rows[i], rows[j]):
+                raise ValueError(
+                    f"Rows {who} are equal but labelled differently, so no separator gets both right: let labels be "
+                    "wrong with softness > 0 (or softness='cv'), or drop one of them."
+                )
+            raise ValueError(
+                f"Rows {who} cannot be told apart by this kernel in double precision, but are labelled differently: "
+                "scale the features (standardize=True), give a smaller width or bias, or softness > 0."
+            )
+
+
+def _inseparable(softness: float, has_width: bool) -> str:
+    """Return what to do when no separator was found."""
+    how = "let labels be wrong with softness > 0 (or softness='cv')"
+    if softness > 0.0:
+        how = f"give a softness larger than {softness:g}"
+    width = ", or give the kernel a smaller width" if has_width else ""
+    return (
+        "No separator in this kernel's feature space gets every labelled row right, as far as double precision can "
+        f"tell: {how}{width}. Features far from 0 should be standardised."
+    )
+
+
+class Vote(NamedTuple):
+    """What the balls say at the unlabelled rows."""
+
+    shares: Array  # probabilities, (m, n_classes)
+    errors: Array  # their standard errors
+    converged: bool
+    n_bounces: int  # of each ball
+    r_hat: float  # NaN if no row is unlabelled
+
+
+def take_vote(fitted: Fitted, unlabelled: Array, settings: Settings) -> Vote:
+    """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
+    voters = fitted.voters(unlabelled, settings.max_memory_mb)
+    tallies, converged = play_until(fitted.games, len(unlabelled), voters, settings)
+    r_hat = float(np.max([tally.r_hat() for tally in tallies])) if len(unlabelled) else np.nan
+    n_bounces = max(game.n_bounces for game in fitted.games)
+    shares, errors = probabilities(tallies)
+    if not converged:
+        warnings.warn(
+            f"The budget of max_bounces={settings.max_bounces} ended the vote: the largest standard error of a "
+            f"probability is {errors.max():.3f}, not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return Vote(shares, errors, converged, n_bounces, r_hat)
