@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from transduce.core.temperature import fit_temperature
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.ridge.classifier import fit_temperature
 from transduce.model_selection.folds import Fold
 from transduce.model_selection.hidden_labels import Problem, Reply
 

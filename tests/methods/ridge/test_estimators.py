@@ -20,7 +20,6 @@ from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.core.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
-from transduce.methods.ridge.classifier import fit_temperature
 from transduce.methods.ridge.completion import DesignSystem
 from transduce.methods.ridge.leave_one_out import Spectrum
 
@@ -373,14 +372,6 @@ def test_two_classes_are_the_sign_of_regression_on_plus_and_minus_one():
     np.testing.assert_array_equal(model.answer_.values == "b", regression.answer_.values > 0)
     np.testing.assert_allclose(model.decision_function(X), regression.predict(X), atol=1e-8)
     assert model.objective_ == pytest.approx(regression.objective_)
-
-
-def test_temperature_minimises_the_log_loss():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(500, 3))
-    codes = np.array([rng.choice(3, p=np.exp(2 * s) / np.exp(2 * s).sum()) for s in scores])
-    assert fit_temperature(scores, codes) == pytest.approx(2.0, abs=0.4)
-    assert fit_temperature(scores, rng.integers(0, 3, 500)) < 0.3
 
 
 def test_tied_rows_say_so():
