@@ -21,6 +21,7 @@ from transduce.core.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DesignSystem
+from transduce.methods.ridge.fitting import announce_memory, read_settings
 from transduce.methods.ridge.leave_one_out import Spectrum
 
 BOTH = [TransductiveRidge, TransductiveRidgeClassifier]
@@ -525,7 +526,7 @@ def test_bad_data_get_their_sentence():
 
 def test_memory_is_announced():
     with pytest.warns(UserWarning, match="Centres at all 20,000 rows need about 16 GB"):
-        TransductiveRidge()._announce_memory(20_000)
+        announce_memory(read_settings(TransductiveRidge().get_params(), np.asarray), 20_000)
 
 
 def test_a_failed_refit_leaves_no_half_fitted_model():

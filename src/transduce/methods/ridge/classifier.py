@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.core.kernels import KernelLike
+from transduce.core.sample import PartlyLabelled
 from transduce.core.temperature import fit_temperature
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
-from transduce.methods.ridge.shell import RidgeShell
+from transduce.methods.ridge.fitting import Fitted, Labels, fit_ridge, read_settings
 
 _GUARANTEE = Guarantee(
     "none",
     "These probabilities are calibrated by leave-one-out, not guaranteed.",
     "For label sets that cover, use RidgeConfidenceClassifier.",
 )
+ROUNDING = 1e-9  # scores that differ by less are equal
 
 
-class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
+class TransductiveRidgeClassifier(ClassTransducer):
     """Classes by ridge regression that chooses the missing labels by leave-one-out.
 
     Transductive linear discrimination: targets -1 and +1, the answer is the sign. Three and more classes are
@@ -83,6 +89,29 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
           dtype=object)
     """
 
+    def __init__(
+        self,
+        *,
+        kernel: KernelLike = "rbf",
+        width: float | str = "loo",
+        ridge: float | str = "loo",
+        tether: float | str = "auto",
+        centres: Any = None,
+        standardize: bool = True,
+        max_memory_mb: float = 2048,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.ridge = ridge
+        self.tether = tether
+        self.centres = centres
+        self.standardize = standardize
+        self.max_memory_mb = max_memory_mb
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.
 
@@ -99,29 +128,18 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y)
-        self.classes_, codes = validation.class_labels(sample)
-        columns = np.array([1]) if len(self.classes_) == 2 else np.arange(len(self.classes_))
-        targets = np.where(codes[:, None] == columns, 1.0, -1.0)
-        self._mean = targets.mean(axis=0)
-        found = self._transduce(sample, targets - self._mean)
-        self.loo_error_ = float(np.mean(found.labelled_loo**2))
-        self.objective_ = float(found.completion.objective.sum())
-        self._factor = fit_temperature(_by_class(targets - found.labelled_loo), codes)
-        scores = found.completion.labels[sample.unlabelled] + self._mean
-        inductive = found.inductive + self._mean
-        self.answer_ = Answer(
-            rows=sample.unlabelled,
-            values=self.classes_[self._winner(scores)],
-            status=self._status(scores),
-            guarantee=_GUARANTEE,
-            inductive=self.classes_[self._winner(inductive)],
-            loo_residuals=_narrow(found.completion.loo_residuals[sample.unlabelled]),
-            scores=_narrow(scores),
-            probabilities=self._probabilities(scores),
-            classes=self.classes_,
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": "all rows" if self._exact else "design", **found.completion.solver},
-        )
+        read = partial(validation.read_rows, self, reset=False)
+        settings = read_settings(self.get_params(deep=False), read)
+        classes, codes = validation.class_labels(sample)
+        inside = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
+        targets = np.where(inside, 1.0, -1.0)
+        fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
+        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
+        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        if fitted.tether_path:
+            self.tether_path_ = fitted.tether_path
+        self._fitted = FittedClasses.of(fitted, classes, codes)
+        self.classes_, self.answer_ = classes, self._fitted.answer(sample)
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
@@ -138,8 +156,8 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
         array of shape (m,)
             At an unlabelled row this may differ from ``transduction_``, as a fit may differ from its labels.
         """
-        scores = self._extend(X)
-        return self.classes_[self._winner(scores + self._mean)]
+        scores = self.decision_function(X)
+        return self._fitted.winners(scores)
 
     def decision_function(self, X: Any) -> Array:
         """Return the values whose sign or maximum is the class.
@@ -153,8 +171,8 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
         -------
         array of shape (m,) for two classes (positive for the second), else (m, n_classes)
         """
-        scores = self._extend(X)
-        return _narrow(scores + self._mean)
+        check_is_fitted(self)
+        return self._fitted.ridge.extend(validation.read_rows(self, X, reset=False))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class at rows, calibrated by leave-one-out.
@@ -168,26 +186,48 @@ class TransductiveRidgeClassifier(ClassTransducer, RidgeShell):
         -------
         array of shape (m, n_classes)
         """
-        scores = self._extend(X)
-        return self._probabilities(scores + self._mean)
+        scores = self.decision_function(X)
+        return self._fitted.probabilities(scores)
 
-    def _winner(self, scores: Array) -> AnyArray:
-        return np.argmax(_by_class(scores), axis=1)
 
-    def _status(self, scores: Array) -> AnyArray:
-        """Return "tied" where the best two classes differ by rounding only."""
+@dataclass(frozen=True, eq=False)
+class FittedClasses:
+    """Ridge regression on targets -1 and +1, and the factor that makes probabilities of its scores."""
+
+    ridge: Fitted
+    classes: AnyArray
+    factor: float
+
+    @classmethod
+    def of(cls, ridge: Fitted, classes: AnyArray, codes: AnyArray) -> FittedClasses:
+        """Fit the factor to leave-one-out scores, which do not know the labels of their rows."""
+        scores = ridge.labels.values - ridge.labels.restore(ridge.labelled_loo, shift=False)
+        return cls(ridge, classes, fit_temperature(_by_class(scores), codes))
+
+    def winners(self, scores: Array) -> AnyArray:
+        """Return the class of the largest score."""
+        return self.classes[np.argmax(_by_class(scores), axis=1)]
+
+    def probabilities(self, scores: Array) -> Array:
+        """Return the probability of every class, shape (m, n_classes)."""
+        return softmax(self.factor * _by_class(scores), axis=1)
+
+    def answer(self, sample: PartlyLabelled) -> Answer:
+        """Return the answer at the unlabelled rows; what the regression answers are its scores."""
+        regression = self.ridge.answer(sample, _GUARANTEE)
+        scores, inductive = regression.values, self.ridge.labels.restore(self.ridge.start)
         ranked = np.sort(_by_class(scores), axis=1)
-        return np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
+        return replace(
+            regression,
+            values=self.winners(scores),
+            status=np.where(ranked[:, -1] - ranked[:, -2] <= ROUNDING, "tied", "answered"),
+            inductive=self.winners(inductive),
+            scores=scores,
+            probabilities=self.probabilities(scores),
+            classes=self.classes,
+        )
 
-    def _probabilities(self, scores: Array) -> Array:
-        return softmax(self._factor * _by_class(scores), axis=1)
 
-
-def _by_class(columns: Array) -> Array:
+def _by_class(scores: Array) -> Array:
     """Return a score for every class: of two classes the first has the negative of the second's."""
-    return np.column_stack([-columns, columns]) if columns.shape[1] == 1 else columns
-
-
-def _narrow(columns: Array) -> Array:
-    """Return a single column as a vector, several as they are."""
-    return columns[:, 0] if columns.shape[1] == 1 else columns
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores

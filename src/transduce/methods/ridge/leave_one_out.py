@@ -172,6 +172,11 @@ class Choice(NamedTuple):
     error: float
     path: pd.DataFrame
 
+    def raised(self, ridge: float, error: float) -> Choice:
+        """Return the choice with another ridge, which joins the path."""
+        line = pd.DataFrame([{"width": self.width, "ridge": ridge, "error": error}])
+        return Choice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
+
 
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""

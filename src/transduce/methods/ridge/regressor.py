@@ -7,20 +7,28 @@ error, while staying near the inductive answer. The numbers come from `transduce
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import validation
-from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.core.kernels import KernelLike
 from transduce.core.scaling import label_moments
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.ridge.shell import RidgeShell
+from transduce.methods.ridge.fitting import Labels, fit_ridge, read_settings
+
+NO_GUARANTEE = Guarantee(
+    "none",
+    "These values come with no probability attached.",
+    "Leave-one-out chose them; for regions that cover, use RidgeConfidenceMachine.",
+)
 
 
-class TransductiveRidge(NumberTransducer, RidgeShell):
+class TransductiveRidge(NumberTransducer):
     """Ridge regression that chooses the missing labels by leave-one-out.
 
     Parameters
@@ -103,6 +111,29 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
     np.True_
     """
 
+    def __init__(
+        self,
+        *,
+        kernel: KernelLike = "rbf",
+        width: float | str = "loo",
+        ridge: float | str = "loo",
+        tether: float | str = "auto",
+        centres: Any = None,
+        standardize: bool = True,
+        max_memory_mb: float = 2048,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.ridge = ridge
+        self.tether = tether
+        self.centres = centres
+        self.standardize = standardize
+        self.max_memory_mb = max_memory_mb
+        self.random_state = random_state
+        self.missing_label = missing_label
+
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.
 
@@ -119,24 +150,16 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, columns=True)
+        read = partial(validation.read_rows, self, reset=False)
+        settings = read_settings(self.get_params(deep=False), read)
         y_l = validation.numeric_labels(sample)
-        self._one_column = y_l.ndim == 1
-        y_l = y_l.reshape(len(y_l), -1)
-        self._mean, self._spread = label_moments(y_l)
-        found = self._transduce(sample, (y_l - self._mean) / self._spread)
-        with np.errstate(over="ignore"):
-            self.loo_error_ = float(np.mean((found.labelled_loo * self._spread) ** 2))
-            self.objective_ = float(np.sum(found.completion.objective * self._spread**2))
-        self.answer_ = Answer(
-            rows=sample.unlabelled,
-            values=self._restore(found.completion.labels[sample.unlabelled]),
-            status=np.full(len(sample.unlabelled), "answered"),
-            guarantee=NO_GUARANTEE,
-            inductive=self._restore(found.inductive),
-            loo_residuals=self._shape(found.completion.loo_residuals[sample.unlabelled] * self._spread),
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": "all rows" if self._exact else "design", **found.completion.solver},
-        )
+        labels = Labels(y_l, *label_moments(y_l.reshape(len(y_l), -1)))
+        fitted = self._fitted = fit_ridge(sample, labels, settings)
+        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
+        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        if fitted.tether_path:
+            self.tether_path_ = fitted.tether_path
+        self.answer_ = fitted.answer(sample, NO_GUARANTEE)
         self.transduction_ = sample.complete(self.answer_.values)
         return self
 
@@ -153,22 +176,10 @@ class TransductiveRidge(NumberTransducer, RidgeShell):
         array of shape (m,) or (m, c)
             At an unlabelled row this differs from ``transduction_`` by a residual.
         """
-        return self._restore(self._extend(X))
-
-    def _restore(self, scaled: Array) -> Array:
-        return self._shape(scaled * self._spread + self._mean)
-
-    def _shape(self, columns: Array) -> Array:
-        return columns[:, 0] if self._one_column else columns
+        check_is_fitted(self)
+        return self._fitted.extend(validation.read_rows(self, X, reset=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-NO_GUARANTEE = Guarantee(
-    "none",
-    "These values come with no probability attached.",
-    "Leave-one-out chose them; for regions that cover, use RidgeConfidenceMachine.",
-)

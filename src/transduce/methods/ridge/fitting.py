@@ -1,0 +1,372 @@
+"""Transductive ridge from settings to answers: basis, search, tether, completion, extension to new rows."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from transduce.core import checks
+from transduce.core.answer import Answer
+from transduce.core.folds import rank_folds
+from transduce.core.guarantee import Guarantee
+from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.core.linalg import few_threads
+from transduce.core.sample import PartlyLabelled
+from transduce.core.scaling import Scaling
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.ridge.completion import (
+    Completion,
+    DenseSystem,
+    Design,
+    DesignSystem,
+    SmallRidgeError,
+    complete,
+)
+from transduce.methods.ridge.leave_one_out import Choice, Spectrum, search
+
+log = logging.getLogger(__name__)
+
+# What "cv" tries, as multiples of l / 2m; infinity is the inductive answer.
+TETHERS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf)
+N_FOLDS = 5
+OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the design matrix
+
+
+# ------------------------------------------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The settings that both estimators have, under their names; centres given as rows have been read."""
+
+    kernel: KernelLike
+    width: float | str
+    ridge: float | str
+    tether: float | str
+    centres: int | Array | None
+    standardize: bool
+    max_memory_mb: float
+    random_state: int | np.random.RandomState | None
+
+    @property
+    def max_bytes(self) -> float:
+        """The budget of the design matrix."""
+        return float(self.max_memory_mb) * 2**20
+
+
+def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -> Settings:
+    """Return the estimator's settings, checked; `read_rows` reads rows like those of `fit`."""
+    settings = Settings(**{item.name: given[item.name] for item in fields(Settings)})
+    check_kernel(settings.kernel)
+    checks.check_positive("max_memory_mb", settings.max_memory_mb)
+    checks.check_flag("standardize", settings.standardize)
+    if not _is(settings.width, "loo"):
+        checks.check_positive("width (a number, or 'loo')", settings.width, least=1e-100, most=1e100)
+    if not _is(settings.ridge, "loo"):
+        checks.check_positive("ridge (a number, or 'loo')", settings.ridge)
+    if not _is(settings.tether, "auto", "cv"):
+        checks.check_not_negative("tether", settings.tether, "'auto', 'cv' or a number from 0 to infinity")
+    if settings.centres is None:
+        return settings
+    if settings.kernel in OWN_BASIS:
+        raise ValueError(f"kernel={settings.kernel!r} has a basis of its own: leave centres=None.")
+    return replace(settings, centres=_read_centres(settings.centres, read_rows))
+
+
+def _is(setting: Any, *words: str) -> bool:
+    return isinstance(setting, str) and setting in words
+
+
+def _read_centres(centres: Any, read_rows: Callable[[Any], Array]) -> int | Array:
+    """Return a number of centres, or the centres themselves."""
+    if isinstance(centres, int | np.integer) and not isinstance(centres, bool):
+        if centres < 1:
+            raise ValueError(f"centres must be at least 1; got {centres}.")
+        return int(centres)
+    if np.ndim(centres) != 2:
+        raise ValueError(f"centres must be None, a number of centres, or an array of rows; got {centres!r}.")
+    try:
+        return read_rows(centres)
+    except ValueError as error:
+        raise ValueError(f"centres must be rows like those of X. {error}") from error
+
+
+def announce_memory(settings: Settings, n: int) -> None:
+    """Warn before gigabytes are taken."""
+    need = 5 * 8.0 * n**2
+    if settings.centres is None and settings.kernel != "linear" and need > max(settings.max_bytes, 2e9):
+        warnings.warn(
+            f"Centres at all {n:,} rows need about {need / 1e9:.0f} GB of memory; centres=500 needs far less.",
+            stacklevel=4,
+        )
+
+
+# --------------------------------------------------------------------------------------- rows and basis functions
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """From the user's rows to lines of the design matrix: scale, then kernel values with the centres, if any."""
+
+    scaling: Scaling | None
+    rotation: Array | None
+    kernel: Kernel
+    centres: Array | None
+    at_all_rows: bool
+
+    @classmethod
+    def fit_apply(cls, X: Array, settings: Settings) -> tuple[Basis, Array]:
+        """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
+        scaling, rotation, centres = None, None, None
+        if settings.standardize and settings.kernel != "precomputed":
+            scaling, X = Scaling.fit_apply(X)
+        if settings.kernel == "linear" and X.shape[1] > len(X):
+            # More features than rows: nothing is lost in the coordinates of the space that the rows span.
+            rotation = np.linalg.svd(X, full_matrices=False)[2].T
+            X = X @ rotation
+        if settings.kernel not in OWN_BASIS:
+            centres = _place_centres(X, scaling, settings)
+        all_rows = settings.centres is None and settings.kernel != "linear"
+        return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
+
+    def scale(self, X: Array) -> Array:
+        """Return rows scaled as those of `fit` were."""
+        X = self.scaling.apply(X) if self.scaling else X
+        return X if self.rotation is None else X @ self.rotation
+
+    def with_width(self, width: float | None) -> Basis:
+        """Return the same with another width of the kernel."""
+        return replace(self, kernel=replace(self.kernel, width=width or 1.0))
+
+    def lines(self, rows: Array) -> Array:
+        """Return the design matrix of scaled rows."""
+        return rows if self.centres is None else self.kernel.checked_matrix(rows, self.centres)
+
+    def design(self, rows: Array, *, max_bytes: float = 0.0) -> Design:
+        """Return the same in blocks."""
+        p = rows.shape[1] if self.centres is None else len(self.centres)
+        return Design.of(self.lines, rows, p, max_bytes=max_bytes)
+
+    def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> Spectrum:
+        """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
+        rows_l = rows[labelled]
+        if not self.at_all_rows:
+            return Spectrum.of_design(self.lines(rows_l), y_l)
+        if self.centres is None:
+            return Spectrum.of_kernel(rows_l[:, np.flatnonzero(labelled)], y_l)
+        return Spectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
+
+
+def _place_centres(rows: Array, scaling: Scaling | None, settings: Settings) -> Array:
+    """Return all rows, some of the distinct rows, or the centres given."""
+    if settings.centres is None:
+        return rows
+    if not isinstance(settings.centres, int):
+        return scaling.apply(settings.centres) if scaling else settings.centres
+    # Sorted first, so that the choice depends on the rows but not on their order.
+    distinct = np.unique(rows, axis=0)
+    if settings.centres >= len(distinct):
+        return distinct
+    random = check_random_state(settings.random_state)
+    return distinct[np.sort(random.choice(len(distinct), settings.centres, replace=False))]
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Ridge regression on all rows: width and ridge are chosen, the labels are still free."""
+
+    basis: Basis
+    rows: Array
+    ridge: float
+    system: DenseSystem | DesignSystem
+
+    @classmethod
+    def of(cls, basis: Basis, rows: Array, ridge: float, settings: Settings) -> Regression:
+        """Factorise; a ridge chosen by leave-one-out is raised until every row can be left out."""
+        if basis.at_all_rows:
+            return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
+        design = basis.design(rows, max_bytes=settings.max_bytes)
+        for _ in range(12):
+            try:
+                return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
+            except SmallRidgeError:
+                if not _is(settings.ridge, "loo"):
+                    raise
+                # The labelled rows alone could afford so small a ridge; all rows together cannot.
+                ridge *= 10.0
+                log.info("ridge raised to %.1e, so that every row can be left out", ridge)
+        return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
+
+    def inductive(self, y: Array, shown: Mask) -> Array:
+        """Return the ridge answers at the other rows from shown labels alone, shape (m, c)."""
+        rows, others = self.rows, ~shown
+        if shown.all():
+            return np.empty((0, y.shape[1]))
+        if not self.basis.at_all_rows:
+            coefficients = self.basis.design(rows[shown]).coefficients(y[shown], self.ridge)
+            return self.basis.design(rows[others]).times(coefficients)
+        if self.basis.centres is None:
+            K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
+        else:
+            K_ll, K_al = (self.basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
+        return K_al @ DenseSystem.build(K_ll, self.ridge).coefficients(y[shown])
+
+
+# ---------------------------------------------------------------------------------------------- choosing settings
+
+
+def choose_width_and_ridge(
+    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: Settings
+) -> Choice:
+    """Return what minimises the leave-one-out error of the inductive step, or what was given."""
+    start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
+    if uses_width(settings.kernel):
+        start = median_width(rows[labelled]) if free else float(settings.width)
+    ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
+
+    def spectrum(width: float | None) -> Spectrum:
+        return basis.with_width(width).spectrum(rows, labelled, y_l)
+
+    return search(spectrum, width=start, search_width=free, ridge=ridge)
+
+
+def choose_tether(
+    regression: Regression, y: Array, labelled: Mask, settings: Settings
+) -> tuple[float, dict[str, Array]]:
+    """Return the tether and, if it was cross-validated, the errors of all that were tried."""
+    n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
+    automatic = n_labelled / (2 * n_unlabelled) if n_unlabelled else np.inf
+    if not _is(settings.tether, "auto", "cv"):
+        return float(settings.tether), {}
+    n_folds = min(N_FOLDS, n_labelled)
+    if settings.tether == "auto" or n_folds < 2 or n_unlabelled == 0:
+        return automatic, {}
+    # Ties go by features, or by the largest kernel values, which are the same in whatever order the rows come.
+    rows = regression.rows
+    ties = np.sort(rows, axis=1)[:, :-9:-1] if settings.kernel == "precomputed" else rows
+    fold = rank_folds(y[labelled], ties[labelled], n_folds)
+    errors = np.zeros(len(TETHERS))
+    for k in range(n_folds):
+        errors += _fold_errors(regression, y, labelled, np.flatnonzero(labelled)[fold == k])
+        log.info("tether: fold %d of %d", k + 1, n_folds)
+    path = {"multiple": np.array(TETHERS), "error": errors / (n_labelled * y.shape[1])}
+    return float(TETHERS[int(np.argmin(errors))] * automatic), path
+
+
+def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyArray) -> Array:
+    """Return the squared errors at hidden rows for every tether."""
+    shown = labelled.copy()
+    shown[hidden] = False
+    y = y - y[shown].mean(axis=0)
+    start = regression.inductive(y, shown)
+    automatic = shown.sum() / (2 * (~shown).sum())
+    errors = []
+    for multiple in TETHERS:
+        labels = complete(regression.system, y, ~shown, start=start, tether=multiple * automatic).labels
+        errors.append(np.sum((labels[hidden] - y[hidden]) ** 2))
+    return np.array(errors)
+
+
+# -------------------------------------------------------------------------------------------------- fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of the labelled rows, (l,) or (l, c), with what is subtracted from each column and what divides it."""
+
+    values: Array
+    mean: Array
+    spread: Array | float = 1.0
+
+    def scaled(self) -> Array:
+        """Return the labels as columns of mean 0, shape (l, c)."""
+        return (self.values.reshape(len(self.values), -1) - self.mean) / self.spread
+
+    def restore(self, scaled: Array, *, shift: bool = True) -> Array:
+        """Return columns in the units and the shape of the labels; differences of labels without the shift."""
+        columns = scaled * self.spread + self.mean if shift else scaled * self.spread
+        return columns[:, 0] if self.values.ndim == 1 else columns
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What was fitted, in units of the scaled labels."""
+
+    basis: Basis
+    labels: Labels
+    choice: Choice
+    tether: float
+    tether_path: dict[str, Array]
+    start: Array
+    completion: Completion
+    labelled_loo: Array
+    max_bytes: float
+
+    def errors(self) -> tuple[float, float]:
+        """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
+        spread = self.labels.spread
+        with np.errstate(over="ignore"):
+            squares = np.mean((self.labelled_loo * spread) ** 2)
+            return float(squares), float(np.sum(self.completion.objective * spread**2))
+
+    def answer(self, sample: PartlyLabelled, guarantee: Guarantee) -> Answer:
+        """Return the answer at the unlabelled rows, in the units of the labels."""
+        rows, found = sample.unlabelled, self.completion
+        return Answer(
+            rows=rows,
+            values=self.labels.restore(found.labels[rows]),
+            status=np.full(len(rows), "answered"),
+            guarantee=guarantee,
+            inductive=self.labels.restore(self.start),
+            loo_residuals=self.labels.restore(found.loo_residuals[rows], shift=False),
+            index=None if sample.index is None else sample.index[rows],
+            diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **found.solver},
+        )
+
+    def extend(self, X: Array) -> Array:
+        """Return ridge regression on the completed sample at new rows, in the units of the labels."""
+        rows, coefficients = self.basis.scale(X), self.completion.coefficients
+        size = max(1, int(self.max_bytes // (24 * len(coefficients))))
+        parts = [self.basis.lines(rows[i : i + size]) @ coefficients for i in range(0, len(rows), size)]
+        return self.labels.restore(np.concatenate(parts))
+
+
+def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
+    """Choose the settings that are left open, and complete the labels."""
+    if settings.kernel == "precomputed":
+        checks.check_square(sample.X)
+    announce_memory(settings, len(sample.X))
+    with few_threads(len(sample.X)):
+        return _fit_rows(sample, labels, settings)
+
+
+def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
+    labelled, y_l = sample.labelled, labels.scaled()
+    basis, rows = Basis.fit_apply(sample.X, settings)
+    basis.kernel.check_symmetry(rows)
+    choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
+    basis = basis.with_width(choice.width)
+    y = np.zeros((len(rows), y_l.shape[1]))
+    y[labelled] = y_l
+    regression = Regression.of(basis, rows, choice.ridge, settings)
+    tether, path = choose_tether(regression, y, labelled, settings)
+    start = regression.inductive(y, labelled)
+    completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
+    if not completion.solver.get("converged", True):
+        warnings.warn(
+            "Conjugate gradients stopped at a relative residual of "
+            f"{completion.solver['relative_residual']:.1e}: the answers are good to about as many digits. A larger "
+            "ridge or tether helps.",
+            stacklevel=4,
+        )
+    residuals, denominators = basis.spectrum(rows, labelled, y_l).residuals(regression.ridge)
+    loo = residuals / denominators[:, None]
+    if regression.ridge != choice.ridge:
+        choice = choice.raised(regression.ridge, float(np.mean(loo**2)))
+    return Fitted(basis, labels, choice, tether, path, start, completion, loo, settings.max_bytes)
