@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS, Plan, parts
-from transduce.methods.spectral_graph.shell import neighbor_graph
+from transduce.methods.spectral_graph.graph import neighbor_graph
 from transduce.methods.spectral_graph.spectrum import graph_spectrum
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.tables.features import Features

@@ -155,7 +155,7 @@ def test_faiss_finds_the_same():
 
 
 def test_auto_is_approximate_for_many_dense_rows_only(monkeypatch):
-    monkeypatch.setattr("transduce.methods.spectral_graph.shell.EXACT_ROWS", 100)
+    monkeypatch.setattr("transduce.methods.spectral_graph.graph.EXACT_ROWS", 100)
     X = blobs(400)
     assert neighbor_graph(X, random_state=0).diagnostics["method"] == "approximate"
     assert neighbor_graph(sp.csr_array(X)).diagnostics["method"] == "exact"

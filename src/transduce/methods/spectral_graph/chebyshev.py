@@ -31,18 +31,17 @@ class NotConvergedError(ArithmeticError):
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
-def chebyshev_step(
-    indptr: Any, indices: Any, data: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any
-) -> None:
+def chebyshev_step(matrix: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any) -> None:
     """Write ``scale * (S @ now - shift * now) - past`` to `out`; `past` and `out` may be one array.
 
     Parameters
     ----------
-    indptr, indices, data : arrays
-        The matrix S in compressed sparse rows.
+    matrix : tuple of arrays
+        The matrix S in compressed sparse rows: ``indptr``, ``indices``, ``data``.
     now, past, out : arrays of shape (n, width)
     scale, shift : float
     """
+    indptr, indices, data = matrix
     width = now.shape[1]
     total = np.empty(width, dtype=now.dtype)
     for i in range(len(indptr) - 1):
@@ -104,7 +103,7 @@ class Filter:
     def _step(self, now: AnyArray, past: AnyArray, scale: float, shift: float) -> AnyArray:
         """Return the next term of the recurrence, in the place of `past`."""
         single = np.float32
-        chebyshev_step(*self._matrix, now, past, past, single(scale), single(shift))
+        chebyshev_step(self._matrix, now, past, past, single(scale), single(shift))
         return past
 
     def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:

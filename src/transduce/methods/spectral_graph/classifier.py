@@ -8,7 +8,8 @@ numbers come from `transduce.methods.spectral_graph.graph`, `transduce.methods.s
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,33 +17,28 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import validation
+from transduce.core import checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.progress import stage
 from transduce.core.sample import PartlyLabelled
-from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.spectral_graph.cut import Cut, cut_graph
-from transduce.methods.spectral_graph.graph import NeighborGraph, nearest_rows, similarities, unit_rows
-from transduce.methods.spectral_graph.shell import GraphShell, build_graph, read_weights
+from transduce.core.transducer import ClassTransducer
+from transduce.core.types import AnyArray, Array
+from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph
+from transduce.methods.spectral_graph.graph import (
+    GraphSettings,
+    Metric,
+    NeighborGraph,
+    build_graph,
+    similar_rows,
+    unit_rows,
+)
+from transduce.methods.spectral_graph.labels import known_labels
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A labelling to be found: labels, and what wrong ones cost; each class in a column of its own."""
-
-    sample: PartlyLabelled
-    classes: AnyArray
-    labelled: AnyArray
-    members: Mask
-    costs: Array
-    prior: Array
-
-
-class SpectralGraphTransducer(GraphShell):
+class SpectralGraphTransducer(ClassTransducer):
     """Classifier that cuts the neighbour graph of all rows where its labels allow.
 
     Parameters
@@ -131,6 +127,40 @@ class SpectralGraphTransducer(GraphShell):
     True
     """
 
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 10,
+        metric: Metric = "cosine",
+        n_components: int = 80,
+        label_weight: float | str = "auto",
+        method: str = "auto",
+        class_prior: Mapping[Any, float] | None = None,
+        class_costs: Mapping[Any, float] | str | None = "balanced",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.n_components = n_components
+        self.label_weight = label_weight
+        self.method = method
+        self.class_prior = class_prior
+        self.class_costs = class_costs
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.missing_label = missing_label
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._graph_settings().precomputed
+        return tags
+
+    def _graph_settings(self) -> GraphSettings:
+        return GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
+
     def fit(self, X: Any, y: Any, *, costs: Any = None) -> Self:
         """Build the graph and its spectrum, and answer at the rows whose label is missing.
 
@@ -150,50 +180,22 @@ class SpectralGraphTransducer(GraphShell):
             The fitted estimator.
         """
         validation.check_given(self, y)
-        self._check_settings()
-        precomputed = self._is_precomputed(self.metric)
-        if isinstance(X, Spectrum):
-            rows = self._read_spectrum(X, precomputed)
+        settings = self._graph_settings()
+        (replace(settings, metric="cosine") if settings.precomputed else settings).check()
+        checks.check_whole("n_components", self.n_components, least=1)
+        if not isinstance(X, Spectrum):
+            rows = validation.read_rows(self, X, reset=True, sparse=True)
+        elif settings.precomputed:
+            rows = np.empty((len(X.components), 0))
+            self.n_features_in_ = len(rows)
         else:
-            rows = (
-                read_weights(self, X)
-                if precomputed
-                else validation.read_rows(self, X, reset=True, sparse=True)
-            )
+            raise ValueError("X is a spectrum: set metric='precomputed'.")
         if rows.shape[0] == 1:
             raise ValueError("Found array with 1 sample(s): at least two rows are needed.")
-        self._n, self._index = rows.shape[0], getattr(X, "index", None)
-        task = self._read_task(
-            y, costs
-        )  # whatever is wrong with labels or settings is found before the long work
-        self._metric, self._k = self.metric, min(int(self.n_neighbors), self._n - 1)
-        self._d, self._scale = int(self.n_components), None
+        # Whatever is wrong with labels or settings is found before the long work.
+        labels = self._read_labels(rows.shape[0], getattr(X, "index", None), y, costs)
         random = check_random_state(self.random_state)
-        if isinstance(X, Spectrum):
-            self.graph_, self.spectrum_ = None, X
-        else:
-            self.graph_ = self._make_graph(X, rows, random)
-            self.spectrum_ = graph_spectrum(
-                self.graph_, n_components=self._d, random_state=random, n_jobs=self.n_jobs
-            )
-        self._rows = None if precomputed else unit_rows(rows) if self._metric == "cosine" else rows
-        return self._label(task)
-
-    def _make_graph(self, X: Any, rows: Any, random: Any) -> NeighborGraph:
-        if self._is_precomputed(self.metric):
-            graph = NeighborGraph(check_graph(rows))
-            graph.diagnostics = dict(getattr(X, "diagnostics", {}))
-            return graph
-        graph = build_graph(rows, self._k, self.metric, self.method, self.n_jobs, random)
-        self._scale = graph.diagnostics["scale"]
-        return graph
-
-    def _read_spectrum(self, spectrum: Spectrum, precomputed: bool) -> AnyArray:
-        """Return a stand-in for the rows of a spectrum that was computed before."""
-        if not precomputed:
-            raise ValueError("X is a spectrum: set metric='precomputed'.")
-        self.n_features_in_ = len(spectrum.components)
-        return np.empty((self.n_features_in_, 0))
+        return self._label(fit_graph(X, rows, settings, int(self.n_components), random), *labels)
 
     def relabel(self, y: Any, *, costs: Any = None) -> Self:
         """Answer for another labelling of the same rows, on the same spectrum.
@@ -218,85 +220,41 @@ class SpectralGraphTransducer(GraphShell):
         self.__dict__.update(kept)
         if y is None:
             raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
-        return self._label(self._read_task(y, costs))
+        base = self._fitted.base
+        return self._label(base, *self._read_labels(len(base.spectrum.components), base.index, y, costs))
 
-    # ------------------------------------------------------------------------------------------- a labelling
-
-    def _read_task(self, y: Any, costs: Any) -> Task:
+    def _read_labels(
+        self, n: int, index: Any, y: Any, costs: Any
+    ) -> tuple[PartlyLabelled, AnyArray, KnownLabels]:
         """Return labels and settings of a labelling, checked."""
-        self._label_weight(self._n)
-        sample = validation.read_labels(
-            np.empty((self._n, 0)), self._index, y, missing_label=self.missing_label
-        )
+        sample = validation.read_labels(np.empty((n, 0)), index, y, missing_label=self.missing_label)
         classes, codes = validation.class_labels(sample)
-        labelled = np.flatnonzero(sample.labelled)
-        held = np.arange(len(classes)) if len(classes) > 2 else np.array([1])
-        members = codes[:, None] == held
-        each = self._costs(classes, codes, members, costs, labelled)
-        return Task(sample, classes, labelled, members, each, self._prior(classes, codes)[held])
-
-    def _label(self, task: Task) -> Self:
-        self.label_weight_ = self._label_weight(self._n)
-        cut = cut_graph(
-            self.spectrum_,
-            task.labelled,
-            task.members,
-            task.costs,
-            task.prior,
-            label_weight=self.label_weight_,
-            d=self._d,
+        known = known_labels(
+            classes,
+            codes,
+            sample.labelled,
+            label_weight=self.label_weight,
+            class_prior=self.class_prior,
+            class_costs=self.class_costs,
+            costs=costs,
         )
-        self.classes_ = task.classes
-        self._cut = cut
-        results: tuple[Any, ...] = (cut.scores, cut.thresholds, cut.objectives)
-        if len(cut.thresholds) == 1:
-            results = (cut.scores[:, 0], float(cut.thresholds[0]), float(cut.objectives[0]))
-        self.scores_, self.thresholds_, self.objective_ = results
-        self._answer(task.sample, cut)
+        return sample, classes, known
+
+    def _label(
+        self, base: FittedGraph, sample: PartlyLabelled, classes: AnyArray, known: KnownLabels
+    ) -> Self:
+        cut = cut_graph(base.spectrum, known, base.n_components)
+        answer, transduction = answer_of(base, cut, sample, classes)
+        warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
+        self._fitted = Fitted(base, cut)
+        self.graph_, self.spectrum_ = base.graph, base.spectrum
+        self.classes_, self.label_weight_ = classes, known.weight
+        one = len(cut.thresholds) == 1
+        self.scores_ = cut.scores[:, 0] if one else cut.scores
+        self.thresholds_: float | Array = float(cut.thresholds[0]) if one else cut.thresholds
+        self.objective_: float | Array = float(cut.objectives[0]) if one else cut.objectives
+        self.answer_, self.transduction_ = answer, transduction
         return self
-
-    def _answer(self, sample: PartlyLabelled, cut: Cut) -> None:
-        unlabelled = sample.unlabelled
-        margins = cut.scores[unlabelled] - cut.thresholds
-        best, tied = _winners(margins)
-        status = np.full(len(unlabelled), "answered", dtype="<U9")
-        status[tied | cut.open[unlabelled].any(axis=1) if cut.open.any() else tied] = "tied"
-        values, known = self.classes_[best], cut.reached[unlabelled]
-        n_unreached = int((~known).sum())
-        if n_unreached:
-            values = values.astype(object)
-            status[~known], values[~known] = "unreached", None
-        self._warn(n_unreached, cut)
-        self.answer_ = Answer(
-            rows=unlabelled,
-            values=values,
-            status=status,
-            guarantee=Guarantee(
-                "none",
-                "Scores rank the rows; nothing is guaranteed about them.",
-                "For label sets that cover, use RidgeConfidenceClassifier.",
-            ),
-            scores=margins[:, 0] if margins.shape[1] == 1 else margins,
-            classes=self.classes_,
-            index=None if sample.index is None else sample.index[unlabelled],
-            diagnostics={
-                "n_unreached": n_unreached,
-                "n_parts": self.spectrum_.count,
-                **getattr(self.graph_, "diagnostics", {}),
-            },
-        )
-        # The names as they are, if the labels are an array of the same type; else as objects, shared and not copied.
-        names = self.classes_ if self.classes_.dtype == sample.y.dtype else self.classes_.astype(object)
-        self.transduction_ = sample.complete(names[best], known if n_unreached else slice(None))
-
-    def _warn(self, n_unreached: int, cut: Cut) -> None:
-        self._warn_unreached(n_unreached)
-        if cut.open.any():
-            warnings.warn(
-                f"There is more than one best labelling: {int(cut.open.any(axis=1).sum())} rows could as well be on "
-                "the other side, and unlabelled ones among them have the status 'tied'. One more label may decide.",
-                stacklevel=4,
-            )
 
     # ------------------------------------------------------------------------------------------- new rows
 
@@ -320,37 +278,9 @@ class SpectralGraphTransducer(GraphShell):
         reach a row along the whole graph, here by one step.
         """
         check_is_fitted(self)
-        weights = self._weights(X)
-        reached = np.flatnonzero(self._cut.reached)
-        sums = np.asarray(weights.sum(axis=1)).ravel()
-        means = weights @ self._cut.scores[reached]
-        means /= np.where(sums > 0.0, sums, 1.0)[:, None]
-        means[sums == 0.0] = self._cut.scores[reached].mean(axis=0)
-        margins = means - self._cut.thresholds
-        return margins[:, 0] if margins.shape[1] == 1 else margins
-
-    def _weights(self, X: Any) -> Any:
-        """Return the similarities of new rows with the reached ones, those of the nearest only."""
-        reached = np.flatnonzero(self._cut.reached)
         rows = validation.read_rows(self, X, reset=False, sparse=True)
-        if self._rows is None:
-            weights = sp.csr_array(rows)[:, reached]
-            if weights.nnz and weights.data.min() < 0.0:
-                raise ValueError("The weights of new rows must not be negative.")
-            return weights
-        known = self._rows[reached]
-        if self._metric == "cosine":
-            rows = unit_rows(rows)
-            if sp.issparse(rows) != sp.issparse(known):
-                rows, known = (sp.csr_array(part) for part in (rows, known))
-        k = min(self._k, known.shape[0])
-        with stage("neighbours of new rows") as report:
-            own = np.full(rows.shape[0], -1)
-            found = nearest_rows(rows, own, known, k, self._metric, self.n_jobs, report)
-        similar, ids = similarities(found, self._scale), found.ids
-        similar = np.where((ids >= 0) & (similar > 0.0), similar, 0.0)
-        entries = (similar.ravel(), np.maximum(ids, 0).ravel(), np.arange(0, ids.size + 1, k))
-        return sp.csr_array(entries, shape=(len(ids), known.shape[0]))
+        margins = self._fitted.extend(rows) - self._fitted.cut.thresholds
+        return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class at new rows, by the scores of their neighbours.
@@ -366,6 +296,120 @@ class SpectralGraphTransducer(GraphShell):
         """
         margins = self.decision_function(X)
         return self.classes_[_winners(margins.reshape(len(margins), -1))[0]]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGraph:
+    """What no labelling changes: the graph of all rows, its spectrum, and what new rows are compared with.
+
+    `rows` have norm 1 if the metric is the cosine; None if the graph was given.
+    """
+
+    settings: GraphSettings
+    n_components: int
+    index: Any
+    rows: Any
+    scale: float | None
+    graph: NeighborGraph | None
+    spectrum: Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A graph, and the labelling of its rows."""
+
+    base: FittedGraph
+    cut: Cut
+
+    def extend(self, rows: Any) -> Array:
+        """Return the mean scores of new rows' neighbours, by similarity, shape (m, c)."""
+        reached = np.flatnonzero(self.cut.reached)
+        known, scores = self.base.rows, self.cut.scores[reached]
+        if known is None:
+            weights = sp.csr_array(rows)[:, reached]
+            if weights.nnz and weights.data.min() < 0.0:
+                raise ValueError("The weights of new rows must not be negative.")
+        else:
+            weights = similar_rows(rows, known[reached], self.base.settings, self.base.scale)
+        sums = np.asarray(weights.sum(axis=1)).ravel()
+        means = weights @ scores
+        means /= np.where(sums > 0.0, sums, 1.0)[:, None]
+        means[sums == 0.0] = scores.mean(axis=0)
+        return means
+
+
+def fit_graph(
+    X: Any, rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+) -> FittedGraph:
+    """Return graph and spectrum of rows that have been read, or what was given instead of them."""
+    settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
+    known, scale, graph, spectrum = None, None, None, X
+    if settings.precomputed and not isinstance(X, Spectrum):
+        graph = NeighborGraph(check_graph(rows))
+        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
+    elif not settings.precomputed:
+        graph = build_graph(rows, settings, random)
+        known = unit_rows(rows) if settings.metric == "cosine" else rows
+        scale = graph.diagnostics["scale"]
+    if graph is not None:
+        spectrum = graph_spectrum(
+            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
+        )
+    return FittedGraph(settings, n_components, getattr(X, "index", None), known, scale, graph, spectrum)
+
+
+def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray) -> tuple[Answer, Any]:
+    """Return the answer at the unlabelled rows, and the completed labels."""
+    unlabelled = sample.unlabelled
+    margins = cut.scores[unlabelled] - cut.thresholds
+    best, tied = _winners(margins)
+    status = np.full(len(unlabelled), "answered", dtype="<U9")
+    status[tied | cut.open[unlabelled].any(axis=1) if cut.open.any() else tied] = "tied"
+    values, known = classes[best], cut.reached[unlabelled]
+    n_unreached = int((~known).sum())
+    if n_unreached:
+        values = values.astype(object)
+        status[~known], values[~known] = "unreached", None
+    answer = Answer(
+        rows=unlabelled,
+        values=values,
+        status=status,
+        guarantee=Guarantee(
+            "none",
+            "Scores rank the rows; nothing is guaranteed about them.",
+            "For label sets that cover, use RidgeConfidenceClassifier.",
+        ),
+        scores=margins[:, 0] if margins.shape[1] == 1 else margins,
+        classes=classes,
+        index=None if sample.index is None else sample.index[unlabelled],
+        diagnostics={
+            "n_unreached": n_unreached,
+            "n_parts": base.spectrum.count,
+            **getattr(base.graph, "diagnostics", {}),
+        },
+    )
+    # The names as they are, if the labels are an array of the same type; else as objects, shared and not copied.
+    names = classes if classes.dtype == sample.y.dtype else classes.astype(object)
+    return answer, sample.complete(names[best], known if n_unreached else slice(None))
+
+
+def warn_of_doubts(base: FittedGraph, cut: Cut, n_unreached: int) -> None:
+    """Warn of rows without a path to a label, and of rows that could as well be on the other side."""
+    if n_unreached:
+        how = f"give more neighbours (n_neighbors is {base.settings.n_neighbors})"
+        if base.settings.precomputed:
+            how = "join the graph's parts"
+        warnings.warn(
+            f"{n_unreached} rows have no path to a label and get the status 'unreached': {how}, or label a row "
+            "among them.",
+            stacklevel=4,
+        )
+    if cut.open.any():
+        warnings.warn(
+            f"There is more than one best labelling: {int(cut.open.any(axis=1).sum())} rows could as well be on "
+            "the other side, and unlabelled ones among them have the status 'tied'. One more label may decide.",
+            stacklevel=4,
+        )
 
 
 def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:

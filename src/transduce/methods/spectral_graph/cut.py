@@ -110,6 +110,31 @@ def _secular_root(a: Array, gaps: Array, n: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class KnownLabels:
+    """What is known when a graph is cut, each class held against the rest.
+
+    Parameters
+    ----------
+    rows : array of shape (l,)
+        The labelled rows.
+    members : boolean array of shape (l, c)
+        Which of them are in each class.
+    costs : array of shape (l, c)
+        What a wrong labelled row costs.
+    prior : array of shape (c,)
+        Share of each class in all rows.
+    weight : float
+        How much the labels weigh against the cut.
+    """
+
+    rows: AnyArray
+    members: Mask
+    costs: Array
+    prior: Array
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
 class Cut:
     """One labelling of a spectrum.
 
@@ -264,46 +289,16 @@ def targets(prior: Array) -> tuple[Array, Array]:
     return np.sqrt((1.0 - prior) / prior), -np.sqrt(prior / (1.0 - prior))
 
 
-def cut_graph(
-    spectrum: Spectrum,
-    rows: AnyArray,
-    members: Mask,
-    costs: Array,
-    prior: Array,
-    *,
-    label_weight: float,
-    d: int,
-) -> Cut:
-    """Return the best labelling of all rows for each class against the rest.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    rows : array of shape (l,)
-        The labelled rows.
-    members : boolean array of shape (l, c)
-        Which of them are in each class.
-    costs : array of shape (l, c)
-        What a wrong labelled row costs.
-    prior : array of shape (c,)
-        Share of each class in all rows.
-    label_weight : float
-        How much the labels weigh against the cut.
-    d : int
-        Eigenvectors used.
-
-    Returns
-    -------
-    Cut
-    """
-    basis = Basis(spectrum, rows, d)
-    high, low = targets(prior)
+def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
+    """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
+    basis, members = Basis(spectrum, known.rows, d), known.members
+    high, low = targets(known.prior)
     thresholds = 0.5 * (high + low)
     W = np.empty((len(basis.penalties), members.shape[1]))
     objectives, hard = np.empty(members.shape[1]), {}
     with few_threads(len(W)):
         for j, (goal, cost) in enumerate(
-            zip(np.where(members, high, low).T, label_weight * costs.T, strict=True)
+            zip(np.where(members, high, low).T, known.weight * known.costs.T, strict=True)
         ):
             weighted = basis.V_l * cost[:, None]
             G = basis.V_l.T @ weighted

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
+from sklearn.neighbors import VALID_METRICS
+from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
+from transduce.core import checks, validation
+from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.methods.spectral_graph.approximate_neighbors import N_SAMPLE, recall, search_cells
+from transduce.methods.spectral_graph.approximate_neighbors import search_cells, search_faiss
 from transduce.methods.spectral_graph.neighbors import Neighbors, search_dense, search_metric, search_sparse
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 TARGET_RECALL = 0.97
 PRODUCTS = ("cosine", "euclidean", "l2")  # metrics that matrix products can rank dense rows by
+SPARSE_METRICS = ("euclidean", "l2", "manhattan", "l1", "cityblock")
+METHODS = ("auto", "exact", "approximate", "faiss")
+METRICS = sorted(
+    {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]}
+    - {"precomputed", "nan_euclidean", "haversine", "seuclidean", "mahalanobis"}
+)
+
+Metric = str | Callable[[Array, Array], float]
 
 
 class NeighborGraph(sp.csr_array):
@@ -74,6 +90,155 @@ class NeighborGraph(sp.csr_array):
             graph = cls((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
             graph.diagnostics = json.loads(str(file["diagnostics"]))
         return graph
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """How neighbours are searched, see `neighbor_graph`."""
+
+    n_neighbors: int
+    metric: Metric
+    method: str
+    n_jobs: int | None
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether there is nothing to search, because the user gives the graph."""
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def check(self) -> None:
+        """Raise a ValueError that says which setting is wrong."""
+        metric, method = self.metric, self.method
+        checks.check_whole("n_neighbors", self.n_neighbors, least=1)
+        checks.check_choice("method", method, METHODS)
+        checks.check_jobs(self.n_jobs)
+        if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
+            raise ValueError(
+                "metric must be 'cosine', another metric of scikit-learn such as 'euclidean', or a function of two "
+                f"rows; got {metric!r}. A graph of your own goes to SpectralGraphTransducer(metric='precomputed')."
+            )
+        if method == "faiss" and importlib.util.find_spec("faiss") is None:
+            raise ValueError("method='faiss' needs the library faiss: pip install transduce[ann].")
+        if method in ("approximate", "faiss") and metric not in PRODUCTS:
+            raise ValueError(
+                f"method={method!r} needs metric='cosine' or 'euclidean'; use method='exact' with {metric!r}."
+            )
+
+
+class Reader(BaseEstimator):
+    """Gives a plain function the names of the features in its messages, and its labels a word for "none"."""
+
+    def __init__(self, missing_label: object = None) -> None:
+        self.missing_label = missing_label
+
+
+def neighbor_graph(
+    X: Any,
+    *,
+    n_neighbors: int = 10,
+    metric: Metric = "cosine",
+    method: str = "auto",
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> NeighborGraph:
+    """Tie each row to the rows most similar to it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Features.
+    n_neighbors : int, default=10
+        Neighbours of each row; all others if there are fewer.
+    metric : str or callable, default="cosine"
+        ``"cosine"`` as in the paper, or any metric of scikit-learn.
+    method : {"auto", "exact", "approximate", "faiss"}, default="auto"
+        ``"exact"`` compares every row with every other, in blocks. ``"approximate"``, for dense rows and the cosine or
+        Euclidean metric, finds about 97 % of the neighbours much sooner; ``"faiss"`` does so with the library faiss
+        (``pip install transduce[ann]``). ``"auto"`` is exact up to 30,000 rows, and where nothing else is possible.
+    n_jobs : int or None, default=None
+        Threads; None for as many as matrix products use.
+    random_state : int, RandomState or None, default=None
+        Seed of the approximate search and of the rows that one without any similarity is tied to.
+
+    Returns
+    -------
+    NeighborGraph
+        Sparse, symmetric, no row tied to itself: ``A' + A''`` with ``A'_ij = sim_ij / sum_j sim_ij`` over the
+        neighbours j of i. Its ``diagnostics`` say how it was made, with the recall measured on a sample.
+
+    See Also
+    --------
+    graph_spectrum : Its eigenvectors.
+    SpectralGraphTransducer : Labels at all of its rows.
+
+    Notes
+    -----
+    Negative cosines count as 0; a row with no positive one is tied to `n_neighbors` random rows with equal weights, and
+    counted. For other metrics the similarity is ``exp(-d^2 / s^2)``, with s the median distance to the last neighbour.
+    The order of the rows leaves no trace but between equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.methods.spectral_graph import neighbor_graph
+    >>> X = np.array([[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]])
+    >>> neighbor_graph(X, n_neighbors=1).toarray().round(2)
+    array([[0., 2., 0.],
+           [2., 0., 1.],
+           [0., 1., 0.]])
+    """
+    rows = validation.read_rows(Reader(), X, reset=True, sparse=True)
+    settings = GraphSettings(n_neighbors, metric, method, n_jobs)
+    settings.check()
+    return build_graph(rows, settings, check_random_state(random_state))
+
+
+def canonical_rows(rows: Any, metric: Metric) -> tuple[AnyArray, Any]:
+    """Return an order of the rows that is their own, and the rows in it, of norm 1 if the metric is the cosine."""
+    order = row_order(rows)
+    return order, unit_rows(rows[order]) if metric == "cosine" else rows[order]
+
+
+def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> NeighborGraph:
+    """Return the graph of rows that have been checked."""
+    metric, method, n_jobs = settings.metric, settings.method, settings.n_jobs
+    n, k = rows.shape[0], min(int(settings.n_neighbors), rows.shape[0] - 1)
+    possible = not sp.issparse(rows) and metric in PRODUCTS
+    if sp.issparse(rows) and not callable(metric) and metric != "cosine" and metric not in SPARSE_METRICS:
+        raise ValueError(
+            f"metric={metric!r} does not take a sparse matrix: use one of 'cosine', "
+            f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
+        )
+    if method in ("approximate", "faiss") and not possible:
+        raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
+    if method == "auto":
+        method = "approximate" if possible and n > EXACT_ROWS else "exact"
+    order, ordered = canonical_rows(rows, metric)
+    share = 1.0
+    with stage("neighbours") as report:
+        if k == 0:
+            found = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0)))
+        elif method == "exact" or n < 4 * k:
+            method = "exact"
+            found = nearest_rows(ordered, np.arange(n), ordered, k, metric, n_jobs, report)
+        else:
+            found, share = nearly_nearest_rows(ordered, k, metric, method, random, n_jobs, report)
+    scale = None if metric == "cosine" or k == 0 else median_scale(found)
+    graph, n_random = assemble(found.ids, similarities(found, scale), random)
+    back = np.empty_like(order)
+    back[order] = np.arange(n)
+    graph = NeighborGraph(graph[back][:, back])
+    graph.sort_indices()
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
+    graph.diagnostics = {
+        "n_neighbors": k,
+        "metric": name,
+        "method": method,
+        "recall": share,
+        "n_random": n_random,
+        "scale": scale,
+    }
+    return graph
 
 
 def unit_rows(X: Any) -> Any:
@@ -195,6 +360,22 @@ def nearest_rows(
     return search_dense(Q, own, X, np.zeros(len(X)), k, n_jobs=n_jobs, report=report)
 
 
+def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> sp.csr_array:
+    """Return the similarities of new rows with known ones, those of the nearest only."""
+    if settings.metric == "cosine":
+        rows = unit_rows(rows)
+        if sp.issparse(rows) != sp.issparse(known):
+            rows, known = (sp.csr_array(part) for part in (rows, known))
+    k = min(settings.n_neighbors, known.shape[0])
+    with stage("neighbours of new rows") as report:
+        own = np.full(rows.shape[0], -1)
+        found = nearest_rows(rows, own, known, k, settings.metric, settings.n_jobs, report)
+    similar, ids = similarities(found, scale), found.ids
+    similar = np.where((ids >= 0) & (similar > 0.0), similar, 0.0)
+    entries = (similar.ravel(), np.maximum(ids, 0).ravel(), np.arange(0, ids.size + 1, k))
+    return sp.csr_array(entries, shape=(len(ids), known.shape[0]))
+
+
 def nearly_nearest_rows(
     X: AnyArray,
     k: int,
@@ -250,37 +431,3 @@ def _distances(X: AnyArray, ids: AnyArray) -> Array:
         rows = slice(start, start + 10_000)
         distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
     return np.where(ids >= 0, distances, np.inf)
-
-
-def search_faiss(
-    X: AnyArray, offsets: AnyArray, k: int, *, target: float, random: np.random.RandomState
-) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` nearest neighbours by the inverted file of faiss, and the recall on a sample."""
-    import faiss  # an extra
-
-    n, d = X.shape
-    n_lists = max(min(int(4 * np.sqrt(n)), n // 39), 1)  # faiss wants 39 rows for each
-    by_product = not offsets.any()
-    quantizer = faiss.IndexFlatIP(d) if by_product else faiss.IndexFlatL2(d)
-    kind = faiss.METRIC_INNER_PRODUCT if by_product else faiss.METRIC_L2
-    index = faiss.IndexIVFFlat(quantizer, d, n_lists, kind)
-    index.cp.seed = int(random.randint(2**31 - 1))
-    index.train(X)
-    index.add(X)
-    rows = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
-    true = search_dense(X[rows], rows, X, offsets, k).ids
-    index.nprobe = 8
-    while (
-        recall(_others(index.search(X[rows], k + 1), rows, k).ids, true) < target and index.nprobe < n_lists
-    ):
-        index.nprobe = min(2 * index.nprobe, n_lists)
-    found = _others(index.search(X, k + 1), np.arange(n), k)
-    return found, recall(found.ids[rows], true)
-
-
-def _others(result: Any, own: AnyArray, k: int) -> Neighbors:
-    """Return what faiss found, each row itself left out."""
-    scores, ids = result
-    keep = ids != own[:, None]
-    order = np.argsort(~keep, axis=1, kind="stable")[:, :k]
-    return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))

@@ -13,11 +13,20 @@ from sklearn.utils import check_random_state
 from transduce.core import checks, validation
 from transduce.core.progress import stage
 from transduce.core.sample import PartlyLabelled
-from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.spectral_graph.cut import cut_graph
-from transduce.methods.spectral_graph.graph import assemble, median_scale, nearest_rows, similarities
+from transduce.core.types import AnyArray, Mask
+from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph
+from transduce.methods.spectral_graph.graph import (
+    GraphSettings,
+    Metric,
+    Reader,
+    assemble,
+    canonical_rows,
+    median_scale,
+    nearest_rows,
+    similarities,
+)
+from transduce.methods.spectral_graph.labels import known_labels
 from transduce.methods.spectral_graph.neighbors import Neighbors
-from transduce.methods.spectral_graph.shell import GraphShell, canonical_rows, check_graph_settings
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
 from transduce.metrics import precision_recall_break_even
 
@@ -56,13 +65,13 @@ def choose_n_neighbors(
     y: Any,
     candidates: Sequence[int] = (5, 10, 20, 50, 100),
     *,
-    metric: Any = "cosine",
+    metric: Metric = "cosine",
     n_components: int = 80,
-    label_weight: Any = "auto",
+    label_weight: float | str = "auto",
     truth: Any = None,
     n_jobs: int | None = None,
-    random_state: Any = None,
-    missing_label: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+    missing_label: object = None,
 ) -> NeighborChoice:
     """Choose the number of neighbours without labels to spare, by the paper's normalised objective.
 
@@ -116,37 +125,31 @@ def choose_n_neighbors(
     >>> list(choice.table.columns)
     ['n_neighbors', 'objective', 'n_unreached']
     """
-    reader = GraphShell(label_weight=label_weight, missing_label=missing_label)
+    reader = Reader(missing_label)
     rows = validation.read_rows(reader, X, reset=True, sparse=True)
     ks = _check_candidates(candidates, rows.shape[0])
-    check_graph_settings(max(ks), metric, "exact", n_jobs)
+    GraphSettings(max(ks), metric, "exact", n_jobs).check()
     checks.check_whole("n_components", n_components, least=1)
-    weight = reader._label_weight(rows.shape[0])
-    samples = [
-        validation.read_labels(np.empty((rows.shape[0], 0)), None, column, missing_label=missing_label)
-        for column in _columns(y)
-    ]
-    tasks = [task for sample in samples for task in _tasks(sample, truth)]
     random = check_random_state(random_state)
     order, ordered = canonical_rows(rows, metric)
+    empty = np.empty((len(order), 0))
+    parts = [validation.read_labels(empty, None, column, missing_label=missing_label) for column in _columns(y)]
+    tasks = [task for part in parts for task in _tasks(part, order, truth, label_weight)]
     with stage("neighbours") as report:
         found = nearest_rows(ordered, np.arange(len(order)), ordered, max(ks), metric, n_jobs, report)
     lines, objectives = [], []
     for k in ks:
         part = Neighbors(found.ids[:, :k].copy(), found.scores[:, :k])
-        graph, _ = assemble(
-            part.ids, similarities(part, None if metric == "cosine" else median_scale(part)), random
-        )
+        scale = None if metric == "cosine" else median_scale(part)
+        graph, _ = assemble(part.ids, similarities(part, scale), random)
         spectrum = graph_spectrum(graph, n_components=n_components, random_state=random, n_jobs=n_jobs)
-        done = [task.solve(spectrum, order, weight, int(n_components)) for task in tasks]
-        objectives.append([objective for objective, _, _ in done])
-        line = {"n_neighbors": k, "objective": np.nan, "n_unreached": max(count for _, count, _ in done)}
-        if truth is not None:
-            line["break_even"] = float(np.mean([share for _, _, share in done]))
-        lines.append(line)
-    table = pd.DataFrame(lines)
-    scaled = np.array(objectives) / np.mean(objectives, axis=0)
-    table["objective"] = scaled.mean(axis=1)
+        done = [task.solve(spectrum, int(n_components)) for task in tasks]
+        values, counts, shares = zip(*done, strict=True)
+        objectives.append(values)
+        lines.append((k, np.nan, max(counts), np.mean(shares)))
+    table = pd.DataFrame(lines, columns=["n_neighbors", "objective", "n_unreached", "break_even"])
+    table = table if truth is not None else table.drop(columns="break_even")
+    table["objective"] = (np.array(objectives) / np.mean(objectives, axis=0)).mean(axis=1)
     fewest = table[table["n_unreached"] == table["n_unreached"].min()]
     return NeighborChoice(int(fewest.loc[fewest["objective"].idxmin(), "n_neighbors"]), table)
 
@@ -176,50 +179,36 @@ def _columns(y: Any) -> list[Any]:
 class _Task:
     """One class against the rest in one labelled sample; `positive` are its true members, if they are known."""
 
-    labelled: AnyArray
-    members: Mask
+    known: KnownLabels
     unlabelled: AnyArray
     positive: Mask | None
 
-    def solve(
-        self, spectrum: Spectrum, order: AnyArray, label_weight: float, d: int
-    ) -> tuple[float, int, float]:
+    def solve(self, spectrum: Spectrum, d: int) -> tuple[float, int, float]:
         """Return the objective, how many unlabelled rows are unreached, and the break-even point."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        count, inside = len(self.members), int(self.members.sum())
-        cost: Array = np.where(self.members, count / (2.0 * inside), count / (2.0 * (count - inside)))
-        cut = cut_graph(
-            spectrum,
-            place[self.labelled],
-            self.members[:, None],
-            cost[:, None],
-            np.array([inside / count]),
-            label_weight=label_weight,
-            d=d,
-        )
-        unlabelled = place[self.unlabelled]
+        cut = cut_graph(spectrum, self.known, d)
         share = np.nan
         if self.positive is not None and self.positive.any():
-            scores = np.nan_to_num(cut.scores[unlabelled, 0], nan=-np.inf)
+            scores = np.nan_to_num(cut.scores[self.unlabelled, 0], nan=-np.inf)
             share = precision_recall_break_even(self.positive, scores)
-        return float(cut.objectives[0]), int((~cut.reached[unlabelled]).sum()), share
+        return float(cut.objectives[0]), int((~cut.reached[self.unlabelled]).sum()), share
 
 
-def _tasks(sample: PartlyLabelled, truth: Any) -> list[_Task]:
+def _tasks(sample: PartlyLabelled, order: AnyArray, truth: Any, label_weight: float | str) -> list[_Task]:
+    """Return a task for each class, its rows numbered in the order of the graph."""
     classes, codes = validation.class_labels(sample)
-    held = classes if len(classes) > 2 else classes[1:]
-    labelled = np.flatnonzero(sample.labelled)
+    known = known_labels(classes, codes, sample.labelled, label_weight=label_weight)
+    held = classes[-len(known.prior) :]
+    positive = [None] * len(held)
     if truth is not None:
         truth = np.asarray(truth)
-        if truth.shape != sample.labelled.shape:
-            raise ValueError(f"truth must hold one label for each of the {len(sample.labelled)} rows.")
-    return [
-        _Task(
-            labelled,
-            classes[codes] == name,
-            sample.unlabelled,
-            None if truth is None else np.asarray(truth[sample.unlabelled] == name),
-        )
-        for name in held
+        if truth.shape != order.shape:
+            raise ValueError(f"truth must hold one label for each of the {len(order)} rows.")
+        positive = [truth[sample.unlabelled] == name for name in held]
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    rows, unlabelled = place[known.rows], place[sample.unlabelled]
+    one = [
+        KnownLabels(rows, known.members[:, [j]], known.costs[:, [j]], known.prior[[j]], known.weight)
+        for j in range(len(held))
     ]
+    return [_Task(labels, unlabelled, true) for labels, true in zip(one, positive, strict=True)]
