@@ -37,8 +37,11 @@ def make_answer(
 
 def _guarantee(vote: Vote, softness: float) -> Guarantee:
     what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
-    guarantee = f"Probabilities are {what}"
+    said = f"Probabilities are {what}"
     if vote.errors.size:
         end = "" if vote.converged else ", where the budget of bounces ended the vote"
-        guarantee += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
-    return Guarantee("none", f"{guarantee}.", "For label sets that cover, use RidgeConfidenceClassifier.")
+        said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
+    return Guarantee(
+        "none",
+        reasons=(f"{said}.", "For sets of classes with a guarantee, use RidgeConfidenceClassifier."),
+    )

@@ -157,6 +157,10 @@ def make_answer(sample: PartlyLabelled, fitted: Fitted, found: Found) -> Answer:
 def _guarantee(choice: str) -> Guarantee:
     return Guarantee(
         "none",
-        "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
-        f"Parameters were chosen on the labels ({choice}); for regions that cover, use RidgeConfidenceMachine.",
+        reasons=(
+            "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and "
+            "noise.",
+            f"Parameters were chosen on the labels ({choice}).",
+            "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine.",
+        ),
     )

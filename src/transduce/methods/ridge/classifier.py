@@ -22,8 +22,10 @@ from transduce.methods.ridge.fitting import Fitted, Labels, fit_ridge, read_sett
 
 _GUARANTEE = Guarantee(
     "none",
-    "These probabilities are calibrated by leave-one-out, not guaranteed.",
-    "For label sets that cover, use RidgeConfidenceClassifier.",
+    reasons=(
+        "Probabilities are calibrated by leave-one-out.",
+        "For sets of classes with a guarantee, use RidgeConfidenceClassifier.",
+    ),
 )
 ROUNDING = 1e-9  # scores that differ by less are equal
 

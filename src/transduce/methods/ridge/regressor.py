@@ -23,8 +23,7 @@ from transduce.methods.ridge.fitting import Labels, fit_ridge, read_settings
 
 NO_GUARANTEE = Guarantee(
     "none",
-    "These values come with no probability attached.",
-    "Leave-one-out chose them; for regions that cover, use RidgeConfidenceMachine.",
+    reasons=("Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine.",),
 )
 
 

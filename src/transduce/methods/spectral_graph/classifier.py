@@ -376,8 +376,10 @@ def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyA
         status=status,
         guarantee=Guarantee(
             "none",
-            "Scores rank the rows; nothing is guaranteed about them.",
-            "For label sets that cover, use RidgeConfidenceClassifier.",
+            reasons=(
+                "Scores rank the rows.",
+                "For sets of classes with a guarantee, use ConformalTransducer.",
+            ),
         ),
         scores=margins[:, 0] if margins.shape[1] == 1 else margins,
         classes=classes,

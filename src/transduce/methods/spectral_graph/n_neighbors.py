@@ -133,7 +133,9 @@ def choose_n_neighbors(
     random = check_random_state(random_state)
     order, ordered = canonical_rows(rows, metric)
     empty = np.empty((len(order), 0))
-    parts = [validation.read_labels(empty, None, column, missing_label=missing_label) for column in _columns(y)]
+    parts = [
+        validation.read_labels(empty, None, column, missing_label=missing_label) for column in _columns(y)
+    ]
     tasks = [task for part in parts for task in _tasks(part, order, truth, label_weight)]
     with stage("neighbours") as report:
         found = nearest_rows(ordered, np.arange(len(order)), ordered, max(ks), metric, n_jobs, report)
