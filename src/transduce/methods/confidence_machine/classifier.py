@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
+from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings, warn_level
 from transduce.methods.confidence_machine.machine import count_classes
-from transduce.methods.confidence_machine.shell import ConfidenceShell, warn_level
 
 
-class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
+class RidgeConfidenceClassifier(ClassTransducer):
     """Sets of classes that hold the true one with the stated probability, exactly.
 
     The confidence machine on one-vs-rest ridge regression with targets -1 and +1. Each row is as nonconforming as
@@ -86,8 +90,8 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
-        width: Any = "median",
+        kernel: KernelLike = "rbf",
+        width: float | str = "median",
         ridge: float = 1.0,
         degree: float = 3,
         coef0: float = 1.0,
@@ -97,7 +101,7 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
         confidence: float = 0.9,
         label_conditional: bool = False,
         max_memory_mb: float = 512,
-        missing_label: Any = None,
+        missing_label: object = None,
     ) -> None:
         self.kernel = kernel
         self.width = width
@@ -127,36 +131,35 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
         RidgeConfidenceClassifier
             The fitted estimator.
         """
-        checks.check_flag("label_conditional", self.label_conditional)
         sample = validation.read_sample(self, X, y)
-        self.classes_, self._codes = validation.class_labels(sample)
-        self._class_sizes = np.bincount(self._codes)
-        targets = np.where(self._codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
-        unlabelled = self._fit_machine(sample, targets)[sample.unlabelled]
-        within = " within every class" if self.label_conditional else ""
-        guarantee = (
-            f"Each set leaves out its row's true class with probability at most "
-            f"{100 - 100 * self.confidence:.3g} %{within}, if the rows are exchangeable, whatever their distribution; "
-            "a class that no labelled row has is in no set."
-        )
-        self.guarantee_ = self._guarantee(sample, guarantee)
-        p, best, status = self._judge(unlabelled, 1.0)
-        ranked = np.sort(p, axis=1)
+        settings = read_settings(self.get_params(deep=False))
+        classes, codes = validation.class_labels(sample)
+        targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        fitted, unlabelled = fit_machine(sample, targets, settings)
+        self._fitted = FittedClasses(fitted, classes, codes, settings.label_conditional)
+        p, best, status = self._fitted.judge(unlabelled)
+        self.guarantee_ = fitted.guarantee(sample, _words(self.confidence, settings.label_conditional))
+        self.classes_, self.width_ = classes, fitted.width
         self.answer_ = Answer(
             rows=sample.unlabelled,
-            values=self.classes_[best],
+            values=classes[best],
             status=status,
             guarantee=self.guarantee_,
-            label_sets=self._sets(p, self.confidence),
+            label_sets=self._fitted.sets(p, self.confidence),
             p_values=p,
-            confidence=1.0 - ranked[:, -2],
-            credibility=ranked[:, -1],
-            classes=self.classes_,
+            confidence=1.0 - np.sort(p, axis=1)[:, -2],
+            credibility=p.max(axis=1),
+            classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": self._form()},
+            diagnostics={"form": fitted.form},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
+
+    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
+        check_is_fitted(self)
+        read = partial(validation.read_rows, self, reset=False)
+        return self._fitted.ridge.new_rows(X, read, own_value=own_value)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most credible class at rows, without transducing again.
@@ -174,10 +177,10 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
             At an unlabelled row this equals ``transduction_``; at a labelled row it may differ from the label. With a
             precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
         """
-        rows = self._read_new(X, own_value=False)
-        if self.kernel == "precomputed" and np.isnan(rows[:, -1]).any():
-            return self.classes_[np.argmax(self._machine.predict(rows), axis=1)]
-        return self.classes_[self._judge(rows, 1.0)[1]]
+        rows = self._new_rows(X, own_value=False)
+        if self._fitted.ridge.precomputed and np.isnan(rows[:, -1]).any():
+            return self.classes_[np.argmax(self._fitted.ridge.machine.predict(rows), axis=1)]
+        return self.classes_[self._fitted.judge(rows)[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
         """Return the p-value of every class at rows.
@@ -196,9 +199,9 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
         -------
         array of shape (m, n_classes)
         """
-        rows = self._read_new(X)
+        rows = self._new_rows(X)
         tau = check_random_state(random_state).uniform(size=(len(rows), 1)) if smooth else 1.0
-        return self._judge(rows, tau)[0]
+        return self._fitted.judge(rows, tau)[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
         """Return which classes are possible at rows.
@@ -215,29 +218,53 @@ class RidgeConfidenceClassifier(ClassTransducer, ConfidenceShell):
         boolean array of shape (m, n_classes)
             Columns as in ``classes_``. All True in a column whose labels are too few for the level.
         """
-        rows = self._read_new(X)
-        return self._sets(self._judge(rows, 1.0)[0], self._level(confidence))
+        rows = self._new_rows(X)
+        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        return self._fitted.sets(self._fitted.judge(rows)[0], level)
 
-    def _judge(self, rows: Array, tau: Any) -> tuple[Array, AnyArray, AnyArray]:
+
+@dataclass(frozen=True, eq=False)
+class FittedClasses:
+    """A machine fitted to a column of -1 and +1 for each class, and the class number of each labelled row."""
+
+    ridge: Fitted
+    classes: AnyArray
+    codes: AnyArray
+    label_conditional: bool
+
+    @property
+    def sizes(self) -> AnyArray:
+        """With how many labelled rows a row is compared, for each class or for all."""
+        return np.bincount(self.codes) if self.label_conditional else np.array([len(self.codes)])
+
+    def judge(self, rows: Array, tau: float | Array = 1.0) -> tuple[Array, AnyArray, AnyArray]:
         """Return the p-values, the best class and the status of rows."""
-        overall, within, scores = count_classes(self._machine, rows, self._codes)
-        best, status = _best_class(p_values(overall[0], overall[1], len(self._codes)), scores)
-        if self.label_conditional:
-            return p_values(within[0], within[1], self._class_sizes, tau), best, status
-        return p_values(overall[0], overall[1], len(self._codes), tau), best, status
+        overall, within, scores = count_classes(self.ridge.machine, rows, self.codes)
+        best, status = _best_class(p_values(overall[0], overall[1], len(self.codes)), scores)
+        above, tied = within if self.label_conditional else overall
+        return p_values(above, tied, self.sizes, tau), best, status
 
-    def _sets(self, p: Array, confidence: float) -> Mask:
-        sizes = self._class_sizes if self.label_conditional else np.array([len(self._codes)])
+    def sets(self, p: Array, confidence: float) -> Mask:
+        """Return which classes are possible, with a warning if the labels are too few for the level."""
+        sizes = self.sizes
         ranks = np.array([nonconformity_rank(confidence, n) for n in sizes])
         if np.any(ranks == 0) and len(p):
-            rarest = int(np.argmin(sizes))
-            which = f" of class {self.classes_[rarest].item()!r}" if self.label_conditional else ""
-            consequence = (
-                "that class is in every set" if self.label_conditional else "every set is all classes"
-            )
+            rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
+            if self.label_conditional:
+                which = f" of class {self.classes[rarest].item()!r}"
+                consequence = "that class is in every set"
             warn_level(confidence, int(sizes[rarest]), consequence, which)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
         return p * (sizes + 1) > ranks + 0.5
+
+
+def _words(confidence: float, label_conditional: bool) -> str:
+    """Return the guarantee as a sentence."""
+    within = " within every class" if label_conditional else ""
+    return (
+        f"Each set leaves out its row's true class with probability at most {100 - 100 * confidence:.3g} %{within}, "
+        "if the rows are exchangeable, whatever their distribution; a class that no labelled row has is in no set."
+    )
 
 
 def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:

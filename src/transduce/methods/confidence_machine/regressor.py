@@ -8,24 +8,27 @@ the stated probability for any distribution, with no hold-out. Nothing is refitt
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
+from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.regions import Regions
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.confidence_machine.machine import count_labels, find_regions
-from transduce.methods.confidence_machine.shell import ConfidenceShell, warn_level
+from transduce.methods.confidence_machine.fitting import fit_machine, read_settings, warn_level
+from transduce.methods.confidence_machine.machine import Machine, count_labels, find_regions
 
 SIDES = ("two", "lower", "upper")
 
 
-class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
+class RidgeConfidenceMachine(NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
     The ridge regression confidence machine: full conformal prediction around (kernel) ridge regression.
@@ -110,8 +113,8 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
-        width: Any = "median",
+        kernel: KernelLike = "rbf",
+        width: float | str = "median",
         ridge: float = 1.0,
         degree: float = 3,
         coef0: float = 1.0,
@@ -120,7 +123,7 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
         residual: str = "plain",
         confidence: float = 0.9,
         max_memory_mb: float = 512,
-        missing_label: Any = None,
+        missing_label: object = None,
     ) -> None:
         self.kernel = kernel
         self.width = width
@@ -151,26 +154,32 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y)
-        rows = self._fit_machine(sample, validation.numeric_labels(sample))
-        unlabelled = rows[sample.unlabelled]
-        values = self._machine.predict(unlabelled)
-        guarantee = (
+        settings = read_settings(self.get_params(deep=False))
+        self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
+        machine = self._fitted.machine
+        regions = regions_of(machine, unlabelled, self.confidence, "two")
+        self.width_ = self._fitted.width
+        self.guarantee_ = self._fitted.guarantee(
+            sample,
             f"Each region holds its row's true label with probability at least {100 * self.confidence:g} %, "
-            "if the rows are exchangeable, whatever their distribution."
+            "if the rows are exchangeable, whatever their distribution.",
         )
-        self.guarantee_ = self._guarantee(sample, guarantee)
-        regions = self._find_regions(unlabelled, self.confidence, "two")
         self.answer_ = Answer(
             rows=sample.unlabelled,
-            values=values,
+            values=machine.predict(unlabelled),
             status=np.full(len(unlabelled), "answered"),
             guarantee=self.guarantee_,
             regions=regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics=self._diagnose(regions),
+            diagnostics={"form": self._fitted.form, **count_unusual(machine.n_labelled, regions)},
         )
-        self.transduction_ = sample.complete(values)
+        self.transduction_ = sample.complete(self.answer_.values)
         return self
+
+    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
+        check_is_fitted(self)
+        read = partial(validation.read_rows, self, reset=False)
+        return self._fitted.new_rows(X, read, own_value=own_value)
 
     def predict(self, X: Any) -> Array:
         """Return the ridge prediction at rows, without transducing again.
@@ -188,8 +197,8 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
             At an unlabelled row this equals ``transduction_`` up to rounding; at a labelled row it is the fit, not the
             label.
         """
-        rows = self._read_new(X, own_value=False)
-        return self._machine.predict(rows)
+        rows = self._new_rows(X, own_value=False)
+        return self._fitted.machine.predict(rows)
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
         """Return the regions of rows.
@@ -208,9 +217,10 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
         -------
         Regions of m rows
         """
-        rows = self._read_new(X)
+        rows = self._new_rows(X)
         checks.check_choice("side", side, SIDES)
-        return self._find_regions(rows, self._level(confidence), side)
+        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        return regions_of(self._fitted.machine, rows, level, side)
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
         """Return the convex hull of the regions of rows, shape (m, 2).
@@ -249,24 +259,24 @@ class RidgeConfidenceMachine(NumberTransducer, ConfidenceShell):
         array of shape (m,)
             Between ``1 / (l + 1)`` and 1, or, smoothed, between 0 and 1.
         """
-        rows = self._read_new(X)
-        labels = validation.read_candidates(y, len(rows))
-        above, tied = count_labels(self._machine, rows, labels)
+        rows, machine = self._new_rows(X), self._fitted.machine
+        above, tied = count_labels(machine, rows, validation.read_candidates(y, len(rows)))
         tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else 1.0
-        return p_values(above, tied, self._machine.n_labelled, tau)
+        return p_values(above, tied, machine.n_labelled, tau)
 
-    def _find_regions(self, rows: Array, confidence: float, side: str) -> Regions:
-        n_labelled = self._machine.n_labelled
-        rank = nonconformity_rank(confidence, n_labelled)
-        if rank == 0 and len(rows):
-            warn_level(confidence, n_labelled, "every region is the whole line")
-        return find_regions(self._machine, rows, rank=rank, side=side)
 
-    def _diagnose(self, regions: Regions) -> dict[str, Any]:
-        n_labelled = self._machine.n_labelled
-        return {
-            "form": self._form(),
-            "largest_confidence": n_labelled / (n_labelled + 1),
-            "n_unions": int(np.sum(regions.n_pieces > 1)),
-            "n_unbounded": int(np.sum(~np.isfinite(regions.measure()))),
-        }
+def regions_of(machine: Machine, rows: Array, confidence: float, side: str) -> Regions:
+    """Return the regions of rows, with a warning if the labels are too few for the level."""
+    rank = nonconformity_rank(confidence, machine.n_labelled)
+    if rank == 0 and len(rows):
+        warn_level(confidence, machine.n_labelled, "every region is the whole line")
+    return find_regions(machine, rows, rank=rank, side=side)
+
+
+def count_unusual(n_labelled: int, regions: Regions) -> dict[str, Any]:
+    """Return the largest level that the labels support, and how many regions are no intervals or have no end."""
+    return {
+        "largest_confidence": n_labelled / (n_labelled + 1),
+        "n_unions": int(np.sum(regions.n_pieces > 1)),
+        "n_unbounded": int(np.sum(~np.isfinite(regions.measure()))),
+    }
