@@ -107,7 +107,7 @@ def wrong_by_class(
     tuple of (class, CountBound)
         Only where a bound says more than that all may be wrong.
     """
-    wrong, changed = _wrong_and_changed(found, second, None)
+    wrong, _ = _wrong_and_changed(found, second, None)
     known, given = found.calibration.given, found.unlabelled.given
     final = found.unlabelled.values if second is None else second.values
     bounds = []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from transduce.core.linalg import IMPROPER, EPSILON, guarded_cholesky, inverse_diagonal
+from transduce.core.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 from transduce.core.types import Array
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
+from transduce.core.guarantee import CHANCE, SEEN, Guarantee
 from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.transducer import ClassTransducer
@@ -138,7 +139,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         fitted, unlabelled = fit_machine(sample, targets, settings)
         self._fitted = FittedClasses(fitted, classes, codes, settings.label_conditional)
         p, best, status = self._fitted.judge(unlabelled)
-        self.guarantee_ = fitted.guarantee(sample, _words(self.confidence, settings.label_conditional))
+        self.guarantee_ = fitted.guarantee(sample, _exact(float(self.confidence), settings.label_conditional))
         self.classes_, self.width_ = classes, fitted.width
         self.answer_ = Answer(
             rows=sample.unlabelled,
@@ -258,12 +259,14 @@ class FittedClasses:
         return p * (sizes + 1) > ranks + 0.5
 
 
-def _words(confidence: float, label_conditional: bool) -> str:
-    """Return the guarantee as a sentence."""
-    within = " within every class" if label_conditional else ""
-    return (
-        f"Each set leaves out its row's true class with probability at most {100 - 100 * confidence:.3g} %{within}, "
-        "if the rows are exchangeable, whatever their distribution; a class that no labelled row has is in no set."
+def _exact(confidence: float, label_conditional: bool) -> Guarantee:
+    """Return the guarantee of sets of classes, before reasons against it."""
+    return Guarantee(
+        "exact",
+        about="set",
+        confidence=confidence,
+        within="class" if label_conditional else "",
+        assumptions=(CHANCE, SEEN),
     )
 
 

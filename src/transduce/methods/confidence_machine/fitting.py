@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from transduce.core import checks, validation
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
@@ -89,21 +90,23 @@ class Fitted:
         rows = validation.read_kernel_rows(X, self.n, self.own_value, own_value=own_value)
         return _with_own(rows, self.labelled)
 
-    def guarantee(self, sample: PartlyLabelled, guarantee: str) -> Guarantee:
-        """Return the guarantee for the unlabelled rows; with none unlabelled, for rows given later."""
+    def guarantee(self, sample: PartlyLabelled, exact: Guarantee) -> Guarantee:
+        """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
+        exact = replace(exact, n_labelled=len(self.labelled))
         if self.machine.fit.jitter > 0.0:
-            return Guarantee("approximate", guarantee, "The ridge had to be raised for numerical reasons.")
+            reason = "The ridge had to be raised for numerical reasons."
+            return replace(exact, kind="approximate", reasons=(reason,))
         if not self.estimated:
-            return Guarantee("exact", guarantee, "No setting was estimated from the data.")
+            return replace(exact, reasons=("No setting was estimated from the data.",))
         what = " and ".join(self.estimated)
         if sample.labelled.all():
-            why = f"The features set {what}, and rows given only to predict had no part in that."
-            return Guarantee("approximate", guarantee, why)
-        why = (
-            f"The features of all rows, labelled and unlabelled alike, set {what}; no label did. Rows given "
-            "only to predict had no part in that: for them the guarantee is approximate."
+            reason = f"The features set {what}, and rows given only to predict had no part in that."
+            return replace(exact, kind="approximate", reasons=(reason,))
+        reasons = (
+            f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
+            "Rows given only to predict had no part in that: for them the guarantee is approximate.",
         )
-        return Guarantee("exact", guarantee, why)
+        return replace(exact, reasons=reasons)
 
 
 def _with_own(values: Array, labelled: AnyArray) -> Array:
@@ -149,5 +152,6 @@ def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> 
     rows = "labelled row supports" if n == 1 and not which else f"labelled rows{which} support"
     warnings.warn(
         f"{n} {rows} a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at {confidence:g} {consequence}.",
+        TooFewLabelsWarning,
         stacklevel=4,
     )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
+from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.regions import Regions
@@ -161,8 +162,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         self.width_ = self._fitted.width
         self.guarantee_ = self._fitted.guarantee(
             sample,
-            f"Each region holds its row's true label with probability at least {100 * self.confidence:g} %, "
-            "if the rows are exchangeable, whatever their distribution.",
+            Guarantee("exact", about="region", confidence=float(self.confidence), assumptions=(CHANCE,)),
         )
         self.answer_ = Answer(
             rows=sample.unlabelled,
