@@ -18,7 +18,7 @@ INTRODUCTION = """\
 | new column | at a filled cell | at a cell that had a label |
 | --- | --- | --- |
 | `price_filled` | the answer, from all labels | the label |
-| `price_lower`, `price_upper` (numbers) | an interval around the answer that contains the truth with the stated confidence | empty |
+| `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, joined by " \\| " | empty |
 | `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
 | `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |

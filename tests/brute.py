@@ -108,7 +108,7 @@ def refit_leave_one_out(K, z, ridge):
 
 
 def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
-    """The unlabelled labels that minimise the leave-one-out error of n refits plus the tether, by a general optimiser."""
+    """The missing labels that minimise the leave-one-out error of n refits plus the tether, by a general optimiser."""
     refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
 
     def terms(x):
@@ -377,7 +377,7 @@ def hidden_answers(estimator, X, y, fold, unlabelled):
 
 
 def urn_orders(n_calibration, n_unlabelled):
-    """Every order of hidden and unlabelled scores, all equally likely: unlabelled scores above each hidden one, ascending."""
+    """Every order of all scores, equally likely: unlabelled scores above each calibration score, ascending."""
     orders = []
     for places in itertools.combinations(range(n_calibration + n_unlabelled), n_calibration):
         orders.append([n_unlabelled - (place - number) for number, place in enumerate(places)])

@@ -17,7 +17,7 @@ numbers = st.integers(0, 4).map(float)
     st.lists(st.tuples(numbers, st.booleans()), min_size=1, max_size=8),
 )
 def test_p_values_are_ranks_of_clipped_scores(unlabelled, hidden):
-    """V = infinity for a label as wanted, else -look; p = share of scores up to the unlabelled row's, itself included."""
+    """V = infinity for a label as wanted, else -look; p = share of scores up to the row's, itself included."""
     looks, good = np.array([row[0] for row in hidden]), np.array([row[1] for row in hidden])
     V = np.where(good, np.inf, -looks)
     expected = [np.mean([*(-look >= V), True]) for look in unlabelled]

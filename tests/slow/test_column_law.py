@@ -108,7 +108,7 @@ def test_classes(name):
 
 @pytest.mark.parametrize("data", [load_wine, load_digits, load_breast_cancer])
 def test_every_class_is_covered(data):
-    """Label-conditional: of the unlabelled rows of each class, at least the guaranteed share, on average over splits."""
+    """Label-conditional: of the unlabelled rows of each class, at least the stated share, on average over splits."""
     classes = np.unique(data(return_X_y=True)[1])
     n_labelled, n_unlabelled = (100, 78) if data is load_wine else (400, 160)
     inside = [[] for _ in classes]

@@ -106,7 +106,7 @@ def test_missing_rows_of_text_and_order_of_rows():
 
 
 def test_the_order_of_rows_leaves_no_trace():
-    """Also where words and letters are reduced at random: hidden and unlabelled rows must not differ by where they stand."""
+    """Also where words and letters are reduced at random: rows must not differ by where they stand."""
     rng = np.random.default_rng(0)
     words = np.array([f"word{j}" for j in range(400)])
     frame = pd.DataFrame(

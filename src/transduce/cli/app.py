@@ -110,7 +110,7 @@ def _start(
 
 
 @app.command("fill")
-def fill_command(
+def fill_command(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     out: Annotated[
@@ -186,7 +186,7 @@ def fill_command(
 
 
 @app.command()
-def compare(
+def compare(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     task: TaskOption = AUTO_TASK,

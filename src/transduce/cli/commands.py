@@ -93,7 +93,7 @@ def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> l
     return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
 
 
-def compare_file(
+def compare_file(  # noqa: PLR0913
     table: str,
     target: str,
     to: Outputs,

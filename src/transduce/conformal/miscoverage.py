@@ -1,4 +1,4 @@
-"""The law of the number of unlabelled rows that lie outside their regions, when some labels were held out to calibrate."""
+"""The law of the number of unlabelled rows outside their intervals, when some labels were held out to calibrate."""
 
 from __future__ import annotations
 
@@ -316,7 +316,8 @@ def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calib
         return high / (n_calibration + 1)
     raise ValueError(
         f"No level makes at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty "
-        f"when {n_calibration} labels are held out: it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels."
+        f"when {n_calibration} labels are held out: it takes {_calibration_needed(most, certainty, n_unlabelled)} "
+        "calibration labels."
     )
 
 

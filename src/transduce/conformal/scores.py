@@ -120,7 +120,8 @@ def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
     if not known[wanted].possible(found):
         there = ", ".join(repr(name) for name, score in known.items() if score.possible(found))
         raise ValueError(
-            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: use {there}."
+            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: use "
+            f"{there}."
         )
     return wanted
 

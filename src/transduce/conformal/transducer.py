@@ -151,7 +151,7 @@ class ConformalTransducer(EitherTransducer):
     true values are outside their regions; 10 are expected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         estimator: Any,
         *,

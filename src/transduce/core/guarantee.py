@@ -270,8 +270,8 @@ def _grounds(found: Guarantee) -> list[str]:
     if found.kind != "none":
         if found.n_calibration:
             said.append(
-                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to calibrate, "
-                "among the unlabelled rows, so that the fit could not tell them apart."
+                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
+                "calibrate, among the unlabelled rows, so that the fit could not tell them apart."
             )
         if found.assumptions:
             said.append(f"It holds whatever the distribution, if {' and if '.join(found.assumptions)}.")

@@ -69,8 +69,8 @@ class MiscoverageDisplay:
         """
         if not hasattr(law, "probabilities"):
             raise TypeError(
-                f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With label_conditional=True "
-                "there is a bound, but no law to plot."
+                f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With "
+                "label_conditional=True there is a bound, but no law to plot."
             )
         return cls(law.probabilities, law.quantile(certainty), certainty, truth).plot(ax=ax)
 

@@ -78,7 +78,7 @@ def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
     return list(wanted)
 
 
-def fill(
+def fill(  # noqa: PLR0913
     table: Any,
     target: Any,
     *,

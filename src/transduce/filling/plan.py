@@ -62,7 +62,7 @@ def read_method(name: str, task: str) -> str:
     return word
 
 
-def plan(
+def plan(  # noqa: PLR0913
     method: str,
     task: str,
     *,

@@ -88,7 +88,7 @@ class MethodChoice:
         )
 
 
-def choose_method(
+def choose_method(  # noqa: PLR0913
     X: Any,
     y: Any,
     candidates: Any = None,

@@ -76,7 +76,7 @@ class CrossTransduction:
         return f"{len(self.answers)} labels, hidden in {len(self.folds)} folds: " + ", ".join(words)
 
 
-def cross_val_transduce(
+def cross_val_transduce(  # noqa: PLR0913
     estimator: Any,
     X: Any,
     y: Any,

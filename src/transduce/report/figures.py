@@ -167,8 +167,9 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
         ax.locator_params(axis="x", nbins=6)
 
     text = (
-        f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: about {about(found['expected'])} "
-        f"are expected, and at most {found['at_most']:,} with {level(found['certainty'])} certainty."
+        f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: at most "
+        f"{about(found['expected'])} are expected, and at most {found['at_most']:,} with "
+        f"{level(found['certainty'])} certainty."
     )
     return Drawing("How many may be outside", draw("law", paint, SIZE), text)
 
@@ -305,7 +306,8 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     n_unlabelled = sum(found["unlabelled"])
     text = (
         f"{count(len(found['x']), 'row')}, like ones near each other, by the two slowest directions of their "
-        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known value (rings)."
+        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known "
+        "value (rings)."
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."

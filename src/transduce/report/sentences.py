@@ -9,8 +9,8 @@ from transduce.report.wording import count, decimals_for, level, number, percent
 MEANINGS = {
     "exact": "The guarantee is exact: it holds for any number of rows and any distribution of the values, as long as "
     "chance alone decided which rows have a value.",
-    "approximate": "The guarantee is approximate: it rests on a condition that is in doubt or only nearly met here. The "
-    "reason is given below.",
+    "approximate": "The guarantee is approximate: it rests on a condition that is in doubt or only nearly met here. "
+    "The reason is given below.",
     "none": "Nothing is guaranteed about these answers. The reason is given below.",
 }
 _LOST = {
@@ -128,8 +128,8 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         )
     if kind != "none":
         found.append(
-            "The guarantee is about rows picked at random, not about one particular row, nor about groups of rows: some "
-            "kinds of row may be outside more often than others."
+            "The guarantee is about rows picked at random, not about one particular row, nor about groups of rows: "
+            "some kinds of row may be outside more often than others."
         )
         found.append(
             "It is lost where columns, settings or the level were chosen by looking at these answers and trying again."

@@ -185,8 +185,8 @@ def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray
         )
     if good.mean() >= _MOSTLY:
         raise ValueError(
-            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are not numbers, for "
-            f"example {wrong!r}: correct or empty them, or ask for classes with task 'classification'."
+            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are not numbers, "
+            f"for example {wrong!r}: correct or empty them, or ask for classes with task 'classification'."
         )
     return labels, None, []
 

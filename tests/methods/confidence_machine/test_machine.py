@@ -311,7 +311,7 @@ def test_rank_at_equality(confidence, n):
 
 
 def test_ties_survive_rounding():
-    """Duplicates of an unlabelled row with the same label tie with it: rounding must not make it the most nonconforming."""
+    """Duplicates of an unlabelled row with the same label tie with it: rounding must not set it apart."""
     rng = np.random.default_rng(1)
     X = np.repeat(rng.normal(size=(3, 2)), 10, axis=0)
     y = np.repeat([0.1, 0.7, 1.3], 10)

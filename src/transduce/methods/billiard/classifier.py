@@ -122,7 +122,7 @@ class BayesianTransducer(ClassTransducer):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         kernel: KernelLike = "rbf",

@@ -88,7 +88,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
     The second row lies between the classes: its set is empty, since neither label would be usual there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         kernel: KernelLike = "rbf",

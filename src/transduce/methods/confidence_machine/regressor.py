@@ -111,7 +111,7 @@ class RidgeConfidenceMachine(NumberTransducer):
     array([10.44, 24.53])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         kernel: KernelLike = "rbf",

@@ -357,7 +357,7 @@ def count_nonconforming(rho: Array, beta: Array, t: float, slack: float) -> tupl
 def count_nonconforming_by_class(
     rho: Array, beta: Array, codes: AnyArray, prediction: Array, slack: float
 ) -> tuple[AnyArray, AnyArray]:
-    """Return, for each candidate class, how many rows are more nonconforming and how many tie: of all, and of that class.
+    """Return, for each candidate class, how many rows are more nonconforming or tie: of all, and of that class.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def _dot(X: Array, i: int, z: Array, j: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def window_ends(
+def window_ends(  # noqa: PLR0913
     labelled: LabelledOrder,
     diagonal: Array,
     X: Array,

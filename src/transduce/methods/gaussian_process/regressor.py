@@ -130,7 +130,7 @@ class TransductiveGPRegressor(NumberTransducer):
     (6,)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         matching: float | str = "cv",

@@ -91,7 +91,7 @@ class TransductiveRidgeClassifier(ClassTransducer):
           dtype=object)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         kernel: KernelLike = "rbf",

@@ -110,7 +110,7 @@ class TransductiveRidge(NumberTransducer):
     np.True_
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         kernel: KernelLike = "rbf",

@@ -127,7 +127,7 @@ class SpectralGraphTransducer(ClassTransducer):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         *,
         n_neighbors: int = 10,

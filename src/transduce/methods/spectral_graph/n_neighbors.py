@@ -60,7 +60,7 @@ class NeighborChoice:
         return f"n_neighbors={self.n_neighbors}\n{self.table.to_string(index=False)}"
 
 
-def choose_n_neighbors(
+def choose_n_neighbors(  # noqa: PLR0913
     X: Any,
     y: Any,
     candidates: Sequence[int] = (5, 10, 20, 50, 100),
