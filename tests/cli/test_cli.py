@@ -181,7 +181,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "Target"], 1, "Did you mean 'target'?"),
         (["fill", "houses.csv", "--target", "id"], 1, "nothing to fill"),
         (["fill", "houses.csv", "--target", "target", "--method", "bayesian"], 1, "fills classes"),
-        (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "of no known kind"),
+        (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "unknown format"),
         (["fill", "houses.csv", "--target", "target", "--out", "no/a.csv"], 1, "does not exist"),
         (["fill", "houses.csv", "--target", "target", "--out", "houses.csv"], 2, "exists already"),
         (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "is the table itself"),

@@ -92,7 +92,7 @@ def test_wrong_number_of_labels_is_refused():
 
 def test_answers_read_well():
     empty = Answer(np.arange(0), np.arange(0), np.array([], dtype=str), PROMISE)
-    assert "none unlabelled" in repr(empty)
+    assert "no row is unlabelled" in repr(empty)
     answer = Answer(
         np.array([1, 4]),
         np.array(["a", "b"]),

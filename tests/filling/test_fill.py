@@ -88,7 +88,9 @@ def test_few_labels_have_regions_by_the_confidence_machine():
         machine.answer_.regions.holding(blend.answer_.values).hull(),
     )
     assert "column" not in result.guarantee.statement
-    assert any("the confidence machine, which hides none, gives the regions" in note for note in result.notes)
+    assert any(
+        "the confidence machine, which holds out none, gives the intervals" in note for note in result.notes
+    )
     assert result.members["name"].tolist() == list(blend.weights_.index)
     np.testing.assert_array_equal(result.out_of_fold["true"], frame["price"][:10])
     assert json.loads(result.json())["exchangeability"]["p_value"] == result.exchangeability.p_value

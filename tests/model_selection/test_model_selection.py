@@ -633,7 +633,7 @@ def test_settings_that_fail_rank_last():
         ({"cv": [([0], [99])]}, "positions among the 25 labelled rows"),
         ({"cv": [([0], [])]}, "at least one visible and one hidden"),
         ({"cv": [([0, 1], [1, 2])]}, "both visible and hidden"),
-        ({"scoring": "best"}, "no score of scikit-learn's"),
+        ({"scoring": "best"}, "not a scikit-learn score"),
         ({"scoring": mean_absolute_error}, "make_scorer"),
         ({"scoring": 3}, "scoring must be the name"),
         ({"scoring": []}, "scoring is empty"),
@@ -722,7 +722,10 @@ def test_failures_are_told_with_their_fold():
     [
         ({"param_grid": 3}, "param_grid must hold lists"),
         ({"param_grid": {"width": 1.0}}, "param_grid must hold lists"),
-        ({"param_grid": {"breadth": [1.0]}}, "names 'breadth', which TransductiveRidge has not: centres"),
+        (
+            {"param_grid": {"breadth": [1.0]}},
+            "names 'breadth', which TransductiveRidge does not have: centres",
+        ),
         ({"refit": "yes", "scoring": ["r2"]}, "With several scores refit must be one of 'r2'"),
         ({"refit": 3}, "refit must be True, False or a function"),
         ({"refit": lambda results: 7}, "must return the index"),

@@ -356,7 +356,7 @@ def test_unbounded_intervals_have_words(summaries, pages):
 
 def test_no_row_unlabelled(summaries, pages):
     page = pages["nothing_unlabelled"]
-    assert "nothing was asked" in page
+    assert "nothing to fill" in page
     assert 'id="filled"' not in page
     assert summaries["nothing_unlabelled"]["caveats"] == []
 

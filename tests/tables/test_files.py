@@ -230,9 +230,9 @@ def test_files_are_replaced_by_force_only(tmp_path):
         ("a.csv", b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file"),
         ("a.csv", b"a,b\n1,2,3\n", "has 3 fields in record 2 but 2 in its header"),
         ("a.csv", b"a,a\n1,2\n", "has two columns called 'a'"),
-        ("a.jsonl", b"{1}\n", "is no JSON in line 1"),
+        ("a.jsonl", b"{1}\n", "is not JSON in line 1"),
         ("a.jsonl", b"[1]\n", "has no object"),
-        ("a.parquet", b"PAR1 and nothing", "is no Parquet file"),
+        ("a.parquet", b"PAR1 and nothing", "is not a Parquet file"),
         ("a.gz", b"\x1f\x8b broken", "cannot be read"),
         ("a.zip", b"PK\x03\x04 broken", "cannot be read"),
     ],
@@ -249,7 +249,7 @@ def test_other_refusals(tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError, match="is a folder"):
         tables.read(tmp_path)
     table = read_bytes(tmp_path, "a.csv", b"a,b\n1,2\n3,4\n")
-    with pytest.raises(ValueError, match="of no known kind"):
+    with pytest.raises(ValueError, match="unknown format"):
         tables.write(tmp_path / "b.docx", table, NEW)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -340,7 +340,10 @@ def test_special_files_are_not_replaced(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(FileExistsError, match="no plain file"), whole_file(tmp_path / "pipe.csv", force=True):
+    with (
+        pytest.raises(FileExistsError, match="not a plain file"),
+        whole_file(tmp_path / "pipe.csv", force=True),
+    ):
         pass
 
 

@@ -59,7 +59,7 @@ TableFile = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Excel or JSON lines, packed with gzip or zip or not; - for standard input.",
+        help="CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; - for standard input.",
     ),
 ]
 TargetOption = Annotated[
@@ -67,11 +67,14 @@ TargetOption = Annotated[
 ]
 MethodOption = Annotated[MethodName, typer.Option(help="How to fill; see `transduce methods`.")]
 ConfidenceOption = Annotated[
-    float, typer.Option(callback=_share, help="Probability with which each interval or set holds the truth.")
+    float,
+    typer.Option(callback=_share, help="Probability with which each interval or set contains the truth."),
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option(metavar="N", callback=_jobs, help="Fits at the same time; -1 for one on each core."),
+    typer.Option(
+        metavar="N", callback=_jobs, help="Number of fits at the same time; -1 for one on each core."
+    ),
 ]
 TaskOption = Annotated[TaskName, typer.Option(help="Whether labels are numbers or classes.")]
 IgnoreOption = Annotated[
@@ -118,13 +121,13 @@ def fill_command(  # noqa: PLR0913
         typer.Option(
             metavar="FILE",
             callback=_out,
-            help="Where the filled table goes, of the kind its name says; - for standard output. By default beside the "
-            "table, as NAME-filled.",
+            help="Where to write the filled table, in the format of its name; - for standard output. By default beside "
+            "the table, as NAME-filled.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a report, one HTML file, to read and to send on."),
+        typer.Option(metavar="FILE", help="Write a report: one HTML file to read and to pass on."),
     ] = None,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the numbers of the report as JSON.")
@@ -150,7 +153,7 @@ def fill_command(  # noqa: PLR0913
     budget: Annotated[
         float,
         typer.Option(
-            min=1.0, metavar="SECONDS", help="Leave slow methods out of the blend to end in this time."
+            min=1.0, metavar="SECONDS", help="Leave slow methods out of the blend to finish within this time."
         ),
     ] = 300.0,
     jobs: JobsOption = None,
@@ -159,7 +162,7 @@ def fill_command(  # noqa: PLR0913
 ) -> None:
     """Fill the empty cells of a column, with an interval or a set of classes, a confidence and a status at each.
 
-    The table comes back with new columns behind its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
+    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
     COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
     """
     with refusals():
@@ -195,7 +198,7 @@ def compare(  # noqa: PLR0913
     id: IdOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a plot: PNG, SVG or PDF, as its name says.")
+        Path | None, typer.Option(metavar="FILE", help="Save a plot as PNG, SVG or PDF, as the name says.")
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -240,9 +243,9 @@ def demo(
     seed: SeedOption = 0,
     quiet: QuietOption = False,
 ) -> None:
-    """Hide labels of a bundled real table, fill them, and hold the guarantee against the truth.
+    """Hide labels of a bundled real table, fill them, and compare with the truth.
 
-    It writes the table with holes, the filled table and a report; files of an earlier demo are replaced.
+    It writes the table with missing labels, the filled table and a report; files of an earlier demo are replaced.
     """
     with refusals():
         with progress_bars(quiet=quiet):

@@ -26,7 +26,7 @@ from transduce.tables.target import check_columns, read_target
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where things are written, whether files may be replaced, and whether to say nothing besides."""
+    """Where things are written, whether files may be replaced, and whether to be quiet."""
 
     out: str | None = None
     report: Path | None = None
@@ -143,7 +143,7 @@ def list_methods() -> None:
 
 
 def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_state: int) -> Show:
-    """Hide labels of a bundled table, fill them, and hold the guarantee against the truth."""
+    """Hide labels of a bundled table, fill them, and compare with the truth."""
     frame, target, truth = demo_table(name, random_state)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.csv"

@@ -1,4 +1,4 @@
-"""Bundled real tables whose labels are known: hidden, filled, and held against the truth."""
+"""Bundled real tables whose labels are known: hidden, filled, and compared with the truth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     name : str
         One of `TABLES`.
     seed : int, default=0
-        Of which labels stay.
+        Decides which labels stay.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was guaranteed of a filled column, and what came true.
+    """What was guaranteed about a filled column, and what was observed.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Verdict:
         Cells filled, and how many of their true values are outside their interval or set.
     confidence, certainty : float
     at_most : int or None
-        How many are outside at most, with that certainty; None if nothing was guaranteed of the column.
+        Bound on how many are outside, with that certainty; None if nothing was guaranteed about the column.
     right : float
         R² of the values, or share of right classes.
     task : {"regression", "classification"}
@@ -102,7 +102,7 @@ class Verdict:
 
 
 def inside(filled: FillResult, truth: pd.Series) -> Mask:
-    """Return at which rows the interval or set holds the truth; rows whose label was given count as not."""
+    """Return at which rows the interval or set contains the truth; False where the label was given."""
     frame, name = filled.frame, filled.target
     if filled.task == "regression":
         return truth.between(frame[f"{name}_lower"], frame[f"{name}_upper"]).to_numpy(dtype=bool)
@@ -116,7 +116,7 @@ def inside(filled: FillResult, truth: pd.Series) -> Mask:
 
 
 def compare_with_truth(filled: FillResult, truth: pd.Series) -> Verdict:
-    """Return what was guaranteed and what came true.
+    """Return what was guaranteed and what was observed.
 
     Parameters
     ----------

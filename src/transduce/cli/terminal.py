@@ -68,13 +68,13 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn errors into one sentence on standard error and an exit code; what methods warn of is in the notes."""
+    """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except KeyboardInterrupt:
-        _refuse("Interrupted: nothing was half written.", INTERRUPTED)
+        _refuse("Interrupted. No file is half written.", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it raises nothing
         raise typer.Exit(BAD_DATA) from None
@@ -97,7 +97,7 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 
 def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
-    """Print what was asked, answered, guaranteed and written."""
+    """Print what was filled, what is guaranteed, and what was written."""
     source = f"{result.settings['source']}: " if result.settings.get("source") else ""
     what = "numbers" if result.task == "regression" else "classes"
     unlabelled = len(result.answer)

@@ -28,7 +28,7 @@ class Calibrated:
     class_sizes : tuple of int
         Number of labels of every class, held out or not; empty for numbers.
     by_class : bool
-        Whether every class is held against its own calibration rows.
+        Whether every class is compared with its own calibration rows.
     nonconformity : str
         The score.
     measures : tuple of two arrays
@@ -62,7 +62,7 @@ class Calibrated:
         wanted: str,
         ties: Array,
     ) -> Calibrated:
-        """Score all rows alike, the calibration rows first, and part them.
+        """Score all rows in the same way, and split them into calibration and unlabelled rows.
 
         Parameters
         ----------
@@ -70,8 +70,8 @@ class Calibrated:
             At the calibration rows, then the unlabelled ones.
         labels, shown : array of shape (c,) and (v,)
             Calibration labels and visible labels: numbers, or numbers of classes. A class that no visible row has
-            scores infinity: so it is at an unlabelled row whose class has no label at all, and calibration rows must be
-            treated alike.
+            scores infinity, as it does at an unlabelled row whose class has no label at all: calibration rows must be
+            treated in the same way.
         class_sizes : tuple of int
         by_class : bool
         wanted : str
@@ -135,7 +135,7 @@ class Calibrated:
         return int(np.isinf(self.scores[self.calibration.given]).sum()) if self.n_classes else 0
 
     def law(self, confidence: float) -> Miscoverage | ClassMiscoverage:
-        """Return the law of the number outside at a level."""
+        """Return the distribution of the number outside at a level."""
         m = int(self.unlabelled.given.sum())
         codes = self.labels[self.calibration.given]
         if self.by_class:
@@ -189,10 +189,10 @@ class Calibrated:
                 said = (part.values[:, None] == np.arange(len(classes))).astype(float)
             shares.append(np.where(part.given[:, None], said, fallback))
         truth = (self.labels[:, None] == np.arange(len(classes))).astype(float)
-        return powered_mean(shares[0], shares[1], truth, confidence, classes).clip(0.0, 1.0)  # a share is one
+        return powered_mean(shares[0], shares[1], truth, confidence, classes).clip(0.0, 1.0)  # as shares are
 
     def looks(self, wanted: dict[str, Any]) -> tuple[Array, Array, Mask]:
-        """Return how much unlabelled and calibration rows look as wanted, and which calibration labels are so.
+        """Return how much unlabelled and calibration rows look wanted, and which calibration labels are wanted.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ N_FOLDS = 5
 N_TREES = 60
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
-FEWEST = 5  # rows on either side below which nothing can be seen
+FEWEST = 5  # with fewer rows on either side nothing can be seen
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class Exchangeability:
     Parameters
     ----------
     p_value : float
-        Probability of as large a difference by chance, had chance alone decided which rows are unlabelled.
+        Probability of so large a difference if chance alone decided which rows are unlabelled.
     auc : float
         How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
     features : pandas.DataFrame
@@ -44,7 +44,7 @@ class Exchangeability:
     significance : float
         p-values up to this make the verdict "shifted".
     of_rows : int
-        Rows there were, of which those compared may be a sample.
+        Number of rows given; those compared may be a sample of them.
 
     Examples
     --------
@@ -114,26 +114,26 @@ def exchangeability_test(
     n_permutations : int, default=499
         The p-value is a multiple of ``1 / (n_permutations + 1)``.
     significance : float, default=0.01
-        p-values up to this make the verdict "shifted": so often if nothing but chance is at work.
+        p-values up to this make the verdict "shifted": the share of tables flagged by mistake.
     max_rows : int, default=1000
-        Of more rows, as many are drawn at random, half of either kind where there are enough.
+        From more rows this many are drawn at random, half of each kind if there are enough.
     random_state : int, RandomState or None, default=0
         Seed of folds, trees, permutations and drawn rows.
 
     Returns
     -------
     Exchangeability
-        p-value, area under the curve, and which features differ; its ``verdict`` is a sentence.
+        p-value, area under the curve, and which features differ; its ``verdict`` prints as a sentence.
 
     Notes
     -----
-    Three statistics look at the rows: the area under the curve of out-of-fold scores of two classifiers of labelled
+    There are three statistics: the area under the curve of out-of-fold scores of two classifiers of labelled
     against unlabelled rows (ridge regression on the ranks of the features, for shifts; ridge regression on the leaves
     that rows share in trees grown at random, for anything else), and the largest distance of a feature
     (Kolmogorov-Smirnov; with more than 200 features twice the distance of its area under the curve from 0.5). Folds,
-    trees and ranks do not look at who is labelled, so that a permutation costs one product of matrices. Each is brought
+    trees and ranks do not depend on which rows are labelled, so a permutation costs one matrix product. Each is brought
     to mean 0 and standard deviation 1 over the permutations, the mask as given among them, and the largest of the
-    three is held against that of every permutation:
+    three is compared with that of every permutation:
     ``p = (1 + number of permutations whose largest is no smaller) / (n_permutations + 1)``, exact in finite samples.
 
     A large p-value does not prove that rows are exchangeable: labels may have been chosen by something
@@ -235,7 +235,7 @@ def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
 
 
 def _out_of_fold(K: Array, fold: AnyArray, ridge: float = RIDGE) -> Array:
-    """Return the matrix of kernel ridge regression that predicts each fold from the others, means taken off."""
+    """Return the matrix of kernel ridge regression that predicts each fold from the others, with means removed."""
     smoother = np.zeros_like(K)
     for k in range(N_FOLDS):
         test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)

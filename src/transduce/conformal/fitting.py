@@ -41,7 +41,7 @@ class Settings:
 
 
 def read_settings(params: dict[str, Any], is_class: bool) -> Settings:
-    """Return checked settings, or raise a ValueError that says what to mend."""
+    """Return checked settings, or raise a ValueError that says what to correct."""
     confidence = checks.check_confidence(params["confidence"])
     checks.check_choice("nonconformity", params["nonconformity"], SCORES)
     checks.check_choice("ties", params["ties"], ("inside", "random"))

@@ -30,7 +30,7 @@ def calibrated_guarantee(
     n_labelled : int
         Labels, held out or not.
     verdict : Verdict or None
-        What a test said of labelled and unlabelled rows, if there was one.
+        What a test found about labelled and unlabelled rows, if there was one.
     certainty : float, default=0.95
         Of the guarantee for the whole column.
     wrong : CountBound, optional
@@ -111,9 +111,7 @@ def everything_possible(found: Calibrated, law: Miscoverage | ClassMiscoverage) 
 
 def _unseen(found: Calibrated) -> str:
     n = counted(len(found.labels), "calibration label")
-    return (
-        f"{found.n_unseen} of {n} are of classes that no other label shows, so that a row may be of any class"
-    )
+    return f"{found.n_unseen} of {n} are of classes that no other label shows, so a row may be of any class"
 
 
 def shortfall(found: Calibrated, confidence: float, n_labelled: int, classes: AnyArray | None) -> str | None:

@@ -11,20 +11,20 @@ from transduce.core.ranks import fewest_calibration
 
 
 def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = False) -> int:
-    """Return how many labels to hold out: half of a few, a smaller share of many, none if the level is out of reach.
+    """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level.
 
     Parameters
     ----------
     n_labelled : int
     confidence : float
     by_class : bool, default=False
-        Whether every class is calibrated by itself: then half.
+        Whether every class has a threshold of its own; then half are held out.
 
     Returns
     -------
     int
-        About ``min(l / 2, 5 sqrt(l))``, but no fewer than the level takes, if at least a third of the labels stays
-        visible; and such that ``(c + 1)(1 - confidence)`` is whole, where that is possible. The number must not
+        About ``min(l / 2, 5 sqrt(l))``, but no fewer than the level needs, if at least a third of the labels stays
+        visible; rounded so that ``(c + 1)(1 - confidence)`` is whole, where that is possible. The number must not
         depend on the labels themselves, or the guarantee would not be exact.
 
     Examples

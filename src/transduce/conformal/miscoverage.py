@@ -1,4 +1,4 @@
-"""The law of the number of unlabelled rows outside their intervals, when some labels were held out to calibrate."""
+"""The distribution of the number of unlabelled rows outside, when some labels were held out to calibrate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transduce.core.types import Array
 
 @dataclass(frozen=True)
 class Miscoverage:
-    """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest hidden one.
+    """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest calibration score.
 
     Parameters
     ----------
@@ -27,18 +27,18 @@ class Miscoverage:
     n_calibration : int
         Number c of calibration labels.
     rank : int
-        Which calibration score is the threshold: k, from 1 to c; ``c + 1`` for none, when nothing is ever outside.
+        Which calibration score is the threshold: k, from 1 to c; ``c + 1`` if none is; then nothing is outside.
 
     Notes
     -----
-    Hidden and unlabelled scores are exchangeable: every order of the c + m is equally likely. The share of a
+    Calibration and unlabelled scores are exchangeable: every order of the c + m is equally likely. The share of a
     population above the k-th smallest of c draws has the distribution ``Beta(c + 1 - k, k)``, so the number of m more
     draws above it is ``BetaBinomial(m, c + 1 - k, k)``. That is exact if no two scores are equal; equal ones, which
     count as inside, only make the number outside smaller.
 
     Examples
     --------
-    One calibration label, one unlabelled row, threshold at the calibration score: either order is as likely.
+    One calibration label, one unlabelled row, threshold at the calibration score: both orders are equally likely.
 
     >>> from transduce.conformal import Miscoverage
     >>> Miscoverage(n_unlabelled=1, n_calibration=1, rank=1).cdf(0)
@@ -63,7 +63,7 @@ class Miscoverage:
 
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
-        """Return the law at a level.
+        """Return the distribution at a level.
 
         Parameters
         ----------
@@ -160,11 +160,11 @@ class ClassMiscoverage:
 
     Notes
     -----
-    The number outside among the m_y unlabelled rows of class y has the law ``Miscoverage(m_y, c_y, k_y)``,
+    The number outside among the m_y unlabelled rows of class y has the distribution ``Miscoverage(m_y, c_y, k_y)``,
     independently of the other classes, but m_y is unknown. It is bounded first: of the rows of class y, l_y have a
-    label by chance alone, so the hypergeometric distribution says that ``m_y <= u_y``, for all classes at once, but
-    for a fifth of the uncertainty allowed. Then, with the rest of it, the quantile of the sum of independent numbers
-    with the laws ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows only mean more outside.
+    label by chance alone, so the hypergeometric distribution says that ``m_y <= u_y``, for all classes at once; this
+    takes a fifth of the allowed uncertainty. With the rest of it, the quantile of the sum of independent numbers with
+    the distributions ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows can only mean more outside.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class ClassMiscoverage:
     def at(
         cls, confidence: float, *, n_unlabelled: int, n_labelled: Sequence[int], n_calibration: Sequence[int]
     ) -> ClassMiscoverage:
-        """Return the law at a level.
+        """Return the distribution at a level.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class ClassMiscoverage:
         return cls(n_unlabelled, tuple(n_labelled), tuple(n_calibration), ranks)
 
     def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
-        """Return the law of one class, were `n_unlabelled` of the unlabelled rows of it.
+        """Return the distribution for one class, if `n_unlabelled` of the unlabelled rows belong to it.
 
         Parameters
         ----------
@@ -218,11 +218,11 @@ class ClassMiscoverage:
 
     @property
     def mean(self) -> float:
-        """Bound on the expected number outside, whatever the classes."""
+        """Bound on the expected number outside, whatever the classes of the rows."""
         return max(self.of_class(y, self.n_unlabelled).mean for y in range(len(self.ranks)))
 
     def most_of_class(self, number: int, certainty: float) -> int:
-        """Return how many of the unlabelled rows are of a class at most, with a certainty.
+        """Return a bound on how many unlabelled rows belong to a class, with a certainty.
 
         Parameters
         ----------
@@ -290,8 +290,8 @@ def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calib
     Returns
     -------
     float
-        ``k / (c + 1)`` for the smallest rank k at which the law puts probability `certainty` on no more than
-        ``m (1 - share)`` rows outside. A ValueError says how many calibration labels would do if no level does.
+        ``k / (c + 1)`` for the smallest rank k at which no more than ``m (1 - share)`` rows are outside with
+        probability `certainty`. If no level is enough, a ValueError says how many calibration labels would be.
 
     Examples
     --------
@@ -302,13 +302,13 @@ def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calib
     if share != 1:
         check_share("share (or 1)", share)
     if n_unlabelled == 0:
-        raise ValueError("No row is unlabelled, so that there is no share of them.")
+        raise ValueError("No row is unlabelled, so there is no share of them.")
     most = int(np.floor(n_unlabelled * (1.0 - share) + 1e-9))
     if (
         n_calibration
         and Miscoverage(n_unlabelled, n_calibration, n_calibration).cdf(most) >= certainty - 1e-12
     ):
-        low, high = 0, n_calibration  # the law's cdf increases with the rank
+        low, high = 0, n_calibration  # the cdf increases with the rank
         while high - low > 1:
             middle = (low + high) // 2
             enough = Miscoverage(n_unlabelled, n_calibration, middle).cdf(most) >= certainty - 1e-12

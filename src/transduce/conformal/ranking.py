@@ -1,4 +1,4 @@
-"""Calibration and unlabelled rows held against each other by their scores: intervals, p-values, sets."""
+"""Calibration and unlabelled rows compared by their scores: intervals, p-values, sets."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def class_p_values(
     table : array of shape (m, n_classes)
         Score of every class at every unlabelled row.
     calibration_codes : integer array of shape (c,), optional
-        Classes of the calibration rows, if every class is to be held against its own.
+        Classes of the calibration rows, if every class is to be compared with its own.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def powered_mean(
 
     Notes
     -----
-    ``mean(unlabelled) + mean(labels - calibration)``: what the predictions say, plus what they were off by on average
+    ``mean(unlabelled) + mean(labels - calibration)``: what the predictions say, plus their mean error
     where labels are known. Its error is the difference of two means of residuals, over the calibration and over the
     unlabelled rows, so its standard error is ``s sqrt(1/c + 1/m)`` with s the standard deviation of the calibration
     residuals; the interval takes Student's t with c - 1 degrees of freedom. That is asymptotic: right for many

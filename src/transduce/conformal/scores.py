@@ -1,4 +1,4 @@
-"""Nonconformity scores: how badly a label fits a row, by what an estimator says of that row.
+"""Nonconformity scores: how badly a label fits a row, given what an estimator says about that row.
 
 A score of numbers says what distances from the answer are divided by; a score of classes is a table of every class at
 every row. To add one, write a function and enter it in `NUMBER_SCORES` or `CLASS_SCORES`.
@@ -24,7 +24,7 @@ def _ones(found: Reply, n_classes: int) -> Array:
 
 
 def _spreads(found: Reply, n_classes: int) -> Array:
-    """Return the spreads, those that are no positive number replaced by a small one."""
+    """Return the spreads, with those that are not positive numbers replaced by a small one."""
     assert found.spreads is not None
     usable = _usable(found.spreads)
     return np.where(usable, found.spreads, 1e-6 * float(np.median(found.spreads[usable])))
@@ -46,7 +46,7 @@ def _not_the_answer(found: Reply, n_classes: int) -> Array:
 
 
 class Score(NamedTuple):
-    """A nonconformity score: its measure of rows, and whether an estimator has the means for it.
+    """A nonconformity score: its measure of rows, and whether an estimator provides what it needs.
 
     `clear` says whether ``"auto"`` may take it: whether it has them at all rows.
     """
@@ -95,7 +95,7 @@ SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
 def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
-    """Return the score to use, or raise a ValueError that says which the estimator has the means for.
+    """Return the score to use, or raise a ValueError that says which ones the estimator supports.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
     if not known[wanted].possible(found):
         there = ", ".join(repr(name) for name, score in known.items() if score.possible(found))
         raise ValueError(
-            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: use "
-            f"{there}."
+            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: "
+            f"use {there}."
         )
     return wanted
 

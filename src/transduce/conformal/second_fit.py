@@ -1,4 +1,4 @@
-"""Values from a fit with all labels, beside the regions or sets that a fit with some of them hidden calibrates."""
+"""Values from a fit with all labels, with intervals or sets from a fit without the calibration labels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from transduce.core.validation import class_codes
 
 
 def confidence_in(codes: AnyArray, p: Array) -> Array:
-    """Return, for each row, the highest level at which all classes but the answered one are ruled out.
+    """Return, for each row, the highest level at which all classes except the answered one are ruled out.
 
     Parameters
     ----------
     codes : int array of shape (m,)
-        Numbers of the answered classes; where there is none (-1) the class with the largest p-value stands in.
+        Numbers of the answered classes; where there is none (-1), the class with the largest p-value takes its place.
     p : array of shape (m, n_classes)
         p-values.
 
@@ -36,7 +36,7 @@ def confidence_in(codes: AnyArray, p: Array) -> Array:
 
 
 def with_values(answer: Answer, better: Answer) -> Answer:
-    """Return an answer with the values of a better one; its intervals or sets are extended to hold them.
+    """Return an answer with the values of a better one; its intervals or sets are extended to contain them.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def with_values(answer: Answer, better: Answer) -> Answer:
 
     Notes
     -----
-    The fit with all labels is the better one, so that its value stays and the interval gives way: a larger interval
-    holds the truth no less often.
+    The fit with all labels is the better one, so its value stays and the interval is extended: a larger interval
+    contains the truth no less often.
     """
     answer = replace(
         answer,

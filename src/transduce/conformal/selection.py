@@ -47,7 +47,7 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     Parameters
     ----------
     unlabelled, hidden : array of shape (m,) and (c,)
-        How much each row looks as wanted: any function of the row's features, larger for more.
+        How much each row looks like a wanted one: any function of the row's features, larger for more.
     good : boolean array of shape (c,)
         Which calibration rows' labels are as wanted.
 
@@ -68,13 +68,13 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     count against the row, which only makes p_j larger.
 
     *Benjamini-Hochberg at level q keeps the expected share of mistakes among the rows picked at or below q.* Let R be
-    the rows picked, and R_j those picked when p_j is put to 0 and, in the other p-values, the one that is added
+    the rows picked, and R_j those picked when p_j is set to 0 and, in the other p-values, the one that is added
     counts the row j: ``(1{V_j <= W_i} + #{...}) / (c + 1)``. Suppose j is picked by mistake; then V_j = W_j. A row i
     with ``W_i >= W_j`` has the same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is
     picked in both: R = R_j. Given the unordered scores of the calibration rows and j, R_j is fixed, and the
     rank of V_j is uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum over j.
 
-    Nothing is asked of `look`, not even that it predicts well; a poor one picks few rows.
+    `look` may be any function; it need not predict well, but a poor one picks few rows.
 
     References
     ----------

@@ -67,7 +67,7 @@ def simultaneous_bounds(
     n_unlabelled, n_calibration : int
         Numbers m and c of unlabelled rows and calibration labels.
     n_draws : int, default=2000
-        Draws from the urn; more make the bounds no safer, but tighter and steadier.
+        Draws from the urn; with more the bounds are not safer, but tighter and more stable.
     random_state : int, RandomState or None, default=0
         Seed of the urn.
 
@@ -83,7 +83,7 @@ def simultaneous_bounds(
     smallest of these probabilities over the ranks says how unusual it is; d is the r-th smallest among the draws, r =
     floor((1 - certainty)(n_draws + 1)). The true numbers are one more draw from the same urn, so they are more unusual
     than d with probability at most ``r / (n_draws + 1)``, the chance in the simulation included. The bounds thus hold
-    however the level is chosen afterwards, even by looking at the regions.
+    however the level is chosen afterwards, even by looking at the intervals.
 
     Above some ten million pairs of rank and count only a part of the ranks is looked at; the others take the
     bound of the next lower one, which is valid for them too.

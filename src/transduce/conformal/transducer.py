@@ -37,43 +37,43 @@ def _inner_has(name: str) -> Any:
 class ConformalTransducer(EitherTransducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
-    Some labels, drawn at random, are held out. The estimator is fitted once, with calibration and unlabelled rows
-    shuffled together as its rows without label; how far off it is at the calibration rows says how far off it is at
-    the unlabelled ones.
+    Some labels, drawn at random, are held out: the calibration labels. The estimator is fitted once, with calibration
+    and unlabelled rows shuffled together as its rows without a label. Its errors at the calibration rows say how large
+    its errors at the unlabelled rows are.
 
     Parameters
     ----------
     estimator : estimator
-        A transducer of this package, or any regressor, classifier or pipeline of scikit-learn's kind. It is cloned.
+        A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is cloned.
     confidence : float, default=0.9
-        Probability with which each region, or set of classes, holds the truth.
+        Probability with which each interval, or set of classes, contains the truth.
     calibration : "auto", int or float, default="auto"
-        How many labels to hide: a number, or a share of the labels. ``"auto"`` hides about ``min(l / 2, 5 sqrt(l))`` of
-        l, as many as the level takes at least, and none if there are too few labels to guarantee anything.
+        How many labels to hold out: a number, or a share of the labels. ``"auto"`` holds out about
+        ``min(l / 2, 5 sqrt(l))`` of l labels, at least as many as the level needs, and none if there are too few labels
+        to guarantee anything.
     nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
         How nonconforming a label is at a row. Numbers: distance from the answer, as it is or divided by the
-        estimator's standard error. Classes: one less the class's probability, how far it falls behind the best other
-        class, or whether it is not the answer. ``"auto"`` takes standard errors or probabilities where there are some.
+        estimator's standard error. Classes: one minus the class's probability, how far it falls behind the best other
+        class, or whether it is not the answer. ``"auto"`` uses standard errors or probabilities if there are any.
     label_conditional : bool, default=False
         Whether the guarantee is to hold within every class, rare ones included.
     ties : {"inside", "random"}, default="inside"
-        What happens to a score that equals the threshold. ``"inside"``: it counts as inside, which makes the
-        guarantee a little more than is said if scores are often equal. ``"random"``: a random order decides, and the
-        law of the column is exact in any case.
+        What happens to a score that equals the threshold. ``"inside"``: it counts as inside, so that fewer rows are
+        outside than stated if scores are often equal. ``"random"``: a random order decides.
     transductive : "auto" or bool, default="auto"
-        Whether the estimator is given the rows without label too. ``"auto"``: if it is a transducer.
+        Whether the estimator also gets the rows without a label. ``"auto"``: if it is a transducer.
     refit : bool, default=False
-        Whether values come from a second fit, with all labels; regions, sets and guarantees stay those of the first.
-        Now and then a value lies outside its region.
+        Whether values come from a second fit, with all labels. Intervals and sets are those of the first, extended
+        where a value would be outside; the guarantees are the same.
     test_exchangeability : bool, default=True
-        Whether to test if unlabelled rows look like labelled ones; the verdict is part of the guarantee.
+        Whether to test if labelled and unlabelled rows differ; the verdict is part of the guarantee.
     tolerance : float, optional
         Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are. For classes it
         bounds the number of wrong answers without this.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
-        A label that stands for "none", besides NaN, None, NA and NaT.
+        A value that stands for "no label", besides NaN, None, NA and NaT.
 
     Attributes
     ----------
@@ -82,14 +82,14 @@ class ConformalTransducer(EitherTransducer):
     answer_ : Answer
         Values, and regions or label sets with p-values, confidence and credibility, at the unlabelled rows.
     guarantee_ : Guarantee
-        What is guaranteed, in sentences.
+        What is guaranteed; it prints as sentences.
     miscoverage_ : Miscoverage or ClassMiscoverage
         Distribution of the number of unlabelled rows outside; with ``label_conditional=True`` bounds on it, because it
-        depends on how many of the unlabelled rows are of which class.
+        depends on how many of the unlabelled rows belong to which class.
     exchangeability_ : Exchangeability or None
-        Whether the unlabelled rows look like the labelled ones; None if that was not tested.
+        How labelled and unlabelled rows compare; None if that was not tested.
     mean_ : pandas.DataFrame
-        Mean of the unlabelled labels, or share of every class, with an interval at `confidence`. Asymptotic.
+        Mean of the missing labels, or share of every class, with an interval at `confidence`. Asymptotic.
     estimator_ : estimator
         Fitted once, to the labels that were not held out.
     refitted_ : estimator
@@ -99,7 +99,7 @@ class ConformalTransducer(EitherTransducer):
     calibration_scores_ : array of shape (c,)
         How nonconforming each of their labels is; NaN where the estimator has no answer.
     nonconformity_ : str
-        The measure that was used.
+        The score that was used.
     classes_ : array of shape (n_classes,)
         Classification: the classes, sorted.
     n_features_in_ : int
@@ -107,24 +107,24 @@ class ConformalTransducer(EitherTransducer):
 
     See Also
     --------
-    RidgeConfidenceMachine : Exact regions with no calibration label, but with no law for the column.
+    RidgeConfidenceMachine : Exact intervals without calibration labels, but no guarantee for the column.
     exchangeability_test : The test behind the verdict.
 
     Notes
     -----
     Let c labels be held out, m rows unlabelled, ``k = ceil((c + 1) confidence)`` and q the k-th smallest calibration
     score. If chance alone decided which rows have a label, every order of the c + m scores is equally likely. So each
-    region
-    ``{y : score(x, y) <= q}`` holds the truth with probability at least `confidence`, and the number of the m that do
-    not is distributed as ``BetaBinomial(m, c + 1 - k, k)``: exactly if no two scores are equal, less otherwise.
+    interval or set ``{y : score(x, y) <= q}`` contains the truth with probability at least `confidence`, and the number
+    of the m that do not has the distribution ``BetaBinomial(m, c + 1 - k, k)``: exactly if no two scores are equal;
+    otherwise there are, if anything, fewer.
 
     The values are those of the same fit, and calibration labels are not used for them; with few labels that costs
-    accuracy, which ``refit=True`` gives back. The guarantee is one about regions and sets, and does not change;
-    `select` and `mean_` go on using the first fit, whose answers at calibration and unlabelled rows are alike.
+    accuracy, which ``refit=True`` gives back. The guarantee is about intervals and sets and does not change. `select`
+    and `mean_` still use the first fit, which treats calibration and unlabelled rows in the same way.
 
-    With k > c every region is the whole line, or every class, and a warning says how many labels would do. Rows at
-    which the estimator has no answer (NaN, or the status "unreached") get the whole line, or every class, and are left
-    out of the law: c and m count the others.
+    With k > c every interval is the whole line and every set holds all classes, and a warning says how many labels
+    would be enough. Rows at which the estimator has no answer (NaN, or the status "unreached") get the whole line, or
+    all classes, and are not counted: c and m count the others.
 
     The exact guarantee is lost if the estimator was tuned on these labels outside of `fit`; tuning inside of it (a
     search as the estimator) sees visible labels only and is safe.
@@ -146,9 +146,9 @@ class ConformalTransducer(EitherTransducer):
     >>> model = ConformalTransducer(TransductiveRidge(), random_state=0).fit(X, y)
     >>> len(model.calibration_rows_), model.outside_at_most(0.95)
     (29, 22)
-    >>> print(model.guarantee_.guarantee)
-    Each region holds its row's true label with probability at least 90 %. With 95 % certainty at most 22 of the 100
-    true values are outside their regions; 10 are expected.
+    >>> print(model.guarantee_.statement)
+    Each interval holds its row's true value with probability at least 90 %. With 95 % certainty at most 22 of the 100
+    true values are outside their intervals; at most 10 are expected.
     """
 
     def __init__(  # noqa: PLR0913
@@ -301,7 +301,7 @@ class ConformalTransducer(EitherTransducer):
         return self._answer_at(checks.check_confidence(confidence))
 
     def outside_at_most(self, certainty: float = 0.95) -> int:
-        """Return how many of the unlabelled rows are outside at most, with a certainty.
+        """Return a bound on the number of unlabelled rows outside, with a certainty.
 
         Parameters
         ----------
@@ -346,8 +346,8 @@ class ConformalTransducer(EitherTransducer):
         Returns
         -------
         float
-            For `answer_at`, or as `confidence` of another fit. A ValueError says how many calibration labels it would
-            take if no level does.
+            For `answer_at`, or as `confidence` of another fit. If no level is enough, a ValueError says how many
+            calibration labels would be.
         """
         law = self._whole_column("confidence_for")
         return confidence_for(
@@ -367,7 +367,7 @@ class ConformalTransducer(EitherTransducer):
         -------
         pandas.DataFrame
             One line for every calibration label: confidence, outside at most. With these the level may be chosen after
-            looking at the regions.
+            looking at the intervals.
         """
         law = self._whole_column("outside_at_all_levels")
         bounds = simultaneous_bounds(
@@ -394,25 +394,25 @@ class ConformalTransducer(EitherTransducer):
         correct: bool = False,
         false_discovery: float = 0.1,
     ) -> Selection:
-        """Pick unlabelled rows whose label is as wanted, with a bounded share of mistakes among those picked.
+        """Pick unlabelled rows whose label is a wanted one, with a bounded share of mistakes among those picked.
 
         Parameters
         ----------
         above, below : float, optional
-            Numbers: the label is to be larger than, smaller than these; both, for a range.
+            Numbers: the label is to be larger or smaller than this; give both for a range.
         label : object, optional
             Classes: the class it is to be.
         correct : bool, default=False
-            Classes: it is to be the answer, whichever that is; with ``refit=True`` that of the first fit, which
-            `Selection.values` holds.
+            Classes: the answer is to be right, whichever class it is; with ``refit=True`` the answer of the first fit,
+            which is in `Selection.values`.
         false_discovery : float, default=0.1
             Bound on the expected share of mistakes among the rows picked.
 
         Returns
         -------
         Selection
-            The rows, and the guarantee in words. None may be picked: then the calibration labels are too few for the
-            bound, or the estimator not good enough.
+            The rows, and the guarantee. If no row is picked, there are too few calibration labels for the bound, or the
+            estimator is not good enough.
 
         Notes
         -----

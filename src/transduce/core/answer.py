@@ -26,7 +26,7 @@ class Answer:
         The answer itself: numbers, or class labels.
     status : array of shape (m,)
         ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure;
-        ``"unreached"`` where there is none.
+        ``"unreached"`` where there is no answer.
     guarantee : Guarantee
         What is guaranteed about these answers.
     regions : Regions, optional
@@ -36,11 +36,11 @@ class Answer:
     p_values : array of shape (m, n_classes), optional
         Classification: p-value of each class.
     confidence, credibility : array of shape (m,), optional
-        Classification: how sure the answer is, from 0 to 1 (one less the second largest p-value, or the largest
-        probability less the second largest), and the largest p-value. If the answer comes from a fit of its own: one
-        less the largest p-value of the other classes, and the p-value of the answered one.
+        Classification: how sure the answer is, from 0 to 1 (one minus the second largest p-value, or the
+        largest probability minus the second largest), and the largest p-value. If the answer comes from another fit:
+        one minus the largest p-value of the other classes, and the p-value of the answered class.
     standard_errors : array of shape (m,), optional
-        How far off each value, or probability, is by the method's own account: a standard deviation.
+        Standard error of each value, or probability, as the method itself states it.
     inductive : array of the shape of `values`, optional
         What the same method answers when it may not look at the unlabelled rows.
     loo_residuals : array of shape (m,) or (m, c), optional
@@ -91,7 +91,7 @@ class Answer:
     def __repr__(self) -> str:
         kinds, counts = np.unique(self.status, return_counts=True)
         words = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
-        return f"Answer at {len(self)} rows ({words or 'none unlabelled'})\n{self.guarantee}"
+        return f"Answer at {len(self)} rows ({words or 'no row is unlabelled'})\n{self.guarantee}"
 
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.

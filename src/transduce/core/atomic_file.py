@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 def check_free(path: str | Path, *, force: bool = False) -> None:
-    """Raise a FileExistsError if a file is in the way, a FileNotFoundError if its folder is missing.
+    """Raise a FileExistsError if the file exists already, a FileNotFoundError if its folder is missing.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: name a file in it.")
     if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is no plain file: choose another name, or - for standard output.")
+        raise FileExistsError(f"{path} is not a plain file: choose another name, or - for standard output.")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists already: choose another name, or replace it with --force.")
     if not path.parent.exists():

@@ -1,4 +1,4 @@
-"""Checks of settings, each with one sentence that says what to mend."""
+"""Checks of settings, each with one sentence that says what to correct."""
 
 from __future__ import annotations
 

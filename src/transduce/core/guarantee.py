@@ -39,7 +39,7 @@ def counted(number: int, noun: str) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test said of the assumption that chance alone decided which rows have a label.
+    """What a test found about the assumption that chance alone decided which rows have a label.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Verdict:
     n_labelled, n_unlabelled : int
         Rows that were compared.
     features : tuple of str
-        The features that tell them apart, the most telling first.
+        The features in which they differ, the most different first.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CountBound:
-    """A bound on how many of some rows are so, at a certainty.
+    """A bound on a number of rows, with a certainty.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class CountBound:
     of : int
         Number of rows that it is about.
     expected : float or None
-        At most so many are expected.
+        Upper bound on the expected number.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class CountBound:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is guaranteed of the answers, and on what ground.
+    """What is guaranteed about the answers, and why.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Guarantee:
         Whether it holds in finite samples for any distribution, under the `assumptions`; "none" if nothing is
         guaranteed.
     about : {"", "interval", "region", "set", "selection"}
-        What the guarantee speaks of.
+        What the guarantee is about.
     confidence : float or None
         Probability with which each interval, region or set holds the truth.
     within : {"", "class"}
@@ -137,15 +137,15 @@ class Guarantee:
     n_short : int
         Classes with too few calibration labels; they are in every set.
     any_class : bool
-        Whether every set is all classes, because a row may well be of a class that no label shows.
+        Whether every set holds all classes, because a row may be of a class that no label has.
     false_discovery, mistake : float or None, str
-        Of a selection: bound on the expected share of mistakes, and what a mistake is.
+        For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions : tuple of str
         What has to be true, such as `CHANCE`.
     reasons : tuple of str
         Why it is of this kind, in sentences.
     verdict : Verdict or None
-        What a test said of the assumption `CHANCE`; None if there was no test.
+        What a test found about the assumption `CHANCE`; None if there was no test.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class Guarantee:
 
     @property
     def grounds(self) -> str:
-        """Why, in sentences: reasons, assumptions, and what a test said of them."""
+        """Why, in sentences: reasons, assumptions, and what a test found about them."""
         return " ".join(_grounds(self))
 
     def doubted(self, verdict: Verdict | None) -> Guarantee:
@@ -223,7 +223,7 @@ def _statement(found: Guarantee) -> list[str]:
         said.append(wrong_sentence(found))
     if found.any_class:
         said.append(
-            "So many labels are of classes seen once only that every set is all classes, known and unknown."
+            "So many labels are of classes seen only once that every set holds all classes, known and unknown."
         )
     if found.n_short:
         one = found.n_short == 1
@@ -271,10 +271,10 @@ def _grounds(found: Guarantee) -> list[str]:
         if found.n_calibration:
             said.append(
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
-                "calibrate, among the unlabelled rows, so that the fit could not tell them apart."
+                "calibrate; the fit could not tell these rows from the unlabelled ones."
             )
         if found.assumptions:
-            said.append(f"It holds whatever the distribution, if {' and if '.join(found.assumptions)}.")
+            said.append(f"It holds for any distribution, if {' and if '.join(found.assumptions)}.")
     if found.verdict is not None:
         said.append(str(found.verdict))
     return said

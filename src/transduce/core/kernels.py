@@ -128,7 +128,7 @@ class Kernel:
         return K
 
     def check_symmetry(self, X: Array) -> None:
-        """Raise a ValueError if a function of the user's depends on the order of its arguments, at a few rows."""
+        """Raise a ValueError if the user's function depends on the order of its arguments, at a few rows."""
         if callable(self.name):
             one, other = X[:10], X[-10:]
             forth, back = self.matrix(one, other), self.matrix(other, one).T
@@ -171,8 +171,8 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
 
     Notes
     -----
-    ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses what ``|x|^2`` has more digits than
-    ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
+    ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
+    than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
     differences are squared one by one.
 
     Examples

@@ -1,7 +1,7 @@
 """Guarded Cholesky factors, and ridge regression bordered by one more row.
 
 Notation (shapes in ``docs/notation.md``): ``l`` labelled rows, ``m`` unlabelled rows, ``K`` a kernel
-matrix, ``G = (K + ridge I)^-1`` on the labelled rows. Bordering the labelled rows with one asked
+matrix, ``G = (K + ridge I)^-1`` on the labelled rows. Bordering the labelled rows with one unlabelled
 row whose kernel column is ``k`` gives the inverse::
 
     H = [[G + g g' / s,  -g / s],       g = G k                     "weights"
@@ -10,7 +10,7 @@ row whose kernel column is ``k`` gives the inverse::
 ``g`` are the weights of the labels in the prediction at the unlabelled row (``g'y``), and ``ridge H z``
 are the residuals of ridge regression on a completed label vector ``z``. With an unpenalised
 intercept the same picture holds with ``G - u u' / (1'u)`` for ``G`` (``u = G 1``) and weights and pivot
-changed to match: it is the bordered inverse ``H`` less its own rank-one term ``h h' / (1'h)``, ``h = H 1``.
+changed to match: it is the bordered inverse ``H`` minus its own rank-one term ``h h' / (1'h)``, ``h = H 1``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from transduce.core.types import Array
 EPSILON = float(np.finfo(float).eps)
 
 IMPROPER = (
-    "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not a proper one for "
+    "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not valid for "
     "these rows. Use another kernel, or a larger ridge."
 )
 
@@ -97,8 +97,8 @@ def guarded_cholesky(A: Array) -> tuple[Array, float]:
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a jitter of a millionth of the largest diagonal entry is not enough: then `A` is not
-        positive definite in earnest, and adding more would change the problem.
+        If a jitter of a millionth of the largest diagonal entry is not enough: then `A` is
+        far from positive definite, and adding more would change the problem.
 
     Examples
     --------

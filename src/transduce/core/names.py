@@ -19,7 +19,7 @@ class Method:
     paper : str
         Where it comes from.
     member : str
-        Its name among the members of a comparison; "" if it is none of them.
+        Its name among the members of a comparison; "" if it is not one of them.
     tasks : tuple of str
         What it can fill.
     """
@@ -61,12 +61,14 @@ SYSTEMS = (
     ),
     Method(
         "confidence-machine",
-        "Ridge confidence machine: an exact region at every row, with no label set aside.",
+        "Ridge confidence machine: an exact interval at every row, with no label held out.",
         "Nouretdinov, Melluish, Vovk 2001",
     ),
 )
 OTHERS = (
-    Method("auto", "The blend; its regions by the confidence machine where labels are few.", "this project"),
+    Method(
+        "auto", "The blend; with few labels its intervals come from the confidence machine.", "this project"
+    ),
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
     Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
 )

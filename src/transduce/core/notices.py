@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TooFewLabelsWarning(UserWarning):
-    """Labels are too few for the confidence that was asked for: every region is the whole line, or every class.
+    """There are too few labels for this confidence: every interval is the whole line, every set holds all classes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Progress of long computations: they tell how far they are, whoever wants to know listens."""
+"""Progress of long computations: they report how far they are, and a listener shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _listener: ContextVar[Listener | None] = ContextVar("transduce_progress", defaul
 def stage(name: str) -> Iterator[Callable[[float], None]]:
     """Open a stage of work; gives a function to call with the share done, from 0 to 1.
 
-    Beginning and end go to the logger ``transduce`` too, at level INFO.
+    The logger ``transduce`` also gets its beginning and end, at level INFO.
     """
     listener = _listener.get() or (lambda name, share: None)
     began = time.perf_counter()
@@ -45,7 +45,7 @@ def show_progress(listener: Listener | None = None) -> Iterator[None]:
     ----------
     listener : callable, optional
         Called with the name of a stage and the share done, from 0 to 1, in the thread that computes, and with NaN if
-        the stage was broken off; by default a line on standard error is kept up to date.
+        the stage was interrupted; by default a line on standard error is kept up to date.
 
     Examples
     --------

@@ -19,7 +19,7 @@ class Transducer(BaseEstimator):
         return hasattr(self, "answer_")
 
     def _forget(self) -> None:
-        """Drop all that was fitted: should the fit that begins fail, nothing half-fitted is left."""
+        """Drop all that was fitted, so that a fit that fails leaves nothing half-fitted."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             del self.__dict__[name]
 

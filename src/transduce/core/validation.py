@@ -19,7 +19,7 @@ from transduce.core.types import AnyArray, Array, Mask
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
-    """Return features as a finite float array, or raise a ValueError that says what to mend.
+    """Return features as a finite float array, or raise a ValueError that says what to correct.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> A
     X : array-like of shape (n, d)
     reset : bool
     sparse : bool, default=False
-        Whether a sparse matrix is welcome; it comes back in compressed sparse rows.
+        Whether a sparse matrix is allowed; it comes back in compressed sparse rows.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _is_date(column: Any) -> bool:
 
 
 def _columns(X: Any, is_bad: Any) -> str:
-    """Return the bad columns in words: by name if they have one, else by position; nothing if there is none."""
+    """Return the bad columns in words: by name if they have one, else by position; "" if there are none."""
     if hasattr(X, "columns") and hasattr(X, "shape"):
         columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
         arrays = [(name, np.asarray(column)) for name, column in columns]
@@ -132,7 +132,7 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     Parameters
     ----------
     estimator : estimator
-        Its ``missing_label`` says what stands for "no label" besides NaN and its kin.
+        Its ``missing_label`` says what stands for "no label" besides NaN, None, NA and NaT.
     X : array-like of shape (n, d)
     y : sequence of length n
     columns : bool, default=False
@@ -171,7 +171,7 @@ def read_labels(
         Names of the rows, if it is a pandas.Index.
     y : sequence of length n
     missing_label : object, default=None
-        What stands for "no label" besides NaN and its kin.
+        What stands for "no label" besides NaN, None, NA and NaT.
     columns : bool, default=False
         Whether labels may have several columns.
 

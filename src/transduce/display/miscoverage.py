@@ -1,4 +1,4 @@
-"""Plot of the law of the number of unlabelled rows outside their regions."""
+"""Plot of how many unlabelled rows are outside their intervals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MiscoverageDisplay:
 
     @classmethod
     def from_law(cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None) -> Self:
-        """Plot a law.
+        """Plot a distribution.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class MiscoverageDisplay:
         if not hasattr(law, "probabilities"):
             raise TypeError(
                 f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With "
-                "label_conditional=True there is a bound, but no law to plot."
+                "label_conditional=True there is a bound, but no distribution to plot."
             )
         return cls(law.probabilities, law.quantile(certainty), certainty, truth).plot(ax=ax)
 

@@ -28,15 +28,15 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     ----------
     estimators : None, dict or list, default=None
         Members, by name or not: transducers, and any regressors or classifiers. None: transductive ridge, a Gaussian
-        process, ridge regression and a random forest for numbers; transductive ridge, logistic regression, a
-        random forest and extremely randomised trees for classes; less those too slow for the table (see
-        `transduce.model_selection.catalogue.default_members`).
+        process, ridge regression and a random forest for numbers; transductive ridge, the spectral graph transducer,
+        label spreading, logistic regression, a random forest and extremely randomised trees for classes; without
+        those that are too slow for the table (see `transduce.model_selection.catalogue.default_members`).
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
-        ``"shrunk"``: weights that make the out-of-fold error smallest, pulled towards equal ones, the more so the fewer
-        the labels. An array is scaled to sum 1.
+        ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
+        fewer labels. An array is scaled to sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
-        What labels are. ``"auto"`` asks the members given, or else the labels: text and booleans are classes, and so
-        are whole numbers of 2 to 10 different values of which some occur twice.
+        What labels are. ``"auto"``: what the given members are for, or else how the labels look: text and booleans
+        are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
     cv : int, splitter or iterable, default=5
         Folds for the weights, as in `cross_val_transduce`.
     n_jobs : int or None, default=None
@@ -44,7 +44,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
-        A label that stands for "none", besides NaN, None, NA and NaT.
+        A value that stands for "no label", besides NaN, None, NA and NaT.
 
     Attributes
     ----------
@@ -81,12 +81,12 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     weights are equal. See `transduce.ensemble.weights.shrunk_weights`.
 
     A member's share of a class is its probability; else the softmax of its scores, or of 1 for its answer and 0 for
-    other classes, times a factor that makes the out-of-fold log-loss smallest. Where a member has no answer the others'
+    other classes, times a factor that minimises the out-of-fold log-loss. Where a member has no answer the others'
     weights are scaled up. A member that fails is left out, with a warning. Warnings of members are in
     ``answer_.diagnostics``.
 
-    `predict` is the same mean of the members' `predict` at new rows, of those that have it; at an unlabelled row it may
-    differ from ``transduction_``, as theirs may.
+    `predict` is the same mean of the members' `predict` at new rows, of those that have it. At an unlabelled row it may
+    differ from ``transduction_``, because the members' own `predict` may.
 
     Examples
     --------

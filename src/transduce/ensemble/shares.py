@@ -37,7 +37,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, replies: list[Reply], codes: list[AnyArray], n_classes: int) -> Calibration:
-        """Choose the factor that makes out-of-fold shares best, by log-loss."""
+        """Choose the factor that minimises the log-loss of the out-of-fold shares."""
         pairs = [
             (class_scores(reply, n_classes)[reply.given], code[reply.given])
             for reply, code in zip(replies, codes, strict=True)

@@ -1,4 +1,4 @@
-"""Weights of a blend: a convex combination of answers that errs least out of fold, pulled towards equal weights."""
+"""Weights of a blend: a convex combination with the smallest out-of-fold error, pulled towards equal weights."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from transduce.core.types import Array, Mask
 
 
 def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
-    """Return the weights, positive or zero with sum 1, for which the blend errs least.
+    """Return the weights, positive or zero with sum 1, for which the error of the blend is smallest.
 
     Parameters
     ----------
     errors : array of shape (r, k)
-        Errors of k members at the same r places: answer less truth.
+        Errors of k members at the same r places: answer minus truth.
     pull : float, default=0.0
         Penalty on the squared distance to equal weights.
 
     Returns
     -------
     array of shape (k,)
-        Minimises ``|errors @ w|^2 + pull |w - 1/k|^2``. Equal weights if no member ever errs.
+        Minimises ``|errors @ w|^2 + pull |w - 1/k|^2``. Equal weights if no member ever makes an error.
 
     Notes
     -----
@@ -51,7 +51,7 @@ def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
 
 
 def shrunk_weights(errors: Array, n_labels: int) -> Array:
-    """Return weights that minimise the blend's error out of fold, the nearer to equal the fewer the labels.
+    """Return weights that minimise the blend's error out of fold, nearer to equal weights with fewer labels.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a fitted model tells about itself: its members, its answers while labels were held out, relevance, and a map."""
+"""What a fitted model tells about itself: its members, its answers at hidden labels, relevance, and a map."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ BUDGET_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class FillSettings:
-    """What is asked of `fill`, checked."""
+    """The settings of `fill`, checked."""
 
     target: Any
     method: str
@@ -104,16 +104,16 @@ def fill(  # noqa: PLR0913
     target : str
         The column to fill.
     method : str, default="auto"
-        ``"auto"``: the blend of the methods that suit the table, with regions by the confidence machine if labels are
-        too few to hide any. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``, ``"bayesian"``
-        (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
+        ``"auto"``: the blend of the methods that suit the table, with intervals from the confidence machine if there
+        are too few labels to hold any out. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``,
+        ``"bayesian"`` (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
     confidence : float, default=0.9
-        Probability with which each interval, or set of classes, holds the truth.
+        Probability with which each interval, or set of classes, contains the truth.
     certainty : float, default=0.95
         Certainty of the guarantee for the whole column.
     task : {"auto", "regression", "classification"}, default="auto"
-        Whether labels are numbers or classes. ``"auto"``: text is classes unless all of it are numbers, and so are
-        whole numbers of 2 to 10 different values of which some occur twice.
+        Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
+        are whole numbers of 2 to 10 different values of which some occur twice.
     ignore, text : sequence of str
         Columns to leave out, and columns to read word by word.
     id : str, optional
@@ -121,7 +121,7 @@ def fill(  # noqa: PLR0913
     reject_share : float, optional
         The least certain rows, up to this share, get the status "rejected"; their values stay.
     budget_seconds : float, default=300
-        The slowest members of the blend are left out until the others are likely to end in time.
+        The slowest members of the blend are left out until the others are likely to finish in time.
     n_jobs : int or None, default=None
         Fits at the same time, in joblib's way.
     random_state : int, default=0
@@ -133,22 +133,22 @@ def fill(  # noqa: PLR0913
     -------
     FillResult
         ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` behind its own; ``answer``, ``guarantee``, ``report()``, ``json()``.
+        ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``, ``json()``.
 
     See Also
     --------
-    ConformalTransducer : What lies behind the guarantee.
-    TransductiveBlend : What lies behind the values.
+    ConformalTransducer : Where the guarantee comes from.
+    TransductiveBlend : Where the values come from.
 
     Notes
     -----
-    Columns become features without a look at the target, see `transduce.tables.features.vectorize`; methods are
-    chosen by the task and the size of the table, and weighted by labels that are not held out. So nothing is known of
-    the calibration labels that is not known of the unlabelled ones, and the guarantee of `ConformalTransducer` is
-    exact; but for ``task="auto"``, which looks at all labels: say the task if numbers and classes could be mistaken.
-    Values come from a second fit with all labels (``ConformalTransducer(refit=True)``), and now and then one lies
-    outside its region, or a class outside its set. The confidence machine guarantees each row by itself, and nothing
-    of the column. Warnings of the methods are in ``notes``.
+    Columns become features without looking at the target, see `transduce.tables.features.vectorize`; methods are
+    chosen by the task and the size of the table, and weighted by labels that are not held out. So nothing is known
+    about the calibration rows that is not known about the unlabelled ones, and the guarantee of `ConformalTransducer`
+    is exact. The exception is ``task="auto"``, which looks at all labels: name the task if numbers and classes could be
+    confused. Values come from a second fit with all labels (``ConformalTransducer(refit=True)``); intervals and sets
+    are extended where a value would be outside. The confidence machine gives a guarantee for each row, and none for
+    the column. Warnings of the methods are in ``notes``.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
 
 
 def _about_columns(features: Features) -> list[str]:
-    """Return a note on the columns that were dropped without being asked to."""
+    """Return a note on the columns that were dropped although nobody asked for it."""
     dropped = features.columns[features.columns["treatment"].str.startswith("dropped")]
     if dropped.empty:
         return []
@@ -324,15 +324,15 @@ def _rejected(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
         return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
     return answer, [
         f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
-        "guarantee is one about all answers together."
+        "guarantee is about all answers together."
     ]
 
 
 def _reject(answer: Answer, share: float) -> Answer:
     """Return the answer with the least certain rows rejected.
 
-    Of numbers those with the widest regions; of classes those whose two likeliest ones are closest, since many rows
-    have the same confidence.
+    For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
+    rows have the same confidence.
     """
     if answer.regions is not None:
         certain = -answer.regions.measure()

@@ -73,7 +73,7 @@ def plan(  # noqa: PLR0913
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Plan:
-    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
+    """Choose what to fit, by task and size of the table: looking at labels would make the guarantee inexact.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def plan(  # noqa: PLR0913
     n_rows, n_labels : int
     confidence : float, default=0.9
     budget_seconds : float, default=300.0
-        The slowest members of the blend are left out until the others are likely to end in time.
+        The slowest members of the blend are left out until the others are likely to finish in time.
     n_jobs : int or None, default=None
     random_state : int, default=0
 
@@ -101,16 +101,17 @@ def plan(  # noqa: PLR0913
     word = read_method(method, task)
     n_calibration = calibration_number(n_labels, confidence)
     make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
-    what = "regions" if task == "regression" else "sets"
+    what = "intervals" if task == "regression" else "sets"
     if word == "confidence-machine":
         return Plan(make(confidence=confidence), {}, 1.0, [])
     if n_calibration == 0 and word != "auto":
         raise ValueError(
-            f"{n_labels} labels are too few to hide some and guarantee {100 * confidence:.6g} % with method {word!r}: it "
-            f"takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which need none hidden."
+            f"{n_labels} labels are too few to hold some out and guarantee {100 * confidence:.6g} % with method "
+            f"{word!r}: it takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which "
+            "hold out none."
         )
     if word in ("auto", "blend"):
-        # Once whole and once a fold, for the values and, from labels that are not held out, for the regions.
+        # Once whole and once a fold, for the values and, from labels that are not held out, for the intervals.
         fits = (1 + FOLDS) * (2 if n_calibration else 1)
         inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state, fits)
         notes = [
@@ -121,15 +122,15 @@ def plan(  # noqa: PLR0913
         seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels)
     if n_calibration == 0:
         few = (
-            f"{n_labels} labels are too few to hide some and guarantee {100 * confidence:.6g} % (that takes "
-            f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which hides none, "
-            f"gives the {what}. Its guarantee is for each row, not for the column."
+            f"{n_labels} labels are too few to hold some out and guarantee {100 * confidence:.6g} % (that takes "
+            f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which holds out "
+            f"none, gives the {what}. Its guarantee is for each row, not for the column."
         )
         return Plan(make(confidence=confidence), left_out, seconds, [few, *notes], inner)
     model = ConformalTransducer(inner, confidence=confidence, refit=True, random_state=random_state)
     notes.append(
-        f"Values come from all {n_labels} labels; {what} from a fit that saw {n_labels - n_calibration} of them, since the "
-        f"other {n_calibration} were held out to calibrate it."
+        f"Values come from all {n_labels} labels; {what} from a fit that saw {n_labels - n_calibration} of them, since "
+        f"the other {n_calibration} were held out to calibrate it."
     )
     return Plan(model, left_out, seconds, notes)
 
@@ -162,7 +163,7 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
 def _blend(
     task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float]:
-    """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
+    """Return a blend whose members are likely to finish in time, who was left out, and how long it will take."""
     members, left_out = default_members(task, n_rows, n_labels, random_state)
     costs = {name: fits * cost(name, n_rows, n_labels) for name in members}
     left_out = dict(left_out)

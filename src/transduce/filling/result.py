@@ -26,7 +26,7 @@ class FillResult:
     ----------
     frame : pandas or polars DataFrame
         The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` behind its own.
+        ``_confidence`` and ``_status`` after its own.
     new : pandas.DataFrame
         The new columns alone.
     target : str
@@ -40,7 +40,7 @@ class FillResult:
     values_model : estimator
         What the values come from, fitted to all labels: the blend, or the one method asked for.
     miscoverage : Miscoverage, ClassMiscoverage or None
-        The law of the number of rows outside; None where there is none.
+        The distribution of the number of rows outside; None if there is none.
     exchangeability : Exchangeability or None
         How labelled and unlabelled rows compare.
     confidence, certainty : float
@@ -49,8 +49,8 @@ class FillResult:
         One line for each method: ``name``, ``weight`` (NaN if it was not blended), ``score`` (out of fold), ``scorer``,
         ``seconds``, ``note`` (why it was left out, or empty).
     out_of_fold : pandas.DataFrame
-        ``true`` and ``answered`` at the labelled rows, each answered while hidden; for classes also ``probability`` of
-        the answered class, where there is one.
+        ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
+        ``probability`` of the answered class, if there is one.
     columns : pandas.DataFrame
         What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
         ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
@@ -59,9 +59,9 @@ class FillResult:
     map : pandas.DataFrame or None
         ``x`` and ``y`` of every row along the two leading vectors of its neighbour graph.
     settings : dict
-        What was asked for, to do it again: source, target, method, seed and the like.
+        What is needed to do it again: source, target, method, seed and the like.
     notes : list of str
-        Whatever the user should be told: how the task was guessed, columns left out, time budget, too few labels.
+        What the user should know: how the task was guessed, columns left out, time budget, too few labels.
 
     Examples
     --------

@@ -21,13 +21,13 @@ from transduce.methods.ridge.regressor import TransductiveRidge
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.hidden_labels import check_member
 
-# Beyond so many rows transductive ridge has centres at some of them; beyond so many labels other methods are left out.
+# Beyond MOST_ROWS transductive ridge has centres at some rows only; beyond MOST_LABELS other methods are left out.
 MOST_ROWS = 1500
 CENTRES = 500
 MOST_LABELS = {"gaussian_process": 1000, "bayesian_transduction": 1000, "confidence_machine": 5000}
-GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold makes it anew
+GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
-NEIGHBORS = 7  # of label spreading, as it comes
+NEIGHBORS = 7  # of label spreading, its default
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
     "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest"),
@@ -55,7 +55,7 @@ def default_members(
     random_state : int, RandomState or None, default=None
         Seed of every method that has one.
     compare : bool, default=False
-        Whether to return all systems, as for a comparison, or the members of a blend.
+        Whether to return all methods, as for a comparison, or the members of a blend.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     what : str
         The name of the setting, for messages.
     estimators : dict, or list of estimators or of (name, estimator)
-        Estimators without a name get that of their class; the second of a kind a number.
+        Estimators without a name get that of their class; the second of the same class also gets a number.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Comparing methods on the labels at hand, by transductive cross-validation."""
+"""Comparing methods on the given labels, by transductive cross-validation."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def choose_method(  # noqa: PLR0913
     random_state: Any = None,
     missing_label: Any = None,
 ) -> MethodChoice:
-    """Compare the systems here, ridge, a random forest, and any estimators given, on the same folds.
+    """Compare the methods of this package, ridge, a random forest and any given estimators on the same folds.
 
     Parameters
     ----------
@@ -109,20 +109,20 @@ def choose_method(  # noqa: PLR0913
     y : array-like of shape (n,)
         Labels, missing at the unlabelled rows.
     candidates : dict or list of estimators, optional
-        Compared besides the systems here; one of the same name takes its place.
+        Compared as well; one with the name of a default method takes its place.
     task : {"auto", "regression", "classification"}, default="auto"
-        What labels are. ``"auto"``: what the candidates are for, or else by their look; text, booleans, and whole
+        What labels are. ``"auto"``: what the candidates are for, or else how the labels look; text, booleans, and whole
         numbers of 2 to 10 different values of which some occur twice are classes.
     cv : int, splitter or iterable, default=5
         Folds, as in `cross_val_transduce`.
     scoring : None, str or callable, default=None
-        One score of scikit-learn's. None: negative root mean squared error for numbers, accuracy for classes.
+        One scikit-learn score. None: negative root mean squared error for numbers, accuracy for classes.
     n_jobs : int or None, default=None
         Fits at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
-        Seed of the folds and of the systems.
+        Seed of the folds and of the methods.
     missing_label : object, default=None
-        A label that stands for "none", besides NaN, None, NA and NaT.
+        A value that stands for "no label", besides NaN, None, NA and NaT.
 
     Returns
     -------
@@ -131,12 +131,12 @@ def choose_method(  # noqa: PLR0913
 
     See Also
     --------
-    TransductiveBlend : With few labels, a blend of methods does better than the one that looks best.
+    TransductiveBlend : With few labels a blend does better than the method that looks best.
 
     Notes
     -----
-    A method that fails is in the table without a score, and its message in ``failures``; only if all fail is it an
-    error. The best mean of several is too good to be true: score the choice on other labels before you quote it.
+    A method that fails is in the table without a score, and its message in ``failures``; it is an error only if
+    all fail. The best of several means is too optimistic: score the choice on other labels before you quote it.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class CrossTransduction:
     Parameters
     ----------
     scores : array of shape (n_folds,)
-        The score of each fold, larger being better; the first of them if several were asked for.
+        The score of each fold, larger is better; the first score if there are several.
     folds : pandas.DataFrame
         One line a fold: every score, how many labels were visible and hidden, seconds of fit and answers, and of
         scoring.
@@ -101,20 +101,20 @@ def cross_val_transduce(  # noqa: PLR0913
     y : array-like of shape (n,)
         Labels, missing at the unlabelled rows. These are never scored, but their features are seen.
     cv : int, splitter or iterable, default=5
-        A number: so many folds of the labelled rows, at random, every class spread evenly; one for each label if there
-        are fewer. Or a splitter of scikit-learn's, which is given the labelled rows. Or pairs (visible, hidden) of
+        A number: this many random folds of the labelled rows, every class spread evenly; one for each label if there
+        are fewer. Or a scikit-learn splitter, which gets the labelled rows. Or pairs (visible, hidden) of
         positions among the labelled rows.
     scoring : None, str, callable, list or dict, default=None
-        Scores of scikit-learn's, by name or as scorers. None: negative root mean squared error for numbers; accuracy
+        Scikit-learn scores, by name or as scorers. None: negative root mean squared error for numbers; accuracy
         for classes, and negative log-loss beside it if there are probabilities.
     groups : array-like of shape (n,), optional
-        Groups of rows, for a splitter that wants them.
+        Groups of rows, for a splitter that needs them.
     n_jobs : int or None, default=None
         Folds at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
         Seed of the folds, if `cv` is a number.
     missing_label : object, default=None
-        A label that stands for "none", besides NaN, None, NA and NaT; the estimator's own if it has one.
+        A value that stands for "no label", besides NaN, None, NA and NaT; by default the estimator's own.
 
     Returns
     -------
@@ -131,10 +131,10 @@ def cross_val_transduce(  # noqa: PLR0913
     come too late. Labels are counted as classes if the estimator is a classifier, as numbers if it is a regressor.
 
     If a fold hides all labels of a class, no answer there can be right: they count as wrong, the class has probability
-    0, and a warning names it. With a number for `cv` this happens to a class with one label only. If one class alone is
-    left visible, that class is the answer. Where an estimator has no answer (status ``"unreached"``, or NaN), the mean
-    of the visible labels or the most frequent class stands in, which a warning says. A score that is not finite is an
-    error.
+    0, and a warning names it. With a number for `cv` this happens to a class with one label only. If only one class
+    is left visible, that class is the answer. Where an estimator has no answer (status ``"unreached"``, or NaN), the
+    mean of the visible labels or the most frequent class takes its place, and a warning says so. A score that
+    is not finite is an error.
 
     Examples
     --------

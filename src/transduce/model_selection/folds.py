@@ -37,15 +37,15 @@ def read_folds(
     Parameters
     ----------
     cv : int, splitter or iterable
-        A number: so many folds at random, at most one for each label, every class spread evenly. A splitter of
-        scikit-learn's is given the labelled rows; an iterable holds pairs of positions among the labelled rows.
+        A number: this many random folds, at most one for each label, every class spread evenly. A scikit-learn
+        splitter gets the labelled rows; an iterable holds pairs of positions among the labelled rows.
     problem : Problem
     random_state : int, RandomState or None
         Seed of the folds if `cv` is a number.
     groups : array-like of shape (n,), optional
         For the splitter.
     quiet : bool, default=False
-        Whether to say nothing of classes that lose all their labels in a fold.
+        Whether to give no warning of classes that lose all their labels in a fold.
 
     Returns
     -------

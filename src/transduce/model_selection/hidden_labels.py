@@ -114,7 +114,7 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
         Labels, some of which may be missing.
     task : {"auto", "regression", "classification"}
     estimators : sequence of estimators
-        Say what the task is, and what stands for a missing label, if nothing else does.
+        Say what the task is, and what stands for a missing label, if nothing else says so.
     missing_label : object, default=None
 
     Returns
@@ -212,7 +212,7 @@ def failure(message: str, error: Exception) -> Exception:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted estimator, with what it takes to put more rows to it.
+    """A fitted estimator, with what is needed to answer at more rows.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ class Fitted:
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
     def predict(self, X: Any) -> Reply:
-        """Return predictions at rows that it was not fitted to, with all that it has to say of them."""
+        """Return predictions at rows that it was not fitted to, with all that it says about them."""
         last = last_step(self.estimator)
         if not hasattr(self.estimator, "predict"):  # it can transduce only
             m = _num_samples(X)
@@ -371,9 +371,9 @@ class Reply:
     values : array of shape (m,)
         Numbers, or class numbers; meaningless where the status is "unreached".
     status : array of shape (m,)
-        The estimator's own word; "unreached" where it has no answer.
+        As the estimator says; "unreached" where it has no answer.
     spreads : array of shape (m,), optional
-        Numbers: standard deviation of each label, by the estimator's own account.
+        Numbers: standard deviation of each label, as the estimator states it.
     probabilities, scores : array of shape (m, n_classes), optional
         Of classes; a class that the estimator did not see has probability 0 and the row's lowest score.
     fitted : Fitted or None

@@ -100,7 +100,7 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
             scorer = get_scorer(scoring)
         except ValueError:
             raise ValueError(
-                f"scoring={scoring!r} is no score of scikit-learn's: sklearn.metrics.get_scorer_names() lists them."
+                f"scoring={scoring!r} is not a scikit-learn score: sklearn.metrics.get_scorer_names() lists them."
             ) from None
         if scoring == "neg_log_loss":  # a fold may lack a class
             return make_scorer(

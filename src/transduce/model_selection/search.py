@@ -91,8 +91,8 @@ class TransductiveSearchCV(Transducer):
 
     Notes
     -----
-    All settings see the same folds. Settings that fail have the score NaN, which a warning says, and rank last; if all
-    fail it is an error. What stands for a missing label is the estimator's business.
+    All settings see the same folds. Settings that fail have the score NaN and rank last, and a warning says so; if
+    all fail it is an error. The estimator decides what stands for a missing label.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class TransductiveSearchCV(Transducer):
         for name in {name for params in grid for name in params}:
             if name not in known:
                 raise ValueError(
-                    f"param_grid names {name!r}, which {type(self.estimator).__name__} has not: "
+                    f"param_grid names {name!r}, which {type(self.estimator).__name__} does not have: "
                     f"{', '.join(sorted(known)[:30])}."
                 )
         return grid
@@ -225,7 +225,7 @@ class TransductiveSearchCV(Transducer):
         own = getattr(last_step(self.best_estimator_), "answer_", None)
         index = None if sample.index is None else sample.index[sample.unlabelled]
         if own is not None:
-            # Settings chosen by these labels take away what the method guarantees of them.
+            # Settings chosen by these labels make the guarantee of the method void.
             self.answer_ = replace(own, index=index, guarantee=_GUARANTEE if chosen else own.guarantee)
         else:
             self.answer_ = Answer(
@@ -322,7 +322,7 @@ class TransductiveSearchCV(Transducer):
 
     @property
     def missing_label(self) -> Any:
-        """What stands for a missing label, besides NaN and its kin: the estimator's."""
+        """What stands for a missing label, besides NaN, None, NA and NaT: the estimator's."""
         return getattr(last_step(self.estimator), "missing_label", None)
 
     @property

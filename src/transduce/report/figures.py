@@ -305,9 +305,9 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
 
     n_unlabelled = sum(found["unlabelled"])
     text = (
-        f"{count(len(found['x']), 'row')}, like ones near each other, by the two slowest directions of their "
-        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known "
-        "value (rings)."
+        f"{count(len(found['x']), 'row')}, similar ones near each other, by the two slowest directions of their "
+        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known value "
+        "(rings)."
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."

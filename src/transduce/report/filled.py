@@ -17,7 +17,7 @@ class FilledTable(Protocol):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The table, with the new columns behind its own."""
+        """The table, with the new columns after its own."""
 
     @property
     def target(self) -> str:
@@ -37,7 +37,7 @@ class FilledTable(Protocol):
 
     @property
     def miscoverage(self) -> Miscoverage | ClassMiscoverage | None:
-        """The law of the number outside, where there is one."""
+        """The distribution of the number outside, if there is one."""
 
     @property
     def exchangeability(self) -> Exchangeability | None:
@@ -77,4 +77,4 @@ class FilledTable(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Whatever the user should be told."""
+        """What the user should know."""

@@ -1,4 +1,4 @@
-"""A summary as a page that stands by itself, or as JSON."""
+"""A summary as a self-contained page, or as JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def render_html(summary: dict[str, Any]) -> str:
     -------
     str
         The same summary gives the same page. Everything from the table is escaped, and the page tells browsers to run
-        no script but its own and to load nothing.
+        no script except its own and to load nothing.
     """
     environment = Environment(
         loader=PackageLoader("transduce.report"),

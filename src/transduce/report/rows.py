@@ -26,8 +26,8 @@ def least_certain_first(answer: Answer) -> AnyArray:
     Returns
     -------
     array of shape (m,)
-        Rows without answer, rejected ones, then those with the widest regions and the largest standard errors, or the
-        smallest confidences and probabilities; equals in the order of the table.
+        Rows without an answer, rejected ones, then those with the widest intervals and the largest standard errors, or
+        the smallest confidences and probabilities; equal ones in the order of the table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The sentences of a report: what was asked, what was answered, what is guaranteed, and what to beware of."""
+"""The sentences of a report: the question, the answer, what is guaranteed, and what to be careful about."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOST = {
 
 
 def question(summary: dict[str, Any]) -> str:
-    """Return what was asked."""
+    """Return the question in sentences."""
     counts, source = summary["counts"], summary["source"]
     where = f" of {source}" if source else ""
     if not counts["unlabelled"]:
-        return f"No value is missing in “{summary['target']}”{where}, so nothing was asked."
+        return f"No value is missing in “{summary['target']}”{where}, so there was nothing to fill."
     share = percent(counts["unlabelled"] / counts["rows"])
     kind = "numbers" if summary["task"] == "regression" else count(counts["classes"], "class", "classes")
     missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
@@ -81,7 +81,7 @@ def _classes(summary: dict[str, Any]) -> list[str]:
     found, at = summary["answers"], level(summary["confidence"])
     if found["n_one"] is None:
         return []
-    said = [f"At {at} one single class is possible at {count(found['n_one'], 'row')}"]
+    said = [f"At {at} only one class is possible at {count(found['n_one'], 'row')}"]
     said += [f"several at {found['n_several']:,}"] if found["n_several"] else []
     said += (
         [f"none at {found['n_empty']:,}, where even the likeliest would be unusual"]
@@ -98,10 +98,10 @@ def column_guarantee(summary: dict[str, Any]) -> str:
         return ""
     if law is None and summary["guarantee"]["kind"] != "none":
         return (
-            f"How many {what} together is not guaranteed: the guarantee is for each row by itself, so that on average "
+            f"How many {what} in total is not guaranteed: the guarantee is for each row alone, so that on average "
             f"at most {level(1 - summary['confidence'])} are."
         )
-    return f"Nothing is guaranteed of how many {what}."
+    return f"Nothing is guaranteed about how many {what}."
 
 
 def _outside(summary: dict[str, Any]) -> str:
@@ -111,7 +111,7 @@ def _outside(summary: dict[str, Any]) -> str:
 
 
 def caveats(summary: dict[str, Any]) -> list[str]:
-    """Return what a reader should beware of."""
+    """Return what a reader should be careful about."""
     counts, answers, kind = summary["counts"], summary["answers"], summary["guarantee"]["kind"]
     if not counts["unlabelled"]:
         return []
@@ -119,26 +119,26 @@ def caveats(summary: dict[str, Any]) -> list[str]:
     if summary["exchangeability"] is not None and summary["exchangeability"]["shifted"]:
         found.append(
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
-            "by chance; then intervals and sets hold the truth less often than is said, or more often."
+            "by chance; then intervals and sets contain the truth less often than stated, or more often."
         )
     elif kind != "none":
         found.append(
-            "The guarantee needs that chance alone decided which rows have a value. A test can find signs against that "
-            "in the other columns; it cannot prove it."
+            "The guarantee assumes that chance alone decided which rows have a value. A test can find signs against "
+            "this in the other columns, but it cannot prove it."
         )
     if kind != "none":
         found.append(
-            "The guarantee is about rows picked at random, not about one particular row, nor about groups of rows: "
+            "The guarantee is about rows picked at random, not about one particular row, or about groups of rows: "
             "some kinds of row may be outside more often than others."
         )
         found.append(
-            "It is lost where columns, settings or the level were chosen by looking at these answers and trying again."
+            "It is lost if columns, settings or the level were chosen by looking at these answers and trying again."
         )
     if answers.get("n_unbounded"):
         found.append(
             f"{count(answers['n_unbounded'], 'interval')} of {counts['unlabelled']:,} "
             f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
-            f"at {level(summary['confidence'])}, or no answer. A lower level gives bounds sooner."
+            f"at {level(summary['confidence'])}, or no answer. A lower level may give bounds."
         )
     if answers.get("n_outside"):
         region = "interval" if summary["task"] == "regression" else "set"
@@ -153,7 +153,7 @@ def caveats(summary: dict[str, Any]) -> list[str]:
         )
     if summary["quality"] is not None and len(summary["members"]) > 1:
         found.append(
-            "Methods were weighted by the same hidden answers that are scored here, so that the blend may look a "
+            "Methods were weighted by the same held-out values that are scored here, so the blend may look a "
             "little better than it is. Intervals and sets do not depend on that."
         )
     if summary["relevance"]:
@@ -169,8 +169,8 @@ def quality_sentence(summary: dict[str, Any]) -> str | None:
     start = f"{count(found['n'], 'known value')} {'was' if found['n'] == 1 else 'were'} hidden in turn and answered."
     if summary["task"] == "classification":
         return (
-            f"{start} {percent(found['accuracy'])} of the answers were right; “{found['commonest']}” for every row "
-            f"would have been right at {percent(found['of_the_commonest'])}."
+            f"{start} {percent(found['accuracy'])} of the answers were right; answering “{found['commonest']}” for "
+            f"every row would have been right for {percent(found['of_the_commonest'])}."
         )
     digits = decimals_for([found["mean_absolute_error"]])
     explained = (

@@ -23,7 +23,7 @@ MOST_MAPPED = 1200  # rows of the map that are drawn
 
 
 def summarize(filled: FilledTable) -> dict[str, Any]:
-    """Return what there is to say of a filled table: numbers and sentences that JSON can hold.
+    """Return what there is to say about a filled table: numbers and sentences that JSON can hold.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of numbers, texts, lists and dictionaries only. A number that does not exist is None; so is an end of an
+        Only numbers, texts, lists and dictionaries. A number that does not exist is None; so is an end of an
         interval that is infinite. The same table, settings and versions give the same dictionary.
     """
     summary: dict[str, Any] = {
@@ -158,7 +158,7 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _law(filled: FilledTable) -> dict[str, Any] | None:
-    """Return the law of the number outside, by its parameters, with its bound; None where there is no law."""
+    """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
     law = filled.miscoverage
     if law is None:
         return None

@@ -103,7 +103,7 @@ def _words(texts: list[str]) -> tuple[Array, list[str]]:
 
 
 def _varying(columns: list[Array], names: list[str], n: int) -> tuple[Array, list[str]]:
-    # Infinities keep their place in the order, which is all that is used of most columns.
+    # Infinities keep their place in the order; most columns are used only through their order.
     largest = np.finfo(float).max / 4
     columns = [np.clip(np.nan_to_num(values, nan=0.0), -largest, largest) for values in columns]
     keep = [j for j, values in enumerate(columns) if n and np.any(values != values[0])]

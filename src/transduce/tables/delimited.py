@@ -74,7 +74,7 @@ class Delimited:
 
 
 def decode(content: bytes) -> tuple[str, str, bytes]:
-    """Return text, encoding and byte order mark of bytes; a ValueError if they are no text.
+    """Return text, encoding and byte order mark of bytes; a ValueError if they are not text.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     ]
     prefer = (
         "comma" if delimiter == ";" else "point"
-    )  # where fields are parted by semicolons, commas part decimals
+    )  # where semicolons separate fields, the comma is the decimal sign
     series = [typed(column, prefer) for column in columns] or [
         (pd.Series([], dtype=object), "point") for _ in names
     ]
@@ -237,7 +237,7 @@ def _joined(fields: list[str], delimiter: str) -> str:
 
 
 def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None:
-    """Write the text as it was given, with new columns behind every record.
+    """Write the text as it was given, with new columns after every record.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None
 
 
 def rewrite_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO, delimiter: str) -> None:
-    """Write the fields as they were given, in another delimiter and as UTF-8, with new columns behind them."""
+    """Write the fields as they were given, in another delimiter and as UTF-8, with new columns after them."""
     columns = [[field_text(value) for value in new[name]] for name in new.columns]
     additions = [list(map(str, new.columns)), *map(list, zip(*columns, strict=True))]
     for record, fields in zip([source.header, *source.records], additions, strict=True):

@@ -70,7 +70,7 @@ def vectorize(
     id: Any = None,
     random_state: int = 0,
 ) -> Features:
-    """Turn all columns but the target into features.
+    """Turn all columns except the target into features.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def vectorize(
     Numbers (also those written as text) keep their value, with the median where missing and a feature that says so.
     Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
     letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
-    identifiers and of one value are dropped. All is fitted on the features of all rows, and no label is seen: hidden
-    and unlabelled rows are treated alike, which exact guarantees need.
+    identifiers and of one value are dropped. Everything is fitted on the features of all rows, and no label is seen:
+    calibration and unlabelled rows are treated in the same way, which exact guarantees need.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def vectorize(
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
-    """Return an order of the rows by what is in them, so that the order in which they came leaves no trace."""
+    """Return an order of the rows by what is in them, so that the order in which they came does not matter."""
     texts = frame.astype(str)
     return np.argsort(pd.util.hash_pandas_object(texts, index=False).to_numpy(), kind="stable")
 
@@ -155,7 +155,7 @@ def _profile(
     if id is not None and name == id:
         return _Column(name, "identifier", "names the rows", n_missing)
     if name in ignore:
-        return _Column(name, "ignored", "left out, as unlabelled", n_missing)
+        return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if _is_number(series):
         return _number(name, series, "as it is")
@@ -174,7 +174,7 @@ def _is_number(series: pd.Series) -> bool:
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
-    """Return a column to be dropped if it says the same of every row."""
+    """Return a column to be dropped if it has the same value in every row."""
     n_missing, distinct = int(series.isna().sum()), series.nunique()
     if distinct == 0 or (distinct == 1 and n_missing == 0):
         return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
@@ -247,7 +247,7 @@ def _encode(columns: list[_Column]) -> None:
     if not some:
         return
     data = {key: column.values for key, column in some.items()}
-    # With a sign before it, a category such as "01234" is taken for no number.
+    # With a sign before it, a category such as "01234" is not taken for a number.
     table = pd.DataFrame(
         {k: s if _is_date(s) else ("=" + pd.Series(s)).astype("string") for k, s in data.items()}
     )
@@ -286,7 +286,7 @@ def _encoding(column: _Column, kind: str | None) -> str:
 
 
 def _finite(values: Array) -> Array:
-    """Return numbers with the median where there is none."""
+    """Return numbers with the median in place of missing ones."""
     missing = ~np.isfinite(values)
     return np.where(missing, np.median(values[~missing]) if not missing.all() else 0.0, values)
 

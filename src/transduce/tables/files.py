@@ -97,7 +97,7 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
     if free is not None and needed > free:
         raise MemoryError(
             f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free: drop columns or "
-            "rows, or try all the same with --force."
+            "rows, or try it anyway with --force."
         )
 
 
@@ -107,7 +107,7 @@ def read(path: str | Path, *, force: bool = False) -> Table:
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, Parquet, Excel or JSON lines, packed with gzip or zip or not; "-" for standard input.
+        CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; "-" for standard input.
     force : bool, default=False
         Whether to go on if it needs more memory than is free.
 
@@ -206,7 +206,7 @@ def _read_parquet(content: bytes) -> tuple[pd.DataFrame, Any]:
     try:
         table = pq.read_table(io.BytesIO(content))
     except pa.ArrowException as error:
-        raise ValueError("is no Parquet file, or a broken one") from error
+        raise ValueError("is not a Parquet file, or is damaged") from error
     return table.to_pandas(ignore_metadata=True), table
 
 
@@ -243,7 +243,7 @@ def _read_json_lines(content: bytes) -> tuple[pd.DataFrame, list[str]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"is no JSON in line {number}: {error.msg}") from error
+            raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
         if not isinstance(row, dict):
             raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
         rows.append(row)
@@ -254,7 +254,7 @@ def _read_json_lines(content: bytes) -> tuple[pd.DataFrame, list[str]]:
 
 
 def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
-    """Write a table with new columns behind its own, in one piece.
+    """Write a table with new columns after its own, in one piece.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
     kind, packed = kind_of(path)
     if kind is None:
         raise ValueError(
-            f"{path} is of no known kind: end it in .csv, .tsv, .parquet, .xlsx or .jsonl (.gz or .zip)."
+            f"{path} has an unknown format: let its name end in .csv, .tsv, .parquet, .xlsx or .jsonl (.gz or .zip)."
         )
     return kind, packed
 

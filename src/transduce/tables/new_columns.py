@@ -27,9 +27,9 @@ def new_columns(target: Target, answer: Answer, level: float, index: pd.Index) -
     ----------
     target : Target
     answer : Answer
-        With regions, or with sets of classes.
+        With intervals, or with sets of classes.
     level : float
-        Confidence of the regions.
+        Confidence of the intervals.
     index : pandas.Index
         Names of the rows.
 
@@ -76,7 +76,7 @@ def _typed(values: AnyArray) -> pd.Series:
 
 
 def beside(table: Any, new: pd.DataFrame) -> Any:
-    """Return a polars frame with new columns behind its own."""
+    """Return a polars frame with new columns after its own."""
     import polars
 
     plain = new.reset_index(drop=True)

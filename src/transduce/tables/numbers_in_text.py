@@ -33,11 +33,11 @@ class TextNumbers:
     Parameters
     ----------
     values : array of shape (n,)
-        The numbers; NaN where the text is none, or missing.
+        The numbers; NaN where the text is not a number, or missing.
     decimal : {"point", "comma"}
-        Which sign stands before the fraction.
+        The sign before the fraction.
     unit : str
-        What stands before or behind all of them, such as "EUR" or "%".
+        What is written before or after all of them, such as "EUR" or "%".
 
     Examples
     --------
@@ -64,7 +64,7 @@ def is_missing(texts: AnyArray) -> AnyArray:
 
 
 def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
-    """Return the numbers in texts, under the reading (decimal sign, unit) that makes most of them numbers.
+    """Return the numbers in texts, under the reading (decimal sign, unit) by which most of them are numbers.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
 
 
 def _unit(amount: re.Match[str] | None) -> str | None:
-    """Return what stands before or behind a number; None if that is no unit."""
+    """Return what is written before or after a number; None if that is not a unit."""
     if amount is None:
         return None
     before, after = amount["before"].strip(), amount["after"].strip()
@@ -121,7 +121,7 @@ def _unit(amount: re.Match[str] | None) -> str | None:
 
 
 def _read(number: str, decimal: str) -> float:
-    """Return a number under one reading, NaN if it is none."""
+    """Return a number under one reading, NaN if it is not one."""
     group, sign = _GROUP[decimal], _SIGN[decimal]
     if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}({group}\d{{3}})+)?({sign}\d*)?", number) or not re.search(
         r"\d", number
@@ -187,5 +187,5 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
 
 
 def _may_be_numbers(present: list[str]) -> bool:
-    """Return False if a few of the texts already show that the column is no column of numbers."""
+    """Return False if a few of the texts already show that the column does not hold numbers."""
     return all(re.fullmatch(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*", value) for value in present[:50])

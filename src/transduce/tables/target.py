@@ -20,7 +20,7 @@ from transduce.tables.delimited import ColumnCells
 from transduce.tables.numbers_in_text import IN_TEXT, find_numbers
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
-_MOSTLY = 0.8  # so many numbers among texts, and the others are likely to be mistakes
+_MOSTLY = 0.8  # with this share of numbers among texts, the others are likely to be mistakes
 
 
 @dataclass(frozen=True, eq=False)
