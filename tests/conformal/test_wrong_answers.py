@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests import brute
 from tests.conformal.test_transducer import classes, numbers
 from transduce import ConformalTransducer
-from transduce.conformal.wrong_answers import urn_bound
+from transduce.conformal.urn import urn_bound, urn_interval
 
 
 @pytest.mark.parametrize("certainty", [0.5, 0.8, 0.95])
@@ -21,6 +21,13 @@ def test_the_bound_is_that_of_every_possible_draw(n_calibration, n_unlabelled, c
     for n_wrong in range(n_calibration + 1):
         expected = brute.urn_bound(n_wrong, n_calibration, n_unlabelled, certainty)
         assert urn_bound(n_wrong, n_calibration, n_unlabelled, certainty) == expected
+
+
+def test_an_interval_has_a_bound_on_either_side():
+    for n_marked in range(6):
+        low, high = urn_interval(n_marked, 5, 4, 0.9)
+        assert high == brute.urn_bound(n_marked, 5, 4, 0.95)
+        assert low == 4 - brute.urn_bound(5 - n_marked, 5, 4, 0.95)
 
 
 def test_more_wrong_or_more_certainty_never_lowers_the_bound():

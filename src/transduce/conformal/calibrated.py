@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.means import class_shares, powered_mean
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
-from transduce.conformal.ranking import Ranking, class_p_values, intervals, label_sets, powered_mean
+from transduce.conformal.ranking import Ranking, class_p_values, intervals, label_sets
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
@@ -172,7 +173,7 @@ class Calibrated:
     # --------------------------------------------------------------------------------------- mean and selection
 
     def mean(self, confidence: float, classes: AnyArray | None, shown: AnyArray) -> pd.DataFrame:
-        """Return the mean of the missing labels, or the share of every class, with an interval.
+        """Return the mean of the missing labels, or the share of every class with an interval.
 
         Rows without an answer take the mean of the visible labels, `shown`.
         """
@@ -181,7 +182,7 @@ class Calibrated:
             filled, known = (
                 np.where(part.given, part.values, np.mean(shown)).astype(float) for part in parts
             )
-            return powered_mean(filled, known, np.asarray(self.labels, dtype=float), confidence, ["mean"])
+            return powered_mean(filled, known, np.asarray(self.labels, dtype=float), ["mean"])
         shares, fallback = [], np.bincount(shown, minlength=len(classes)) / len(shown)
         for part in parts:
             said = part.probabilities
@@ -189,7 +190,8 @@ class Calibrated:
                 said = (part.values[:, None] == np.arange(len(classes))).astype(float)
             shares.append(np.where(part.given[:, None], said, fallback))
         truth = (self.labels[:, None] == np.arange(len(classes))).astype(float)
-        return powered_mean(shares[0], shares[1], truth, confidence, classes).clip(0.0, 1.0)  # as shares are
+        found = powered_mean(shares[0], shares[1], truth, classes)
+        return class_shares(found, self.labels, len(self.unlabelled.values), confidence)
 
     def looks(self, wanted: dict[str, Any]) -> tuple[Array, Array, Mask]:
         """Return how much unlabelled and calibration rows look wanted, and which calibration labels are wanted.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from scipy.stats import t as student
 
 from transduce.core.ranks import calibration_rank
 from transduce.core.regions import Regions
@@ -125,57 +122,3 @@ def label_sets(p_values: Array, sizes: AnyArray, confidence: float) -> Mask:
     """
     ranks = np.array([size + 1 - calibration_rank(confidence, int(size)) for size in sizes])
     return p_values * (sizes + 1) > ranks + 0.5
-
-
-def powered_mean(
-    unlabelled: Array, calibration: Array, labels: Array, confidence: float, columns: Any = None
-) -> pd.DataFrame:
-    """Return the mean of the missing labels with an interval, by prediction-powered inference.
-
-    Parameters
-    ----------
-    unlabelled : array of shape (m,) or (m, q)
-        Predictions at the unlabelled rows.
-    calibration, labels : array of shape (c,) or (c, q)
-        Predictions at the calibration rows, and their labels.
-    confidence : float
-        Of the interval.
-    columns : sequence, optional
-        Names of the q columns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns estimate, lower, upper, and plain, the mean of the predictions alone.
-
-    Notes
-    -----
-    ``mean(unlabelled) + mean(labels - calibration)``: what the predictions say, plus their mean error
-    where labels are known. Its error is the difference of two means of residuals, over the calibration and over the
-    unlabelled rows, so its standard error is ``s sqrt(1/c + 1/m)`` with s the standard deviation of the calibration
-    residuals; the interval takes Student's t with c - 1 degrees of freedom. That is asymptotic: right for many
-    calibration labels, whatever the predictions.
-
-    References
-    ----------
-    Angelopoulos, Bates, Fannjiang, Jordan, Zrnic (2023). Prediction-powered inference. Science 382.
-
-    Examples
-    --------
-    >>> powered_mean(np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.array([2.0, 3.0]), 0.9).round(2)
-       estimate  lower  upper  plain
-    0       2.5  -1.96   6.96    2.0
-    """
-    parts = (part[:, None] if part.ndim == 1 else part for part in (unlabelled, calibration, labels))
-    unlabelled, calibration, labels = parts
-    c, m = len(calibration), len(unlabelled)
-    residuals = labels - calibration
-    with np.errstate(over="ignore", invalid="ignore"):
-        plain = unlabelled.mean(axis=0) if m else np.full(unlabelled.shape[1], np.nan)
-        estimate = plain + (residuals.mean(axis=0) if c else np.nan)
-        half = np.full(len(plain), np.inf)
-        if c > 1 and m:
-            spread = residuals.std(axis=0, ddof=1) * np.sqrt(1.0 / c + 1.0 / m)
-            half = float(student.ppf(0.5 + confidence / 2.0, c - 1)) * spread
-    table = {"estimate": estimate, "lower": estimate - half, "upper": estimate + half, "plain": plain}
-    return pd.DataFrame(table, index=columns)

@@ -89,7 +89,8 @@ class ConformalTransducer(EitherTransducer):
     exchangeability_ : Exchangeability or None
         How labelled and unlabelled rows compare; None if that was not tested.
     mean_ : pandas.DataFrame
-        Mean of the missing labels, or share of every class, with an interval at `confidence`. Asymptotic.
+        Numbers: estimate and standard error of the mean of the missing labels. Classes: the share of every class among
+        them, with an exact interval at `confidence`.
     estimator_ : estimator
         Fitted once, to the labels that were not held out.
     refitted_ : estimator

@@ -5,53 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import hypergeom
 
 from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.urn import urn_bound
 from transduce.core.guarantee import CountBound
 from transduce.core.types import AnyArray, Mask
 from transduce.model_selection.hidden_labels import Reply
-
-
-def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
-    """Return how many of the unlabelled rows are wrong at most, given how many of the calibration rows are.
-
-    Parameters
-    ----------
-    n_wrong, n_calibration : int
-        Wrong answers among the calibration rows, and the number of these.
-    n_unlabelled : int
-    certainty : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    int
-
-    Notes
-    -----
-    If T of all ``c + m`` answers are wrong, the number among c rows drawn at random is hypergeometric. The bound is the
-    largest T for which so few wrong answers, or fewer, have a probability above ``1 - certainty``, less those that were
-    seen. It fails with a probability of at most ``1 - certainty``, whatever T: nothing is approximated.
-
-    Examples
-    --------
-    With two calibration rows, both right, and two more rows: were both of these wrong, two right ones would be drawn
-    with probability 1/6; were one of them wrong, with probability 1/2.
-
-    >>> urn_bound(0, 2, 2, certainty=0.8), urn_bound(0, 2, 2, certainty=0.9)
-    (1, 2)
-    """
-    total = n_calibration + n_unlabelled
-    low, high = (
-        n_wrong,
-        n_wrong + n_unlabelled,
-    )  # the more are wrong, the less likely so few of them are drawn
-    while low < high:
-        middle = (low + high + 1) // 2
-        possible = hypergeom.cdf(n_wrong, total, middle, n_calibration) > 1.0 - certainty
-        low, high = (middle, high) if possible else (low, middle - 1)
-    return low - n_wrong
 
 
 def wrong_answers(

@@ -29,7 +29,7 @@ class Units:
     @classmethod
     def of(cls, y_l: Array) -> Units:
         """Take them from the labels."""
-        mean, spread = label_moments(y_l)
+        mean, spread = label_moments(np.sort(y_l))
         return cls(float(mean), float(spread), float(spread) if np.ptp(y_l) > 0.0 else np.nan)
 
     def scale(self, y_l: Array) -> Array:

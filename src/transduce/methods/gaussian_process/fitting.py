@@ -26,7 +26,9 @@ def scale_rows(
     sample: PartlyLabelled, names: Sequence[str | int], *, standardize: bool
 ) -> tuple[Array, Scaling, Array]:
     """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
-    scaling, rows = Scaling.fit_apply(sample.X)
+    # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
+    scaling, _ = Scaling.fit_apply(sample.X[np.lexsort(sample.X.T[::-1])])
+    rows = scaling.apply(sample.X)
     spread = np.zeros(len(names))
     spread[scaling.keep] = scaling.scale
     shown = rows[sample.labelled].std(axis=0)
