@@ -155,11 +155,8 @@ class SpectralGraphTransducer(ClassTransducer):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._graph_settings().precomputed
+        tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         return tags
-
-    def _graph_settings(self) -> GraphSettings:
-        return GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
 
     def fit(self, X: Any, y: Any, *, costs: Any = None) -> Self:
         """Build the graph and its spectrum, and answer at the rows whose label is missing.
@@ -180,7 +177,7 @@ class SpectralGraphTransducer(ClassTransducer):
             The fitted estimator.
         """
         validation.check_given(self, y)
-        settings = self._graph_settings()
+        settings = GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
         (replace(settings, metric="cosine") if settings.precomputed else settings).check()
         checks.check_whole("n_components", self.n_components, least=1)
         if not isinstance(X, Spectrum):
