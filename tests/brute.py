@@ -14,7 +14,8 @@ def ridge_fit(K, z, ridge, fit_intercept):
 
     Minimise ``|z - K c - b|^2 + ridge c'K c`` over c and, if wanted, an unpenalised b: at the optimum
     ``(K + ridge I) c + b = z`` and ``1'c = 0``. Heavy tails make these systems ill-conditioned, and a
-    reference must be better than what it judges: the solution is refined in extended precision.
+    reference must be better than what it judges: the solution is refined in extended precision. Labels may have
+    several columns, one for each problem.
     """
     n = len(K)
     A = np.zeros((n + 1, n + 1), dtype=np.longdouble)
@@ -23,9 +24,9 @@ def ridge_fit(K, z, ridge, fit_intercept):
     A[n, n] = 0.0 if fit_intercept else 1.0
     if fit_intercept:
         A[:n, n] = A[n, :n] = 1.0
-    right = np.append(z, 0.0).astype(np.longdouble)
+    right = np.concatenate([z, np.zeros((1, *z.shape[1:]))]).astype(np.longdouble)
     inverse = np.linalg.inv(A.astype(float))
-    solution = np.zeros(n + 1, dtype=np.longdouble)
+    solution = np.zeros(right.shape, dtype=np.longdouble)
     for _ in range(5):
         solution += inverse @ np.asarray(right - A @ solution, dtype=float)
     return solution[:n], solution[n]
@@ -41,7 +42,7 @@ def deleted_residual(K, z, i, ridge, fit_intercept):
     """Label of row i less the prediction of ridge regression on the other rows."""
     others = np.arange(len(K)) != i
     c, b = ridge_fit(K[np.ix_(others, others)], z[others], ridge, fit_intercept)
-    return float(z[i] - (K[i, others] @ c + b))
+    return np.asarray(z[i] - (K[i, others] @ c + b), dtype=float)
 
 
 def nonconformity(K, z, ridge, fit_intercept, residual):
