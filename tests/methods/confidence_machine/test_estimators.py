@@ -580,6 +580,14 @@ def test_a_failed_fit_leaves_no_half_fitted_machine():
         model.predict(GOOD_X)
 
 
+@pytest.mark.parametrize("make", BOTH)
+def test_settings_after_fit_do_not_leak_into_predict(make):
+    model = make(kernel="poly").fit(GOOD_X, np.where(np.isnan(GOOD_Y), np.nan, np.round(GOOD_Y) > 0))
+    before = model.predict(GOOD_X)
+    model.set_params(kernel="precomputed", standardize=False, ridge=1e6)
+    np.testing.assert_array_equal(model.predict(GOOD_X), before)
+
+
 def test_rows_in_another_order_are_refused():
     frame = pd.DataFrame(GOOD_X, index=[f"r{i}" for i in range(40)])
     series = pd.Series(GOOD_Y, index=frame.index)

@@ -539,6 +539,15 @@ def test_a_failed_refit_leaves_no_half_fitted_model():
     assert not hasattr(model, "tether_path_")
 
 
+@pytest.mark.parametrize("make_model", BOTH)
+def test_settings_after_fit_do_not_leak_into_predict(make_model):
+    y = np.where(np.isnan(GOOD_Y), np.nan, np.round(GOOD_Y) > 0)
+    model = make_model(centres=7, random_state=0, **FIXED).fit(GOOD_X, y)
+    before = model.predict(GOOD_X)
+    model.set_params(kernel="precomputed", standardize=False, width=9.0)
+    np.testing.assert_array_equal(model.predict(GOOD_X), before)
+
+
 def test_centres_given_as_a_frame_are_matched_by_name():
     frame = pd.DataFrame(GOOD_X, columns=list("abc"))
     expected = TransductiveRidge(centres=GOOD_X[:6], **FIXED).fit(GOOD_X, GOOD_Y).transduction_
