@@ -95,6 +95,54 @@ def breakpoints(K, y_l, ridge, fit_intercept, residual):
     return np.sort(crossings[np.isfinite(crossings)])
 
 
+def completed_errors(settings, z, fit_intercept):
+    """Summed squared leave-one-out error of a completed sample for each setting (K, ridge): one refit a row."""
+    return np.array(
+        [
+            sum(deleted_residual(K, z, i, ridge, fit_intercept) ** 2 for i in range(len(z)))
+            for K, ridge in settings
+        ]
+    )
+
+
+def chosen_settings(errors):
+    """Places of the smallest error, and of those that equal it up to rounding."""
+    return np.flatnonzero(errors <= errors.min() * (1 + 1e-9) + 1e-24)
+
+
+def tuned_p_value(settings, z, fit_intercept, residual, side="two"):
+    """p-value of the last row of a completed sample, by the setting that the completed sample chooses."""
+    chosen = chosen_settings(completed_errors(settings, z, fit_intercept))
+    return max(
+        p_value(nonconformity(K, z, ridge, fit_intercept, residual), side)
+        for K, ridge in (settings[s] for s in chosen)
+    )
+
+
+def tuned_class_p_value(
+    settings, codes, candidate, n_classes, fit_intercept, residual, label_conditional=False
+):
+    """p-value of a class at the last row, by the setting that the sample completed with it chooses over all columns."""
+    completed = np.append(codes, candidate)
+    errors = sum(
+        completed_errors(settings, np.where(completed == c, 1.0, -1.0), fit_intercept)
+        for c in range(n_classes)
+    )
+    return max(
+        class_p_value(
+            settings[s][0],
+            codes,
+            candidate,
+            n_classes,
+            settings[s][1],
+            fit_intercept,
+            residual,
+            label_conditional,
+        )
+        for s in chosen_settings(errors)
+    )
+
+
 def design_fit(K, z, ridge):
     """Coefficients of ridge regression on a design matrix: minimise |z - K c|^2 + ridge |c|^2."""
     p = K.shape[1]

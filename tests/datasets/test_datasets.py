@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce import datasets
+from transduce.datasets import loading as datasets
 from transduce.datasets.catalogue import CATALOGUE, IDA, Entry
 from transduce.datasets.loading import Dataset, _random_splits, data_folder, dataset_names, load_dataset
 
@@ -434,7 +434,7 @@ def test_another_size_from_openml_is_refused(nowhere, monkeypatch):
     [
         ("crabs", "regression/crabs.csv", b""),
         ("crabs", "regression/crabs.csv.gz", b"not packed"),
-        ("boston", "regression/boston.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9]),
+        ("boston", "regression/boston.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9]),
         ("machine", "regression/machine.csv", b"a,b\n1,2\n"),
         ("thyroid", "classification/ida_thyroid.npz", b"not an archive"),
         ("thyroid", "classification/ida_thyroid.npz", b""),

@@ -1,5 +1,6 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
+from transduce.display.envelope import EnvelopeDisplay
 from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
 from transduce.display.graph import GraphMapDisplay, NeighborChoiceDisplay
 from transduce.display.miscoverage import MiscoverageDisplay
@@ -10,6 +11,7 @@ from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
 __all__ = [
     "BandDisplay",
     "CoverageDisplay",
+    "EnvelopeDisplay",
     "GraphMapDisplay",
     "LeaveOneOutDisplay",
     "MiscoverageDisplay",

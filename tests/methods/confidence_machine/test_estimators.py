@@ -371,8 +371,8 @@ def test_the_guarantee_says_what_holds_and_why():
     assert "rows given only to predict" in str(later)
     Xc, yc, _ = classes()
     by_class = RidgeConfidenceClassifier(label_conditional=True, confidence=0.8).fit(Xc, yc)
-    assert "at most 20 % within every class" in str(by_class.guarantee_)
-    assert "a class that no labelled row has is in no set" in str(by_class.guarantee_)
+    assert "at least 80 %, within every class that has a label" in by_class.guarantee_.statement
+    assert "if every class of the unlabelled rows has a label" in by_class.guarantee_.grounds
     assert by_class.answer_.guarantee == by_class.guarantee_
 
 
@@ -483,7 +483,7 @@ GOOD_X, GOOD_Y, _ = numbers()
         ({"kernel": "gauss"}, "Unknown kernel 'gauss': use one of"),
         ({"width": 0}, r"width \(a number, or 'median'\) must be a positive number; got 0"),
         ({"width": "mean"}, "width .* must be a positive number; got 'mean'"),
-        ({"residual": "raw"}, "residual must be one of 'plain', 'studentized', 'deleted'; got 'raw'"),
+        ({"residual": "raw"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'; got 'raw'"),
         ({"confidence": 0.0}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 1}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 90}, "confidence must lie strictly between 0 and 1, for example 0.9; got 90"),

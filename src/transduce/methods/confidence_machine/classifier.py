@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -14,11 +15,13 @@ from transduce.core import checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, SEEN, Guarantee
 from transduce.core.kernels import KernelLike
-from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.ranks import nonconformity_rank
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings, warn_level
-from transduce.methods.confidence_machine.machine import count_classes
+from transduce.methods.confidence_machine.answers import judge_classes, tell_choice, warn_level
+from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings
+from transduce.methods.confidence_machine.machine import Machine
+from transduce.methods.confidence_machine.menu import Setting
 
 
 class RidgeConfidenceClassifier(ClassTransducer):
@@ -31,6 +34,9 @@ class RidgeConfidenceClassifier(ClassTransducer):
     ----------
     kernel, width, ridge, degree, coef0, fit_intercept, standardize, residual, confidence, max_memory_mb, missing_label
         As in `RidgeConfidenceMachine`.
+    settings : None, "leave-one-out" or list of Setting, default=None
+        As in `RidgeConfidenceMachine`; chosen for every candidate class of a row, by the leave-one-out error over the
+        columns of all classes.
     label_conditional : bool, default=False
         Whether a row is compared with labelled rows of the candidate class only. The guarantee then holds
         within each class, rare ones included, and needs enough labels in each.
@@ -46,7 +52,10 @@ class RidgeConfidenceClassifier(ClassTransducer):
     guarantee_ : Guarantee
         What is guaranteed, whether exactly, and why.
     width_ : float or None
-        The kernel's width; None if it has none.
+        The kernel's width; None if it has none, or if settings were chosen.
+    settings_ : tuple of Setting or None
+        What was chosen from, with the widths that the features set. ``answer_.diagnostics`` says how often each was
+        chosen: for the answered classes (``"n_chosen"``), and for all candidates (``"n_chosen_candidates"``).
     n_features_in_ : int
         Number of features seen in `fit`.
 
@@ -98,10 +107,11 @@ class RidgeConfidenceClassifier(ClassTransducer):
         coef0: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = True,
-        residual: str = "plain",
+        residual: str = "auto",
         confidence: float = 0.9,
         label_conditional: bool = False,
         max_memory_mb: float = 512,
+        settings: str | Sequence[Setting] | None = None,
         missing_label: object = None,
     ) -> None:
         self.kernel = kernel
@@ -115,6 +125,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         self.confidence = confidence
         self.label_conditional = label_conditional
         self.max_memory_mb = max_memory_mb
+        self.settings = settings
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -138,9 +149,9 @@ class RidgeConfidenceClassifier(ClassTransducer):
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         fitted, unlabelled = fit_machine(sample, targets, settings)
         self._fitted = FittedClasses(fitted, classes, codes, settings.label_conditional)
-        p, best, status = self._fitted.judge(unlabelled)
+        p, best, status, told = self._fitted.judge(unlabelled)
         self.guarantee_ = fitted.guarantee(sample, _exact(float(self.confidence), settings.label_conditional))
-        self.classes_, self.width_ = classes, fitted.width
+        self.classes_, self.width_, self.settings_ = classes, fitted.width, fitted.settings
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=classes[best],
@@ -152,7 +163,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
             credibility=p.max(axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": fitted.form},
+            diagnostics={"form": fitted.form, **told},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
@@ -179,8 +190,9 @@ class RidgeConfidenceClassifier(ClassTransducer):
             precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
         """
         rows = self._new_rows(X, own_value=False)
-        if self._fitted.ridge.precomputed and np.isnan(rows[:, -1]).any():
-            return self.classes_[np.argmax(self._fitted.ridge.machine.predict(rows), axis=1)]
+        machine = self._fitted.ridge.machine
+        if self._fitted.ridge.precomputed and isinstance(machine, Machine) and np.isnan(rows[:, -1]).any():
+            return self.classes_[np.argmax(machine.predict(rows), axis=1)]
         return self.classes_[self._fitted.judge(rows)[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
@@ -201,7 +213,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         array of shape (m, n_classes)
         """
         rows = self._new_rows(X)
-        tau = check_random_state(random_state).uniform(size=(len(rows), 1)) if smooth else 1.0
+        tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else None
         return self._fitted.judge(rows, tau)[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
@@ -224,6 +236,15 @@ class RidgeConfidenceClassifier(ClassTransducer):
         return self._fitted.sets(self._fitted.judge(rows)[0], level)
 
 
+class Judgement(NamedTuple):
+    """p-values (m, n_classes), best class and status (m,) of rows, and how often each setting was chosen."""
+
+    p: Array
+    best: AnyArray
+    status: AnyArray
+    told: dict[str, object]
+
+
 @dataclass(frozen=True, eq=False)
 class FittedClasses:
     """A machine fitted to a column of -1 and +1 for each class, and the class number of each labelled row."""
@@ -238,12 +259,13 @@ class FittedClasses:
         """With how many labelled rows a row is compared, for each class or for all."""
         return np.bincount(self.codes) if self.label_conditional else np.array([len(self.codes)])
 
-    def judge(self, rows: Array, tau: float | Array = 1.0) -> tuple[Array, AnyArray, AnyArray]:
-        """Return the p-values, the best class and the status of rows."""
-        overall, within, scores = count_classes(self.ridge.machine, rows, self.codes)
-        best, status = _best_class(p_values(overall[0], overall[1], len(self.codes)), scores)
-        above, tied = within if self.label_conditional else overall
-        return p_values(above, tied, self.sizes, tau), best, status
+    def judge(self, rows: Array, tau: Array | None = None) -> Judgement:
+        """Return the p-values of rows, with ties weighed by `tau` (m,) or in full, and what follows from them."""
+        machine = self.ridge.machine
+        found = judge_classes(machine, rows, self.codes, np.ones(len(rows)) if tau is None else tau)
+        best, status = _best_class(found.overall, found.scores)
+        p = found.within if self.label_conditional else found.overall
+        return Judgement(p, best, status, tell_choice(machine, found, best))
 
     def sets(self, p: Array, confidence: float) -> Mask:
         """Return which classes are possible, with a warning if the labels are too few for the level."""

@@ -3,11 +3,13 @@
 For each conceivable label of an unlabelled row: complete the sample with it, refit ridge regression, look how
 nonconforming the row's residual is among all, keep the labels that are not too nonconforming. The regions cover with
 the stated probability for any distribution, with no hold-out. Nothing is refitted: the numbers come from
-`transduce.methods.confidence_machine.machine`.
+`transduce.methods.confidence_machine.machine` or, if settings are to be chosen, from
+`transduce.methods.confidence_machine.tuned`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -19,12 +21,14 @@ from transduce.core import checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.kernels import KernelLike
-from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.confidence_machine.fitting import fit_machine, read_settings, warn_level
-from transduce.methods.confidence_machine.machine import Machine, count_labels, find_regions
+from transduce.methods.confidence_machine.answers import answer_numbers, judge_labels, predict_values
+from transduce.methods.confidence_machine.fitting import fit_machine, read_settings
+from transduce.methods.confidence_machine.menu import Setting
+from transduce.methods.confidence_machine.tuned import RowEnvelope, TunedMachine, row_envelope
 
 SIDES = ("two", "lower", "upper")
 
@@ -51,8 +55,13 @@ class RidgeConfidenceMachine(NumberTransducer):
         Whether to add an unpenalised constant.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
-    residual : {"plain", "deleted", "studentized"}, default="plain"
-        What is compared: residuals, leave-one-out residuals, or what lies halfway between them.
+    residual : {"auto", "plain", "deleted", "studentized"}, default="auto"
+        What is compared: residuals, leave-one-out residuals, or what lies halfway between them. ``"auto"`` is
+        ``"plain"`` with one setting and ``"studentized"`` where settings are chosen.
+    settings : None, "leave-one-out" or list of Setting, default=None
+        What to choose kernel, width and ridge from, in place of the estimator's own: a menu of twenty that suits most
+        tables (with a precomputed kernel: four ridges), or a list. At every candidate label of a row, that setting is
+        used which has the smallest leave-one-out error on the sample completed with it. This keeps the guarantee.
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
@@ -70,7 +79,10 @@ class RidgeConfidenceMachine(NumberTransducer):
     guarantee_ : Guarantee
         What is guaranteed, whether exactly, and why.
     width_ : float or None
-        The kernel's width; None if it has none.
+        The kernel's width; None if it has none, or if settings were chosen.
+    settings_ : tuple of Setting or None
+        What was chosen from, with the widths that the features set. ``answer_.diagnostics`` says how often each was
+        chosen (``"n_chosen"``, at the values) and has a part in a region (``"n_in_region"``).
     n_features_in_ : int
         Number of features seen in `fit`.
 
@@ -88,8 +100,16 @@ class RidgeConfidenceMachine(NumberTransducer):
     approximate (but hardly different, unless they are few and far from the others). Settings chosen by looking at
     the same labels (a grid search, say) void the exactness, and no code can notice.
 
+    With `settings` the choice is part of what is refitted for each candidate label, that row and its label included.
+    It treats all rows alike, so p-values stay exact and no label is set aside for tuning. The leave-one-out error of
+    each setting is a parabola in the candidate label; on each piece of their lower envelope one setting is chosen and
+    its region counts. Where errors tie, all settings that tie count. The value is the prediction of the setting that
+    reaches the smallest error of all; if another setting is chosen at that label, the nearest label at which this one
+    is. The region always holds the value.
+
     Fitting costs ``l d^2`` operations for a linear kernel with ``d < l``, else ``l^3 / 3``; an unlabelled row costs
-    about ``d^2`` or ``2 l^2`` more.
+    about ``d^2`` or ``2 l^2`` more. With `settings`, about ``10 l^3`` for each kernel, and ``2 l^2`` a row for each
+    setting.
 
     References
     ----------
@@ -109,6 +129,18 @@ class RidgeConfidenceMachine(NumberTransducer):
       1: [23.93, 25.17]
     >>> machine.transduction_[[5, 12]].round(2)
     array([10.44, 24.53])
+
+    Kernel and ridge chosen anew for every candidate label, with the same guarantee:
+
+    >>> from transduce.methods.confidence_machine import Setting
+    >>> choices = [Setting("linear", ridge=1e-3), Setting("rbf", ridge=0.1)]
+    >>> tuned = RidgeConfidenceMachine(settings=choices, confidence=0.8).fit(X, y)
+    >>> tuned.answer_.regions
+    Regions of 2 rows:
+      0: [9.737, 11.06]
+      1: [23.9, 25.21]
+    >>> tuned.answer_.diagnostics["n_chosen"]
+    [2, 0]
     """
 
     def __init__(  # noqa: PLR0913
@@ -121,9 +153,10 @@ class RidgeConfidenceMachine(NumberTransducer):
         coef0: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = True,
-        residual: str = "plain",
+        residual: str = "auto",
         confidence: float = 0.9,
         max_memory_mb: float = 512,
+        settings: str | Sequence[Setting] | None = None,
         missing_label: object = None,
     ) -> None:
         self.kernel = kernel
@@ -136,6 +169,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         self.residual = residual
         self.confidence = confidence
         self.max_memory_mb = max_memory_mb
+        self.settings = settings
         self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -158,20 +192,24 @@ class RidgeConfidenceMachine(NumberTransducer):
         settings = read_settings(self.get_params(deep=False))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
         machine = self._fitted.machine
-        regions = regions_of(machine, unlabelled, self.confidence, "two")
-        self.width_ = self._fitted.width
+        found = answer_numbers(machine, unlabelled, self.confidence, "two")
+        self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.guarantee_ = self._fitted.guarantee(
             sample,
             Guarantee("exact", about="region", confidence=float(self.confidence), assumptions=(CHANCE,)),
         )
         self.answer_ = Answer(
             rows=sample.unlabelled,
-            values=machine.predict(unlabelled),
+            values=found.values,
             status=np.full(len(unlabelled), "answered"),
             guarantee=self.guarantee_,
-            regions=regions,
+            regions=found.regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": self._fitted.form, **count_unusual(machine.n_labelled, regions)},
+            diagnostics={
+                "form": self._fitted.form,
+                **count_unusual(machine.n_labelled, found.regions),
+                **found.told,
+            },
         )
         self.transduction_ = sample.complete(self.answer_.values)
         return self
@@ -188,8 +226,8 @@ class RidgeConfidenceMachine(NumberTransducer):
         ----------
         X : array-like of shape (m, d)
             Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit`
-            and, as column n + 1, with themselves. This method needs no such column; the others do,
-            unless the kernel's diagonal was constant in `fit`.
+            and, as column n + 1, with themselves. This method needs no such column, unless settings are chosen; the
+            others do, unless the kernel's diagonal was constant in `fit`.
 
         Returns
         -------
@@ -198,7 +236,7 @@ class RidgeConfidenceMachine(NumberTransducer):
             label.
         """
         rows = self._new_rows(X, own_value=False)
-        return self._fitted.machine.predict(rows)
+        return predict_values(self._fitted.machine, rows)
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
         """Return the regions of rows.
@@ -220,7 +258,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         rows = self._new_rows(X)
         checks.check_choice("side", side, SIDES)
         level = checks.check_confidence(self.confidence if confidence is None else confidence)
-        return regions_of(self._fitted.machine, rows, level, side)
+        return answer_numbers(self._fitted.machine, rows, level, side).regions
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
         """Return the convex hull of the regions of rows, shape (m, 2).
@@ -259,18 +297,35 @@ class RidgeConfidenceMachine(NumberTransducer):
         array of shape (m,)
             Between ``1 / (l + 1)`` and 1, or, smoothed, between 0 and 1.
         """
-        rows, machine = self._new_rows(X), self._fitted.machine
-        above, tied = count_labels(machine, rows, validation.read_candidates(y, len(rows)))
-        tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else 1.0
-        return p_values(above, tied, machine.n_labelled, tau)
+        rows = self._new_rows(X)
+        tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else np.ones(len(rows))
+        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(rows)), tau)
 
+    def envelope(self, X: Any, *, confidence: float | None = None) -> RowEnvelope:
+        """Return the leave-one-out error of every setting as one row's label varies, what is chosen, and the region.
 
-def regions_of(machine: Machine, rows: Array, confidence: float, side: str) -> Regions:
-    """Return the regions of rows, with a warning if the labels are too few for the level."""
-    rank = nonconformity_rank(confidence, machine.n_labelled)
-    if rank == 0 and len(rows):
-        warn_level(confidence, machine.n_labelled, "every region is the whole line")
-    return find_regions(machine, rows, rank=rank, side=side)
+        Parameters
+        ----------
+        X : array-like of shape (1, d)
+            One row, as in `predict_region`.
+        confidence : float, optional
+            Level; that of the estimator by default.
+
+        Returns
+        -------
+        RowEnvelope
+            To be plotted by `transduce.display.EnvelopeDisplay.from_envelope`.
+        """
+        rows = self._new_rows(X)
+        machine = self._fitted.machine
+        if not isinstance(machine, TunedMachine):
+            raise ValueError(
+                "One setting has no envelope: pass settings='leave-one-out' or a list of Setting."
+            )
+        if len(rows) != 1:
+            raise ValueError(f"Give one row, with shape (1, d); got {len(rows)} rows.")
+        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
 
 
 def count_unusual(n_labelled: int, regions: Regions) -> dict[str, Any]:

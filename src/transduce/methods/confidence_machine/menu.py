@@ -1,0 +1,273 @@
+"""The settings among which the tuned confidence machine chooses, and their kernels.
+
+Whatever is estimated here (widths, trees) comes from the features of all rows, labelled and unlabelled alike, and from
+no label; the order of the rows does not matter. That is what keeps the guarantee exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from transduce.core import checks
+from transduce.core.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.core.types import AnyArray, Array
+from transduce.methods.confidence_machine.trees import TreeKernel, shared_leaves
+
+KernelName = str | Callable[..., float]
+KernelParts = tuple[tuple[KernelName, float], ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a ridge regression: a kernel, its width, and the ridge.
+
+    Parameters
+    ----------
+    kernel : str, callable, or mapping of names to weights, default="rbf"
+        As in `RidgeConfidenceMachine`; or ``"trees"``, the share of random trees in which two rows fall into the same
+        leaf; or a weighted sum, such as ``{"rbf": 1.0, "linear": 0.1}``.
+    width : float or "median", default="median"
+        Length scale, for the kernels that have one; the median distance between rows.
+    ridge : float, default=1.0
+        Added to the diagonal of the kernel matrix.
+    degree, coef0 : float, default=3 and 1.0
+        Of the polynomial kernel.
+
+    Examples
+    --------
+    >>> from transduce.methods.confidence_machine import Setting
+    >>> print(Setting({"rbf": 1.0, "linear": 0.25}, ridge=0.3))
+    rbf + 0.25 linear, median width, ridge 0.3
+    """
+
+    kernel: KernelName | Mapping[KernelName, float] | KernelParts = "rbf"
+    width: float | str = "median"
+    ridge: float = 1.0
+    degree: float = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, Mapping):
+            object.__setattr__(self, "kernel", tuple(self.kernel.items()))
+
+    @property
+    def parts(self) -> KernelParts:
+        """The kernel as a weighted sum of kernels."""
+        return self.kernel if isinstance(self.kernel, tuple) else ((self.kernel, 1.0),)  # type: ignore[return-value]
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether the kernel is given as a matrix."""
+        return _has(self, "precomputed")
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the features of all rows set something of the kernel: a width, or trees."""
+        return (self.has_width and self.width == "median") or _has(self, "trees")
+
+    @property
+    def has_width(self) -> bool:
+        """Whether any part of the kernel has a length scale."""
+        return any(uses_width(name) for name, _ in self.parts)
+
+    def check(self) -> None:
+        """Raise a ValueError, in one sentence, unless all can be used."""
+        if not self.parts:
+            raise ValueError("A kernel that is a sum needs at least one part, such as {'rbf': 1.0}.")
+        for part in self.parts:
+            if not isinstance(part, tuple) or len(part) != 2:
+                raise ValueError(f"A kernel that is a sum maps names to weights; got {self.kernel!r}.")
+            if part[0] != "trees":
+                check_kernel(part[0])
+            checks.check_positive("The weight of a kernel", part[1])
+        checks.check_positive("ridge", self.ridge)
+        if self.width != "median":
+            checks.check_positive("width (a number, or 'median')", self.width, least=1e-100, most=1e100)
+        for name in ("degree", "coef0"):
+            checks.check_number(name, getattr(self, name))
+        if len(self.parts) > 1 and any(name == "precomputed" for name, _ in self.parts):
+            raise ValueError("A precomputed kernel cannot be part of a sum: add the matrices.")
+
+    def __str__(self) -> str:
+        names = [
+            _name(name) if weight == 1.0 else f"{weight:.3g} {_name(name)}" for name, weight in self.parts
+        ]
+        width = ""
+        if self.has_width:
+            width = ", median width" if self.width == "median" else f", width {self.width:.3g}"
+        return f"{' + '.join(names)}{width}, ridge {self.ridge:g}"
+
+
+def _name(kernel: KernelName) -> str:
+    return kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
+
+
+RIDGES = (0.1, 0.3, 1.0, 3.0)
+
+
+def default_menu(X: Array) -> tuple[Setting, ...]:
+    """Return the settings to choose among if the user names none, from the features of all rows (n, d).
+
+    On the papers' tables this menu made narrower regions than longer ones: narrow kernels and tiny ridges win the
+    leave-one-out contest of a few labels by chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> menu = default_menu(np.array([[0.0], [1.0], [3.0]]))
+    >>> len(menu), str(menu[1])
+    (20, 'rbf + linear, width 2, ridge 0.3')
+    """
+    median, linear = median_width(X), 1.0 / X.shape[1]
+    kernels: tuple[tuple[Mapping[KernelName, float], float], ...] = (
+        ({"rbf": 1.0, "linear": linear}, median),
+        ({"rbf": 1.0, "linear": linear}, 0.5 * median),
+        ({"linear": linear}, 1.0),
+        ({"trees": 1.0}, 1.0),
+        ({"trees": 1.0, "rbf": 1.0, "linear": linear}, median),
+    )
+    return tuple(Setting(kernel, width, ridge) for kernel, width in kernels for ridge in RIDGES)
+
+
+def given_menu(own: Array) -> tuple[Setting, ...]:
+    """Return the settings to choose among for a given kernel: ridges in units of the rows' mean own value (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [setting.ridge for setting in given_menu(np.array([1.0, 3.0]))]
+    [0.2, 0.6, 2.0, 6.0]
+    """
+    unit = max(float(np.mean(own)), 0.0) or 1.0
+    return tuple(Setting("precomputed", ridge=ridge * unit) for ridge in RIDGES)
+
+
+@dataclass(frozen=True)
+class MenuKernel:
+    """A weighted sum of kernels; rows are represented once, in the form that each part takes."""
+
+    parts: tuple[tuple[Kernel | TreeKernel, float], ...]
+
+    def represent(self, X: Array) -> tuple[AnyArray, ...]:
+        """Return the forms of rows (n, d), one a part: features, leaves, or given kernel values."""
+        return tuple(kernel.leaves(X) if isinstance(kernel, TreeKernel) else X for kernel, _ in self.parts)
+
+    def matrix(self, one: tuple[AnyArray, ...], other: tuple[AnyArray, ...]) -> Array:
+        """Return the kernel values of represented rows, a line for each of the first; all finite."""
+        parts = zip(self.parts, one, other, strict=True)
+        return _total(weight * _values(kernel, rows, columns) for (kernel, weight), rows, columns in parts)
+
+    def diagonal(self, forms: tuple[AnyArray, ...]) -> Array:
+        """Return the kernel value of each represented row with itself."""
+        parts = zip(self.parts, forms, strict=True)
+        return _total(weight * _own_values(kernel, rows) for (kernel, weight), rows in parts)
+
+    def rank(self, forms: tuple[AnyArray, ...]) -> int:
+        """Return a bound on the rank of the kernel matrix of rows (n, d): `d` if all is linear, else `n`."""
+        linear = all(isinstance(kernel, Kernel) and kernel.name == "linear" for kernel, _ in self.parts)
+        return min(forms[0].shape) if linear else len(forms[0])
+
+    def check_symmetry(self, forms: tuple[AnyArray, ...]) -> None:
+        """Raise a ValueError if a function of the user's is not symmetric at the rows."""
+        for (kernel, _), rows in zip(self.parts, forms, strict=True):
+            if isinstance(kernel, Kernel):
+                kernel.check_symmetry(rows)
+
+
+def _total(arrays: Iterable[Array]) -> Array:
+    """Return the sum of one or more arrays; the first of them may be overwritten."""
+    first, *others = arrays
+    for other in others:
+        first += other
+    return first
+
+
+def _values(kernel: Kernel | TreeKernel, rows: AnyArray, columns: AnyArray) -> Array:
+    if isinstance(kernel, TreeKernel):
+        return shared_leaves(rows, columns)
+    return rows[:, :-1] if kernel.name == "precomputed" else kernel.checked_matrix(rows, columns)
+
+
+def _own_values(kernel: Kernel | TreeKernel, rows: AnyArray) -> Array:
+    if isinstance(kernel, TreeKernel):
+        return np.ones(len(rows))
+    return rows[:, -1] if kernel.name == "precomputed" else kernel.diagonal(rows)
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Settings with their widths known, and the kernels that they share.
+
+    Attributes
+    ----------
+    settings : tuple of Setting
+        As the user gave them, except for widths, which are numbers.
+    kernels : tuple of MenuKernel
+    which : array of shape (S,)
+        The place of each setting's kernel among them.
+    """
+
+    settings: tuple[Setting, ...]
+    kernels: tuple[MenuKernel, ...]
+    which: AnyArray
+
+    @classmethod
+    def build(cls, settings: Iterable[Setting], X: Array) -> Menu:
+        """Set widths and grow trees on the features of all rows (n, d); equal kernels are built once."""
+        settings = check_settings(settings)
+        if any(setting.has_width and setting.width == "median" for setting in settings):
+            median = median_width(X)
+            settings = tuple(
+                replace(setting, width=median) if setting.width == "median" else setting
+                for setting in settings
+            )
+        trees = TreeKernel.grow(X) if any(_has(setting, "trees") for setting in settings) else None
+        places: dict[tuple[object, ...], int] = {}
+        kernels: list[MenuKernel] = []
+        which: list[int] = []
+        for setting in settings:
+            width = setting.width if setting.has_width else None
+            key = (setting.parts, width, setting.degree, setting.coef0)
+            if key not in places:
+                places[key] = len(kernels)
+                kernels.append(_build_kernel(setting, trees))
+            which.append(places[key])
+        return cls(settings, tuple(kernels), np.array(which))
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+
+def check_settings(settings: object) -> tuple[Setting, ...]:
+    """Return a list of settings as a tuple, or raise a ValueError that says what is wrong with it."""
+    if isinstance(settings, str) or not isinstance(settings, Iterable):
+        raise ValueError(f"settings must be 'leave-one-out' or a list of Setting; got {settings!r}.")
+    found = tuple(settings)
+    if not found:
+        raise ValueError("settings is an empty list: give at least one Setting to choose from.")
+    for setting in found:
+        if not isinstance(setting, Setting):
+            raise ValueError(f"settings must be a list of Setting; one of them is {setting!r}.")
+        setting.check()
+    given = sum(setting.precomputed for setting in found)
+    if 0 < given < len(found):
+        raise ValueError("Either all settings have a precomputed kernel or none has.")
+    return found
+
+
+def _has(setting: Setting, name: str) -> bool:
+    return any(part == name for part, _ in setting.parts)
+
+
+def _build_kernel(setting: Setting, trees: TreeKernel | None) -> MenuKernel:
+    width = float(setting.width) if setting.has_width else 1.0
+    parts: list[tuple[Kernel | TreeKernel, float]] = []
+    for name, weight in setting.parts:
+        if name == "trees" and trees is not None:
+            parts.append((trees, float(weight)))
+        else:
+            parts.append((Kernel(name, width, setting.degree, setting.coef0), float(weight)))
+    return MenuKernel(tuple(parts))

@@ -1,0 +1,398 @@
+"""The exactly tuned confidence machine: every candidate label chooses its own setting.
+
+Settings that were tuned on the labels void the guarantee; labels set aside for tuning cost labels. Here, for each
+candidate label of an unlabelled row, the setting with the smallest leave-one-out error of the **completed** sample is
+chosen, that row and its label included. The choice treats all rows alike, so p-values stay exact.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from transduce.core.linalg import EPSILON, few_threads
+from transduce.core.progress import stage
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray, Array
+from transduce.methods.confidence_machine.bordered_ridge import (
+    _checked_pivot,
+    _rounding_slack,
+)
+from transduce.methods.confidence_machine.envelope import MenuBorder, MenuFit, lower_envelope, parabolas
+from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
+from transduce.methods.confidence_machine.tuned_regions import (
+    SIDE,
+    ClassCounts,
+    tuned_classes,
+    tuned_p_values,
+    tuned_regions,
+    tuned_values,
+)
+
+_IMPROPER = (
+    "The kernel matrix of the setting {!s} is not positive definite: the kernel is not a proper one for these rows. "
+    "Use another kernel, or a larger ridge."
+)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A kernel on the labelled rows, diagonalised once for all ridges.
+
+    Attributes
+    ----------
+    rows : tuple of arrays
+        The labelled rows in the form that the kernel takes.
+    vectors : array of shape (l, l)
+    values : array of shape (l,)
+    span : slice
+        The eigenvectors in whose span the kernel columns of all rows lie: the last `d` of a linear kernel, else all.
+    """
+
+    kernel: MenuKernel
+    rows: tuple[AnyArray, ...]
+    vectors: Array
+    values: Array
+    span: slice
+
+    @classmethod
+    def of(cls, kernel: MenuKernel, X_l: Array) -> Spectrum:
+        """Diagonalise the kernel matrix of the labelled rows."""
+        rows = kernel.represent(X_l)
+        kernel.check_symmetry(rows)
+        values, vectors = np.linalg.eigh(kernel.matrix(rows, rows))
+        # What is rounding of 0 is 0: kernels of low rank are exact then however small the ridge.
+        values[np.abs(values) < len(values) * EPSILON * np.abs(values).max()] = 0.0
+        return cls(kernel, rows, np.ascontiguousarray(vectors), values, slice(-kernel.rank(rows), None))
+
+
+@dataclass(frozen=True)
+class LabelScale:
+    """Labels are centred and divided by a power of two, so that squares of errors neither over- nor underflow."""
+
+    centre: float = 0.0
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, y: Array, *, centred: bool) -> LabelScale:
+        """Return the scale of labels (l,)."""
+        centre = float(y.mean()) if centred else 0.0
+        spread = float(np.abs(y - centre).max()) or float(np.abs(y).max()) or 1.0
+        return cls(centre, float(2.0 ** np.ceil(np.log2(spread))))
+
+    def apply(self, y: Array) -> Array:
+        """Return labels in the machine's units."""
+        return (y - self.centre) / self.unit
+
+    def undo(self, v: Array) -> Array:
+        """Return what the machine found in units of the labels."""
+        return v * self.unit + self.centre
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The ridge regression of one setting on the labelled rows.
+
+    Attributes
+    ----------
+    residuals : array of shape (l,) or (l, c)
+        ``G y``, with the intercept's term if there is one.
+    diagonal : array of shape (l,)
+        ``G_ii``, likewise.
+    ones : array of shape (l,) or None
+        ``G 1``; None without an intercept.
+    centre : float or array of shape (c,)
+        What is added to predictions.
+    ridge, jitter, slack : float
+        As in `DualRidge`.
+    """
+
+    residuals: Array
+    diagonal: Array
+    ones: Array | None
+    centre: Array | float
+    ridge: float
+    jitter: float
+    slack: float
+
+    @classmethod
+    def fit(
+        cls, spectrum: Spectrum, y: Array, setting: Setting, *, fit_intercept: bool, level: float
+    ) -> Ridge:
+        """Fit labels (l,) or (l, c) whose largest size, before they were centred, was `level`."""
+        U, ridge = spectrum.vectors, float(setting.ridge)
+        jitter = _jitter(spectrum.values, setting)
+        inverse = 1.0 / (spectrum.values + (ridge + jitter))
+        centre = y.mean(axis=0) if fit_intercept else 0.0
+        residuals = U @ ((U.T @ (y - centre)).T * inverse).T
+        diagonal, ones = (U * U) @ inverse, None
+        if fit_intercept:
+            ones = U @ (inverse * U.sum(axis=0))
+            shift = residuals.sum(axis=0) / ones.sum()
+            centre = centre + shift
+            residuals = residuals - np.multiply.outer(ones, shift)
+            diagonal = np.maximum(diagonal - ones**2 / ones.sum(), 0.0)
+        norm = float(np.linalg.norm(spectrum.values))
+        slack = _rounding_slack(norm, ridge, np.array([level]), y - centre)
+        return cls(residuals, diagonal, ones, centre, ridge + jitter, jitter, slack)
+
+    def border(
+        self, spectrum: Spectrum, K_al: Array, k_aa: Array, turned: Array, weights: Array
+    ) -> tuple[Array, Array]:
+        """Write the weights (b, l) of rows and return their predictions and pivots; `turned` is ``K_al U``."""
+        inverse = 1.0 / (spectrum.values[spectrum.span] + self.ridge)
+        pivot = _checked_pivot(k_aa + self.ridge - (turned * turned) @ inverse, k_aa, self.ridge)
+        np.matmul(turned * inverse, spectrum.vectors[:, spectrum.span].T, out=weights)
+        if self.ones is not None:
+            # As in DualRidge.border: the intercept's rank-one term.
+            missing, total = 1.0 - weights.sum(axis=1), self.ones.sum()
+            weights += np.multiply.outer(missing / total, self.ones)
+            pivot = pivot + missing**2 / total
+        return K_al @ self.residuals + self.centre, pivot
+
+
+def _jitter(values: Array, setting: Setting) -> float:
+    """Return by how much the ridge must be raised for the eigenvalues to be positive in double precision."""
+    largest = float(np.abs(values).max()) + setting.ridge
+    smallest, needed = float(values.min()) + setting.ridge, len(values) * EPSILON * largest
+    if smallest >= needed:
+        return 0.0
+    if smallest < -1e-6 * largest:
+        raise ValueError(_IMPROPER.format(setting))
+    warnings.warn(
+        f"ridge={setting.ridge:g} is too small for these rows in double precision and was raised by "
+        f"{needed - smallest:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
+        stacklevel=2,
+    )
+    return needed - smallest
+
+
+@dataclass(frozen=True)
+class TunedMachine:
+    """Ridge regressions with all settings of a menu, ready to be bordered by unlabelled rows chunk by chunk.
+
+    `rows` arguments are as in `Machine`: features; or, precomputed, kernel values with the labelled rows followed by
+    the row's own.
+    """
+
+    menu: Menu
+    spectra: tuple[Spectrum, ...]
+    ridges: tuple[Ridge, ...]
+    fit: MenuFit
+    scale: LabelScale
+    power: float
+    max_bytes: float
+
+    @classmethod
+    def build(
+        cls,
+        menu: Menu,
+        X_l: Array,
+        y: Array,
+        *,
+        fit_intercept: bool = True,
+        power: float = 0.5,
+        max_bytes: float = 5e8,
+    ) -> TunedMachine:
+        """Fit every setting to labelled rows and their labels (l,), or columns of -1 and +1 (l, c)."""
+        _announce_memory(len(X_l), len(menu.kernels), max_bytes)
+        scale = LabelScale.of(y, centred=fit_intercept) if y.ndim == 1 else LabelScale()
+        v, level = scale.apply(y), float(np.abs(y).max()) / scale.unit
+        spectra, ridges = [], []
+        with stage("kernels of the menu") as report, few_threads(len(X_l)):
+            for done, kernel in enumerate(menu.kernels, 1):
+                spectra.append(Spectrum.of(kernel, X_l))
+                report(done / len(menu.kernels))
+            for setting, which in zip(menu.settings, menu.which, strict=True):
+                ridges.append(Ridge.fit(spectra[which], v, setting, fit_intercept=fit_intercept, level=level))
+        fit = MenuFit(
+            np.stack([ridge.residuals for ridge in ridges]),
+            np.stack([ridge.diagonal for ridge in ridges]),
+            np.array([ridge.slack for ridge in ridges]),
+        )
+        return cls(menu, tuple(spectra), tuple(ridges), fit, scale, power, max_bytes)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of labelled rows."""
+        return self.fit.diagonal.shape[1]
+
+    @property
+    def jitter(self) -> float:
+        """The most by which rounding made it necessary to raise a ridge; 0.0 as a rule."""
+        return max(ridge.jitter for ridge in self.ridges)
+
+    def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:
+        """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
+        n_settings, n = len(self.menu), len(rows)
+        a_row = 8 * self.n_labelled * (n_settings + 6)
+        size = int(np.clip(self.max_bytes // a_row, 1, 512))
+        with stage("tuned confidence machine") as report, few_threads(self.n_labelled):
+            for start in range(0, n, size):
+                part = slice(start, min(start + size, n))
+                yield part, self._border(rows[part])
+                report(part.stop / n)
+
+    def _border(self, rows: Array) -> MenuBorder:
+        """Return what a chunk of rows brings to every setting, kernel by kernel."""
+        n_settings, b = len(self.menu), len(rows)
+        prediction = np.empty((n_settings, b, *self.fit.residuals.shape[2:]))
+        pivot, weights = np.empty((n_settings, b)), np.empty((n_settings, b, self.n_labelled))
+        for place, spectrum in enumerate(self.spectra):
+            forms = spectrum.kernel.represent(rows)
+            K_al, k_aa = spectrum.kernel.matrix(forms, spectrum.rows), spectrum.kernel.diagonal(forms)
+            turned = K_al @ spectrum.vectors[:, spectrum.span]
+            for s in np.flatnonzero(self.menu.which == place):
+                prediction[s], pivot[s] = self.ridges[s].border(spectrum, K_al, k_aa, turned, weights[s])
+        return MenuBorder(prediction, pivot, weights)
+
+
+def _announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:
+    need = 8.0 * n_labelled**2 * (n_kernels + 3)
+    if need > max(max_bytes, 2e9):
+        warnings.warn(
+            f"The kernel matrices of {n_labelled:,} labelled rows need about {need / 1e9:.0f} GB of memory. "
+            "Fewer kernels among the settings need less.",
+            stacklevel=2,
+        )
+
+
+@dataclass(frozen=True)
+class TunedAnswer:
+    """What the tuned machine says at rows.
+
+    Attributes
+    ----------
+    values : array of shape (m,)
+        The prediction of the setting at the lowest point of the envelope; see `envelope.answer`.
+    regions : Regions of m rows
+    winners : array of shape (m,)
+        The setting that gave each value.
+    used : boolean array of shape (m, S)
+        Which settings have a part in each region.
+    """
+
+    values: Array
+    regions: Regions
+    winners: AnyArray
+    used: AnyArray
+
+
+def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> TunedAnswer:
+    """Return values and regions of unlabelled rows, the setting chosen for every candidate label.
+
+    Parameters
+    ----------
+    machine : TunedMachine
+    rows : array with m lines
+    rank : int
+        From `nonconformity_rank`.
+    side : {"two", "lower", "upper"}
+        Two-sided regions always hold the value.
+    """
+    values, winners = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
+    used = np.empty((len(rows), len(machine.menu)), dtype=bool)
+    pieces, counts = [np.empty((0, 2))], [np.zeros(1, dtype=np.intp)]
+    for part, border in machine.borders(rows):
+        found = tuned_regions(
+            machine.fit, border, parabolas(machine.fit, border), (rank, SIDE[side], machine.power)
+        )
+        pieces.append(found[0])
+        counts.append(found[1])
+        values[part], winners[part], used[part] = found[2:]
+    scale = machine.scale
+    regions = _regions(scale.undo(np.concatenate(pieces)), np.cumsum(np.concatenate(counts)))
+    return TunedAnswer(scale.undo(values), regions, winners, used)
+
+
+def predict_rows(machine: TunedMachine, rows: Array) -> Array:
+    """Return the values alone."""
+    values = np.empty(len(rows))
+    for part, border in machine.borders(rows):
+        values[part] = tuned_values(machine.fit, parabolas(machine.fit, border))[0]
+    return machine.scale.undo(values)
+
+
+def _regions(pieces: Array, offsets: AnyArray) -> Regions:
+    """Return the regions of rows whose pieces may have come to touch by rounding."""
+    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    first = np.ones(len(pieces), dtype=bool)
+    first[1:] = (np.diff(row) > 0) | (pieces[1:, 0] > pieces[:-1, 1])
+    last = np.append(first[1:], True)[: len(pieces)]
+    joined = np.column_stack([pieces[first, 0], pieces[last, 1]])
+    counts = np.bincount(row[first], minlength=len(offsets) - 1)
+    return Regions(joined, np.concatenate([[0], np.cumsum(counts)]))
+
+
+def label_p_values(machine: TunedMachine, rows: Array, labels: Array, tau: Array) -> Array:
+    """Return the p-value of a candidate label for each row, shape (m,); ties count with weight `tau` (m,)."""
+    p, v = np.empty(len(rows)), machine.scale.apply(labels)
+    for part, border in machine.borders(rows):
+        curves = parabolas(machine.fit, border)
+        p[part] = tuned_p_values(machine.fit, border, curves, v[part], tau[part], machine.power)
+    return p
+
+
+def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassCounts:
+    """Return the p-values of every class at unlabelled rows, the setting chosen for every candidate class.
+
+    Parameters
+    ----------
+    machine : TunedMachine
+        Fitted to one column of -1 and +1 for each class.
+    rows : array with m lines
+    codes : array of shape (l,)
+        Class number of each labelled row. Its residual is taken in the column of its own class.
+    tau : array of shape (m,)
+        The share of ties, the unlabelled row itself among them, that counts.
+    """
+    n_classes = machine.fit.residuals.shape[2]
+    own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
+    found = ClassCounts(
+        *(np.empty((len(rows), n_classes), dtype=kind) for kind in (float, float, float, np.intp))
+    )
+    for part, border in machine.borders(rows):
+        chunk = tuned_classes(machine.fit, own, border, codes, tau[part], machine.power, n_classes)
+        for whole, piece in zip(found, chunk, strict=True):
+            whole[part] = piece
+    return found
+
+
+@dataclass(frozen=True)
+class RowEnvelope:
+    """The leave-one-out errors of all settings as one row's label varies; for `EnvelopeDisplay`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The settings.
+    curves : array of shape (S, 4)
+        ``p, c0, c1, c2`` of the mean squared leave-one-out error ``c0 + c1 (y - p) + c2 (y - p)^2`` of each.
+    starts, owners : array of shape (k,)
+        Where each piece of the lower envelope starts, and whose it is.
+    region : array of shape (n_pieces, 2)
+    value : float
+    """
+
+    names: tuple[str, ...]
+    curves: Array
+    starts: Array
+    owners: AnyArray
+    region: Array
+    value: float
+
+
+def row_envelope(machine: TunedMachine, row: Array, *, rank: int, side: str = "two") -> RowEnvelope:
+    """Return the envelope of one row (1, d), in units of the labels."""
+    ((_, border),) = machine.borders(row)
+    curves = parabolas(machine.fit, border)[0]
+    starts, owners = lower_envelope(curves)
+    found, scale = answer_rows(machine, row, rank=rank, side=side), machine.scale
+    shown = curves / (machine.n_labelled + 1)
+    shown[:, 0] = scale.undo(curves[:, 0])
+    shown[:, 1:3] *= np.array([scale.unit**2, scale.unit])
+    names = tuple(str(setting) for setting in machine.menu.settings)
+    return RowEnvelope(names, shown, scale.undo(starts), owners, found.regions[0], float(found.values[0]))

@@ -1,0 +1,324 @@
+"""Regions and p-values with the setting chosen anew for every candidate label: exact, compiled.
+
+At each label the leave-one-out errors choose a setting (`transduce.methods.confidence_machine.envelope`); a label is in
+the region if it is in the region of the setting that is chosen there, or of one of them if several are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from transduce.core.types import AnyArray, Array
+from transduce.methods.confidence_machine.envelope import (
+    Choice,
+    MenuBorder,
+    MenuFit,
+    answer,
+    choose,
+    height,
+    mark_least,
+)
+from transduce.methods.confidence_machine.residual_lines import (
+    count_nonconforming,
+    count_nonconforming_by_class,
+    residual_lines,
+    select_bound,
+    select_interval,
+    sweep_one_sided,
+    sweep_two_sided,
+)
+
+SIDE = {"two": 0, "upper": 1, "lower": -1}
+
+
+@njit(cache=True, nogil=True)
+def _fixed_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
+    """Return the pieces (k, 2) of one setting's region about its prediction: by selection, else by sweep."""
+    if rank == 0:
+        return np.array([[-np.inf, np.inf]])
+    if side == 0:
+        lower, upper = select_interval(rho, beta, rank, slack)
+        if np.isnan(lower):
+            return sweep_two_sided(rho, beta, rank, slack)
+        return np.array([[lower, upper]])
+    bound = select_bound(side * rho, beta, rank, slack)
+    if np.isnan(bound):
+        pieces = sweep_one_sided(side * rho, beta, rank, slack)
+    else:
+        pieces = np.array([[-np.inf, bound]])
+    if side < 0:
+        return (-pieces[::-1, ::-1]).copy()
+    return pieces
+
+
+@njit(cache=True, nogil=True)
+def merge(pieces: Array, n: int) -> Array:
+    """Return the union of the first `n` closed intervals (k, 2), which it sorts, as disjoint ones in ascending order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> merge(np.array([[3.0, 4.0], [0.0, 1.0], [1.0, 2.0]]), 3)
+    array([[0., 2.],
+           [3., 4.]])
+    """
+    # By insertion: there are few.
+    for place in range(1, n):
+        low, high, k = pieces[place, 0], pieces[place, 1], place
+        while k > 0 and pieces[k - 1, 0] > low:
+            pieces[k, 0], pieces[k, 1] = pieces[k - 1, 0], pieces[k - 1, 1]
+            k -= 1
+        pieces[k, 0], pieces[k, 1] = low, high
+    merged, k = np.empty((n, 2)), 0
+    for place in range(n):
+        if k > 0 and pieces[place, 0] <= merged[k - 1, 1]:
+            merged[k - 1, 1] = max(merged[k - 1, 1], pieces[place, 1])
+        else:
+            merged[k, 0], merged[k, 1] = pieces[place, 0], pieces[place, 1]
+            k += 1
+    return merged[:k].copy()
+
+
+@njit(cache=True, nogil=True)
+def _with_room(pieces: Array, n: int, needed: int) -> Array:
+    """Return an array that begins with the first `n` pieces and has room for as many as are needed."""
+    if needed <= len(pieces):
+        return pieces
+    grown = np.empty((2 * needed, 2))
+    for k in range(n):
+        grown[k, 0], grown[k, 1] = pieces[k, 0], pieces[k, 1]
+    return grown
+
+
+@njit(cache=True, nogil=True)
+def _meet(choice: Choice, first: int, last: int, region: Array, pieces: Array, n: int) -> int:
+    """Add the labels of a region at which its setting is chosen to the pieces; return the number of these."""
+    for k in range(first, last):
+        for part in range(len(region)):
+            low, high = max(choice.low[k], region[part, 0]), min(choice.high[k], region[part, 1])
+            if low <= high:
+                pieces[n, 0], pieces[n, 1] = low, high
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _row_region(
+    fit: MenuFit,
+    border: MenuBorder,
+    curves: Array,
+    j: int,
+    choice: Choice,
+    rule: tuple[int, int, float],
+    used: AnyArray,
+) -> tuple[Array, int]:
+    """Return the pieces of row `j`'s region, with room for one more, and their number; mark the settings used."""
+    rank, side, power = rule
+    pieces, n, k = np.empty((16, 2)), 0, 0
+    while k < len(choice.setting):
+        s, first, before = choice.setting[k], k, n
+        while k < len(choice.setting) and choice.setting[k] == s:
+            k += 1
+        rho, beta = residual_lines(
+            fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+        )
+        region = curves[s, 0] + _fixed_region(rho, beta, rank, side, fit.slack[s])
+        pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
+        n = _meet(choice, first, k, region, pieces, n)
+        used[s] = n > before
+    return pieces, n
+
+
+@njit(cache=True, nogil=True)
+def tuned_regions(
+    fit: MenuFit, border: MenuBorder, curves: Array, rule: tuple[int, int, float]
+) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
+    """Return the regions of rows with the setting chosen at every label.
+
+    Parameters
+    ----------
+    fit, border
+        The settings' ridge regressions, and what the rows bring to them.
+    curves : array of shape (b, S, 4)
+        From `parabolas`.
+    rule : tuple of (rank, side, power)
+        Rank from `nonconformity_rank`, side from `SIDE`, power from `POWER`.
+
+    Returns
+    -------
+    pieces : array of shape (n_pieces, 2)
+    counts : array of shape (b,)
+        How many of them each row has.
+    values : array of shape (b,)
+        The answer at each row; two-sided regions hold it.
+    winners : array of shape (b,)
+        The setting that gave it.
+    used : boolean array of shape (b, S)
+        Which settings have a part in the region.
+    """
+    n_rows, n_settings = curves.shape[:2]
+    pieces, n = np.empty((2 * n_rows + 8, 2)), 0
+    counts, winners = np.empty(n_rows, dtype=np.intp), np.empty(n_rows, dtype=np.intp)
+    values, used = np.empty(n_rows), np.zeros((n_rows, n_settings), dtype=np.bool_)
+    for j in range(n_rows):
+        choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
+        winners[j], values[j] = answer(curves[j], choice)
+        region, k = _row_region(fit, border, curves[j], j, choice, rule, used[j])
+        if rule[1] == 0:
+            region[k, 0], region[k, 1] = values[j], values[j]
+            k += 1
+        region = merge(region, k)
+        pieces = _with_room(pieces, n, n + len(region))
+        for part in range(len(region)):
+            pieces[n, 0], pieces[n, 1] = region[part, 0], region[part, 1]
+            n += 1
+        counts[j] = len(region)
+    return pieces[:n].copy(), counts, values, winners, used
+
+
+@njit(cache=True, nogil=True)
+def tuned_values(fit: MenuFit, curves: Array) -> tuple[Array, AnyArray]:
+    """Return the answers of rows and the settings that gave them, both of shape (b,), from parabolas (b, S, 4)."""
+    values, winners = np.empty(len(curves)), np.empty(len(curves), dtype=np.intp)
+    for j in range(len(curves)):
+        choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
+        winners[j], values[j] = answer(curves[j], choice)
+    return values, winners
+
+
+@njit(cache=True, nogil=True)
+def tuned_p_values(
+    fit: MenuFit, border: MenuBorder, curves: Array, labels: Array, tau: Array, power: float
+) -> Array:
+    """Return the p-value of one candidate label for each row; ties count with weight `tau` (b,).
+
+    Where errors of settings tie, the largest p-value counts.
+    """
+    n_labelled = fit.residuals.shape[1]
+    p, n_settings = np.zeros(len(curves)), curves.shape[1]
+    errors, picked = np.empty(n_settings), np.empty(n_settings, dtype=np.bool_)
+    for j in range(len(curves)):
+        for s in range(n_settings):
+            errors[s] = height(curves[j, s], labels[j])
+        mark_least(errors, fit.slack, n_labelled + 1, picked)
+        for s in range(n_settings):
+            if not picked[s]:
+                continue
+            rho, beta = residual_lines(
+                fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+            )
+            above, tied = count_nonconforming(rho, beta, labels[j] - curves[j, s, 0], fit.slack[s])
+            p[j] = max(p[j], (above + tau[j] * (tied + 1.0)) / (n_labelled + 1.0))
+    return p
+
+
+@njit(cache=True, nogil=True)
+def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Array) -> None:
+    """Write the leave-one-out error of one setting for every candidate class of row `j`, over all class columns."""
+    prediction, pivot, weights = border.prediction[s, j], border.pivot[s, j], border.weights[s, j]
+    n_classes = len(prediction)
+    slope, c0, c2 = np.zeros(n_classes), 0.0, 1.0
+    for i in range(len(weights)):
+        scale = pivot * fit.diagonal[s, i] + weights[i] * weights[i]
+        inverse = 1.0 / scale if scale > 0.0 else 0.0
+        share = weights[i] * inverse
+        c2 += share * share
+        for c in range(n_classes):
+            start = pivot * fit.residuals[s, i, c] * inverse
+            c0 += start * start
+            slope[c] -= 2.0 * start * share
+    total = c0  # if the row were of no class: -1 in every column
+    for c in range(n_classes):
+        t = -1.0 - prediction[c]
+        total += t * (slope[c] + t * c2)
+    for c in range(n_classes):
+        if_not, if_so = -1.0 - prediction[c], 1.0 - prediction[c]
+        errors[c, s] = total + if_so * (slope[c] + if_so * c2) - if_not * (slope[c] + if_not * c2)
+
+
+class ClassCounts(NamedTuple):
+    """Where `tuned_classes` writes what it finds for `m` rows and `c` classes.
+
+    Attributes
+    ----------
+    overall, within : array of shape (m, c)
+        p-values among all labelled rows, and among those of the candidate class.
+    scores : array of shape (m, c)
+        One-vs-rest prediction of the candidate, with the setting chosen for it.
+    chosen : array of shape (m, c)
+        That setting; the first, if leave-one-out errors tie.
+    """
+
+    overall: Array
+    within: Array
+    scores: Array
+    chosen: AnyArray
+
+
+@njit(cache=True, nogil=True)
+def _judge_class(
+    counts: tuple[AnyArray, AnyArray],
+    score: float,
+    c: int,
+    sizes: AnyArray,
+    tau: float,
+    j: int,
+    found: ClassCounts,
+) -> None:
+    """Raise the p-values and the score of class `c` at row `j` to those of one setting."""
+    overall, within = counts
+    n_labelled = sizes.sum()
+    p = (overall[0, c] + tau * (overall[1, c] + 1.0)) / (n_labelled + 1.0)
+    found.overall[j, c] = max(found.overall[j, c], p)
+    p = (within[0, c] + tau * (within[1, c] + 1.0)) / (sizes[c] + 1.0)
+    found.within[j, c] = max(found.within[j, c], p)
+    found.scores[j, c] = max(found.scores[j, c], score)
+
+
+@njit(cache=True, nogil=True)
+def tuned_classes(
+    fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
+) -> ClassCounts:
+    """Return the p-values of every class at rows, each with the setting chosen for that candidate.
+
+    Parameters
+    ----------
+    fit, border
+        With a column for each class.
+    own : array of shape (S, l)
+        Residuals of the labelled rows in the columns of their classes.
+    codes : array of shape (l,)
+        Class number of each labelled row.
+    tau : array of shape (b,)
+    power : float
+    n_classes : int
+    """
+    n_settings, n_rows = border.pivot.shape
+    shape = (n_rows, n_classes)
+    found = ClassCounts(
+        np.zeros(shape), np.zeros(shape), np.full(shape, -np.inf), np.empty(shape, dtype=np.intp)
+    )
+    sizes = np.zeros(n_classes, dtype=np.intp)
+    for code in codes:
+        sizes[code] += 1
+    errors = np.empty((n_classes, n_settings))
+    picked = np.empty((n_classes, n_settings), dtype=np.bool_)
+    for j in range(n_rows):
+        for s in range(n_settings):
+            _class_errors(fit, border, j, s, errors)
+        for c in range(n_classes):
+            found.chosen[j, c] = mark_least(errors[c], fit.slack, n_classes * (len(codes) + 1), picked[c])
+        for s in range(n_settings):
+            if not picked[:, s].any():
+                continue
+            rho, beta = residual_lines(
+                own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+            )
+            counts = count_nonconforming_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
+            for c in range(n_classes):
+                if picked[c, s]:
+                    _judge_class(counts, border.prediction[s, j, c], c, sizes, tau[j], j, found)
+    return found
