@@ -179,7 +179,7 @@ def process_covariance(X, relevance, noise):
 
 
 def predictive(X, y_l, relevance, noise):
-    """Mean and covariance of the unlabelled labels given the others, from the textbook's formula."""
+    """Mean and covariance of the missing labels given the others, from the textbook's formula."""
     known, C = len(y_l), process_covariance(X, relevance, noise)
     weights = np.linalg.solve(C[:known, :known], C[:known, known:])
     return weights.T @ y_l, C[known:, known:] - C[known:, :known] @ weights

@@ -24,7 +24,7 @@ SIDES = ["two", "lower", "upper"]
 
 @dataclass
 class Problem:
-    """Labelled rows, one asked row at the end, and a machine's settings."""
+    """Labelled rows, one unlabelled row at the end, and a machine's settings."""
 
     X: np.ndarray
     y: np.ndarray

@@ -1,6 +1,6 @@
 """The guarantee itself: coverage over many random splits, any distribution of labels, few labels and many.
 
-With one asked row a split, splits of a simulated population are independent and the number of hits is
+With one unlabelled row a split, splits of a simulated population are independent and the number of hits is
 binomial. Without ties among residuals its probability is exactly ``1 - floor((1 - c)(l + 1)) / (l + 1)``; with
 ties it can only be larger. Bounds are exact binomial quantiles at 1e-6, so a false alarm is out of the question;
 with 4,000 splits a shift of three points would be seen nine times in ten.

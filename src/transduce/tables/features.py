@@ -132,7 +132,7 @@ def vectorize(
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
-    """Return an order of the rows by what is in them, so that the order in which they came leaves no trace."""
+    """Return an order of the rows by what is in them, so that the order in which they came does not matter."""
     if not len(frame.columns):
         return np.arange(len(frame))
     texts = frame.astype(str)

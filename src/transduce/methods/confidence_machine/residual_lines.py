@@ -1,6 +1,6 @@
 """Labels at which one row's residual is not nonconforming among the others': exact, compiled.
 
-Complete a sample with label ``prediction + t`` at one asked row. After scaling, that row's residual is
+Complete a sample with label ``prediction + t`` at one unlabelled row. After scaling, that row's residual is
 ``t`` and every labelled row's is a line, ``rho_i - beta_i t``, where (see `transduce.core.linalg`)::
 
     rho_i = s r_i / w_i,   beta_i = g_i / w_i,   w_i = (s G_ii + g_i^2) ** power
@@ -103,7 +103,7 @@ def kth_largest(values: Array, k: int) -> float:
 def residual_lines(
     residuals: Array, diagonal: Array, weights: Array, pivot: float, power: float
 ) -> tuple[Array, Array]:
-    """Return ``rho`` and ``beta`` of the labelled rows, for one asked row.
+    """Return ``rho`` and ``beta`` of the labelled rows, for one unlabelled row.
 
     Parameters
     ----------

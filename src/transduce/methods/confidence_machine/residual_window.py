@@ -72,7 +72,7 @@ class LabelledOrder(NamedTuple):
     Attributes
     ----------
     order : array of shape (l - h,)
-        Positions of the labelled rows, but for those in `always`, in ascending order of `base`.
+        Positions of the labelled rows, except those in `always`, in ascending order of `base`.
     base : array of shape (l - h,)
         ``residual / diagonal ** power``, ascending.
     always : array of shape (h,)

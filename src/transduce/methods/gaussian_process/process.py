@@ -149,7 +149,7 @@ class Objective:
 
     ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: the negative log posterior of
     Gaussian process regression (without ``l/2 log 2 pi``), and how far the predictive distribution ``p`` of the
-    unlabelled labels is from one, ``q``, whose mean and second moment are those of the labels.
+    missing labels is from one, ``q``, whose mean and second moment are those of the labels.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class TransductiveGPRegressor(NumberTransducer):
     log_marginal_likelihood_ : float
         Log density of the labels, scaled to mean 0 and variance 1.
     mean_, covariance_ : array of shape (m,) and (m, m)
-        The predictive distribution p of the unlabelled labels, noise included. The covariance is computed when asked
+        The predictive distribution p of the missing labels, noise included. The covariance is computed when asked
         for, and takes three matrices of its size while it is.
     matched_mean_, matched_covariance_ : array
         The distribution q nearest to p that matches the moments, at ``matched_rows_``.
@@ -205,7 +205,7 @@ class TransductiveGPRegressor(NumberTransducer):
 
     @property
     def covariance_(self) -> Array:
-        """Covariance of the unlabelled labels, shape (m, m)."""
+        """Covariance of the missing labels, shape (m, m)."""
         check_is_fitted(self)
         return self._fitted.covariance(self._fitted.unlabelled)
 

@@ -258,7 +258,7 @@ def unit_rows(X: Any) -> Any:
 
 
 def row_order(X: Any) -> AnyArray:
-    """Return an order of the rows that does not depend on the order in which they came, but for equal rows."""
+    """Return an order of the rows that does not depend on the order in which they came, except for equal rows."""
     if sp.issparse(X):
         X = sp.csr_array(
             X
