@@ -34,7 +34,7 @@ from sklearn.svm import SVC, SVR
 
 from transduce import TransductiveGPRegressor
 from transduce.core.answer import Answer
-from transduce.filling.plan import plan
+from transduce.filling.plan import PlanSettings, plan
 from transduce.model_selection.catalogue import every_method
 from transduce.model_selection.hidden_labels import last_step
 
@@ -162,7 +162,9 @@ def _auto(task: str) -> Method:
     """Fit what `fill` takes its values from, by the size of the table."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        found = plan("auto", task, n_rows=len(X), n_labels=len(labels), random_state=seed)
+        found = plan(
+            "auto", task, n_rows=len(X), n_labels=len(labels), settings=PlanSettings(random_state=seed)
+        )
         model = found.values if found.values is not None else found.model.estimator
         return _values(model.fit(X, with_holes(X, labels)).answer_, labels)
 

@@ -20,8 +20,12 @@ INTRODUCTION = """\
 | `price_filled` | the answer, from all labels | the label |
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, joined by " \\| " | empty |
-| `price_confidence` | numbers: the stated confidence; classes: how sure this answer is | empty |
+| `price_confidence` | from 0 to 1: see below | empty |
 | `price_status` | `answered`, `tied`, `rejected` or `unreached` | `given` |
+
+`price_confidence` ranks how far to trust each answer.
+Numbers: how much narrower the interval is than one made without features; 0 says that the features told nothing.
+Classes: the probability of the answer.
 
 Progress goes to standard error, results to standard output.
 With `--out -` the table goes to standard output, and the summary to standard error.

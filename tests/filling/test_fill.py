@@ -22,10 +22,10 @@ from transduce import (
 )
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import row_map, score
-from transduce.filling.plan import plan
+from transduce.filling.plan import PlanSettings, plan
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.features import vectorize
-from transduce.tables.new_columns import new_names
+from transduce.tables.new_columns import narrowness, new_names
 
 
 def line_table(n=60, every=3):
@@ -40,7 +40,7 @@ def line_table(n=60, every=3):
 @pytest.mark.parametrize("method", ["ridge", "auto"])
 def test_numbers_agree_with_the_library(method):
     frame, _ = wild_table("mixed")
-    result = fill(frame, "target", method=method, random_state=3, confidence=0.8)
+    result = fill(frame, "target", method=method, random_state=3, confidence=0.8, guarantee="column")
     inner = (
         TransductiveRidge(random_state=3)
         if method == "ridge"
@@ -57,7 +57,11 @@ def test_numbers_agree_with_the_library(method):
     np.testing.assert_array_equal(result.frame["target_filled"], model.transduction_)
     assert result.guarantee == model.guarantee_
     assert result.guarantee.kind == "exact"
-    assert (result.frame["target_confidence"].to_numpy()[unlabelled] == 0.8).all()
+    labels = frame["target"].dropna().to_numpy(float)
+    np.testing.assert_array_equal(
+        result.frame["target_confidence"].to_numpy()[unlabelled],
+        narrowness(model.answer_.regions.measure(), labels, 0.8),
+    )
 
 
 def test_classes_agree_with_the_library():
@@ -69,7 +73,7 @@ def test_classes_agree_with_the_library():
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == model.answer_.values.tolist()
     assert lines["target_set"].tolist() == [" | ".join(found) for found in model.answer_.to_frame()["set"]]
-    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
+    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.probabilities.max(axis=1))
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
 
@@ -80,7 +84,7 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     frame["price"] = np.where(np.arange(60) < 10, 2 * frame["size"], np.nan)
     result = fill(frame, "price")
     X = vectorize(frame, "price").matrix
-    machine = RidgeConfidenceMachine().fit(X, frame["price"])
+    machine = RidgeConfidenceMachine(settings="leave-one-out", residual="studentized").fit(X, frame["price"])
     blend = TransductiveBlend(task="regression", random_state=0).fit(X, frame["price"])
     np.testing.assert_array_equal(result.answer.values, blend.answer_.values)
     np.testing.assert_array_equal(
@@ -89,7 +93,8 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     )
     assert "column" not in result.guarantee.statement
     assert any(
-        "the confidence machine, which holds out none, gives the intervals" in note for note in result.notes
+        "the intervals come from the confidence machine, with no label held out" in note
+        for note in result.notes
     )
     assert result.members["name"].tolist() == list(blend.weights_.index)
     np.testing.assert_array_equal(result.out_of_fold["true"], frame["price"][:10])
@@ -99,12 +104,74 @@ def test_few_labels_have_regions_by_the_confidence_machine():
 
 
 def test_certainty_is_in_the_guarantee():
-    result = fill(line_table(), "price", method="ridge", certainty=0.99)
+    result = fill(line_table(), "price", method="ridge", certainty=0.99, guarantee="column")
     law = result.model.miscoverage_
     assert (
         f"With 99 % certainty at most {law.quantile(0.99)} of the 20 true values"
         in result.guarantee.statement
     )
+
+
+@pytest.mark.parametrize("method", ["auto", "ridge", "forest", "gaussian-process"])
+def test_a_guarantee_for_each_row_holds_no_label_out(method):
+    """Any method's values, in intervals of the machine that is tuned on the completed sample."""
+    frame, truth = wild_table("mixed")
+    result = fill(frame, "target", method=method, guarantee="row")
+    assert result.guarantee.kind == "exact"
+    assert result.guarantee.n_calibration == 0
+    assert result.guarantee.outside is None
+    assert result.answer.regions.contains(result.answer.values).all()
+    unlabelled = result.answer.rows
+    assert result.answer.regions.contains(truth.to_numpy(float)[unlabelled]).mean() > 0.75
+    assert result.frame["target_confidence"][unlabelled].between(0, 1).all()
+
+
+def test_auto_goes_by_the_number_of_labels_alone():
+    few, many = (plan("auto", "regression", n_rows=900, n_labels=n).calibrated for n in (20, 400))
+    assert (few, many) == (False, True)
+    for n in (20, 400):
+        assert not plan(
+            "auto", "regression", n_rows=900, n_labels=n, settings=PlanSettings(guarantee="row")
+        ).calibrated
+        assert plan(
+            "auto", "regression", n_rows=900, n_labels=n, settings=PlanSettings(guarantee="column")
+        ).calibrated
+
+
+def test_how_many_are_wrong_is_said():
+    frame, truth = wild_table("two classes")
+    result = fill(frame, "target", method="ridge", guarantee="column", probabilities=True)
+    wrong = (result.answer.values != truth.to_numpy()[result.answer.rows]).sum()
+    assert wrong <= result.guarantee.wrong.at_most <= len(result.answer)
+    assert "of the" in result.guarantee.statement
+    assert "filled classes are wrong" in result.guarantee.statement
+    assert json.loads(result.json())["guarantee"]["wrong"]["at_most"] == result.guarantee.wrong.at_most
+    shares = result.frame.filter(like="target_probability_").iloc[result.answer.rows]
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(
+        shares.max(axis=1), result.frame["target_confidence"].iloc[result.answer.rows]
+    )
+
+
+def test_within_every_class():
+    frame, _ = wild_table("two classes")
+    result = fill(frame, "target", method="ridge", guarantee="column", label_conditional=True, confidence=0.7)
+    assert "within every class" in result.guarantee.statement
+    row = fill(frame, "target", method="ridge", guarantee="row", label_conditional=True, confidence=0.7)
+    assert "within every class" in row.guarantee.statement
+
+
+def test_one_label_of_a_class_is_enough():
+    """A class with one label among thirty: whichever labels are held out, something is answered."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    frame["kind"] = np.where(np.arange(80) < 30, "common", None)
+    frame.loc[0, "kind"] = "rare"
+    for seed in range(6):
+        for guarantee in ("row", "column"):
+            result = fill(frame, "kind", method="ridge", guarantee=guarantee, random_state=seed)
+            assert result.frame["kind_filled"].notna().all()
+            assert result.answer.label_sets.any(axis=1).all()
 
 
 # ----------------------------------------------------------------------------------------------------- in the wild
@@ -113,7 +180,7 @@ def test_certainty_is_in_the_guarantee():
 @pytest.mark.parametrize("kind", MAKERS)
 def test_tables_in_the_wild(kind):
     frame, truth = wild_table(kind)
-    result = fill(frame, "target", method="forest" if kind == "10,000 rows" else "ridge")
+    result = fill(frame, "target", method="forest" if kind == "10,000 rows" else "ridge", guarantee="column")
     assert result.task == (
         "regression" if kind in ("mixed", "30 categories", "60 columns", "10,000 rows") else "classification"
     )
@@ -280,16 +347,20 @@ def test_report_and_json_say_the_same(tmp_path):
 
 
 def test_plans_depend_on_sizes_alone():
-    found = plan("auto", "regression", n_rows=100_000, n_labels=1000, budget_seconds=100)
+    found = plan(
+        "auto", "regression", n_rows=100_000, n_labels=1000, settings=PlanSettings(budget_seconds=100)
+    )
     assert "gaussian_process" in found.left_out or "transductive_ridge" in found.left_out
     assert "of a budget of 100 s" in next(iter(found.left_out.values()))
     assert found.seconds <= 100
     assert set(found.model.estimator.estimators) | set(found.left_out) == set(
         default_members("regression", 100_000, 850)[0]
     )
-    tiny = plan("auto", "classification", n_rows=1000, n_labels=500, budget_seconds=1e-6)
+    tiny = plan(
+        "auto", "classification", n_rows=1000, n_labels=500, settings=PlanSettings(budget_seconds=1e-6)
+    )
     assert len(tiny.model.estimator.estimators) == 1
-    large = plan("blend", "regression", n_rows=9000, n_labels=4000, budget_seconds=1e6)
+    large = plan("blend", "regression", n_rows=9000, n_labels=4000, settings=PlanSettings(budget_seconds=1e6))
     assert large.left_out == {"gaussian_process": "4,000 labels are more than 1,000"}
     assert plan("bayesian", "classification", n_rows=100, n_labels=50).seconds > 0
 
@@ -391,8 +462,8 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"method": "bayesian"}, "fills classes, and these labels are numbers"),
         (
             _with(price=[float(k) for k in range(11)] + [np.nan] * 49),
-            {"method": "ridge"},
-            "with method 'ridge': it takes 13",
+            {"guarantee": "column"},
+            "11 labels are too few to hold some out and guarantee 90 % for the column: it takes 13",
         ),
         (line_table(), {"ignore": ["sizes"]}, "Did you mean 'size'?"),
         (line_table(), {"ignore": "size"}, "ignore takes a list"),

@@ -11,11 +11,13 @@ import typer
 import transduce
 from transduce.cli.names import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.names import METHODS, TASKS
+from transduce.core.names import GUARANTEES, METHODS, TASKS
 
 MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
 TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]
 DemoName = Enum("DemoName", {name: name for name in TABLES}, type=str)  # type: ignore[misc]
+GuaranteeName = Enum("GuaranteeName", {name: name for name in GUARANTEES}, type=str)  # type: ignore[misc]
+AUTO_GUARANTEE = GuaranteeName("auto")
 AUTO_METHOD, AUTO_TASK, FIRST_DEMO = MethodName("auto"), TaskName("auto"), DemoName("diabetes")
 
 app = typer.Typer(
@@ -137,6 +139,26 @@ def fill_command(  # noqa: PLR0913
     certainty: Annotated[
         float, typer.Option(callback=_share, help="Certainty of the guarantee for the whole column.")
     ] = 0.95,
+    guarantee: Annotated[
+        GuaranteeName,
+        typer.Option(
+            help="What is guaranteed: each row by itself with no label held out, or the column too; auto goes by the "
+            "number of labels."
+        ),
+    ] = AUTO_GUARANTEE,
+    label_conditional: Annotated[
+        bool, typer.Option("--label-conditional", help="Classes: let the guarantee hold within every class.")
+    ] = False,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, metavar="AMOUNT", help="Numbers: bound how many answers are off by more than this."
+        ),
+    ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Classes: add a column for the probability of every class."),
+    ] = False,
     task: TaskOption = AUTO_TASK,
     ignore: IgnoreOption = None,
     text: TextOption = None,
@@ -176,6 +198,10 @@ def fill_command(  # noqa: PLR0913
                 method=method.value,
                 confidence=confidence,
                 certainty=certainty,
+                guarantee=guarantee.value,
+                label_conditional=label_conditional,
+                tolerance=tolerance,
+                probabilities=probabilities,
                 task=task.value,
                 ignore=ignore or [],
                 text=text or [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TASKS = ("auto", "regression", "classification")
+GUARANTEES = ("auto", "row", "column")
 
 
 @dataclass(frozen=True)

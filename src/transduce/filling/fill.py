@@ -15,11 +15,14 @@ from transduce.conformal import ConformalTransducer, Exchangeability, exchangeab
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
+from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
-from transduce.filling.plan import Plan, plan, read_method
+from transduce.filling.plan import Plan, PlanSettings, plan, read_method
 from transduce.filling.result import FillResult
+from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
 from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
@@ -37,6 +40,10 @@ class FillSettings:
     method: str
     confidence: float
     certainty: float
+    guarantee: str
+    label_conditional: bool
+    tolerance: float | None
+    probabilities: bool
     task: str
     ignore: list[Any]
     text: list[Any]
@@ -58,6 +65,11 @@ class FillSettings:
                 raise ValueError(
                     f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}."
                 )
+        checks.check_choice("guarantee", self.guarantee, GUARANTEES)
+        checks.check_flag("label_conditional", self.label_conditional)
+        checks.check_flag("probabilities", self.probabilities)
+        if self.tolerance is not None:
+            checks.check_positive("tolerance", self.tolerance)
         checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_jobs(self.n_jobs)
         checks.check_whole("random_state", self.random_state, least=0)
@@ -85,6 +97,10 @@ def fill(  # noqa: PLR0913
     method: str = "auto",
     confidence: float = 0.9,
     certainty: float = 0.95,
+    guarantee: str = "auto",
+    label_conditional: bool = False,
+    tolerance: float | None = None,
+    probabilities: bool = False,
     task: str = "auto",
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
@@ -104,13 +120,24 @@ def fill(  # noqa: PLR0913
     target : str
         The column to fill.
     method : str, default="auto"
-        ``"auto"``: the blend of the methods that suit the table, with intervals from the confidence machine if there
-        are too few labels to hold any out. Or ``"ridge"``, ``"gaussian-process"`` (numbers), ``"spectral-graph"``,
-        ``"bayesian"`` (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
+        ``"auto"``: the blend of the methods that suit the table. Or ``"ridge"``, ``"gaussian-process"`` (numbers),
+        ``"spectral-graph"``, ``"bayesian"`` (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, contains the truth.
     certainty : float, default=0.95
         Certainty of the guarantee for the whole column.
+    guarantee : {"auto", "row", "column"}, default="auto"
+        ``"row"``: intervals from the confidence machine that is tuned on the completed sample, with no label held out;
+        each holds with the stated probability. ``"column"``: some labels are held out to calibrate the answers, so that
+        the number of rows outside, and of wrong answers, is bounded too. ``"auto"``: the first with few labels, the
+        second with many, where measurements put the switch (see `transduce.filling.plan`).
+    label_conditional : bool, default=False
+        Classes: whether the guarantee is to hold within every class, rare ones included.
+    tolerance : float, optional
+        Numbers: an answer off by more than this counts as wrong; the number of wrong answers is bounded where labels
+        are held out.
+    probabilities : bool, default=False
+        Classes: whether to add a column for the probability of every class.
     task : {"auto", "regression", "classification"}, default="auto"
         Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
         are whole numbers of 2 to 10 different values of which some occur twice.
@@ -165,6 +192,10 @@ def fill(  # noqa: PLR0913
         method=method,
         confidence=confidence,
         certainty=certainty,
+        guarantee=guarantee,
+        label_conditional=label_conditional,
+        tolerance=tolerance,
+        probabilities=probabilities,
         task=task,
         ignore=_columns("ignore", ignore),
         text=_columns("text", text),
@@ -181,7 +212,11 @@ def fill(  # noqa: PLR0913
     cells = table.cells(target) if isinstance(table, Table) else None
     labels = read_target(frame, target, task=task, confidence=confidence, cells=cells)
     settings = replace(settings, method=read_method(method, labels.task))
-    _check_names(frame, target, labels.task)
+    if labels.task == "regression" and (label_conditional or probabilities):
+        raise ValueError("label_conditional and probabilities are for classes, and these labels are numbers.")
+    if labels.task == "classification" and tolerance is not None:
+        raise ValueError("tolerance is for numbers, and these labels are classes.")
+    _check_names(frame, labels, probabilities)
     features = vectorize(frame, target, ignore=ignore, text=text, id=id, random_state=random_state)
     if features.matrix.shape[1] == 0:
         raise ValueError(
@@ -191,8 +226,9 @@ def fill(  # noqa: PLR0913
     return result if given is frame else replace(result, frame=beside(given, result.new))
 
 
-def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
-    for name in new_names(target, task):
+def _check_names(frame: pd.DataFrame, target: Target, probabilities: bool) -> None:
+    classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
+    for name in new_names(target.name, target.task, list(classes)):
         if name in frame.columns:
             raise ValueError(
                 f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."
@@ -201,16 +237,16 @@ def _check_names(frame: pd.DataFrame, target: Any, task: str) -> None:
 
 def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
     """Fit what was planned, and gather all there is to know about it."""
-    found = plan(
-        settings.method,
-        target.task,
-        n_rows=len(frame),
-        n_labels=target.n_labels,
+    wanted = PlanSettings(
         confidence=float(settings.confidence),
+        guarantee=settings.guarantee,
+        label_conditional=settings.label_conditional,
+        tolerance=settings.tolerance,
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
     )
+    found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -227,7 +263,13 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
-    new = new_columns(target, fitted.answer, float(settings.confidence), frame.index)
+    new = new_columns(
+        target,
+        fitted.answer,
+        float(settings.confidence),
+        frame.index,
+        probabilities=settings.probabilities,
+    )
     return FillResult(
         frame=pd.concat([frame, new], axis=1),
         new=new,
@@ -302,8 +344,11 @@ def _values(model: Any, found: Plan, features: Features, target: Target) -> tupl
     if found.values is None:
         return holding_values(model.answer_), Values(model, every)
     with stage("values"):
-        blend = found.values.fit(features.matrix, target.labels)
-    return with_values(model.answer_, blend.answer_), Values(blend, every)
+        problem = read_problem(features.matrix, target.labels, task=target.task)
+        reply = ask(found.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+        better = answer_of(reply, problem, Guarantee("none"))
+    assert reply.fitted is not None
+    return with_values(model.answer_, better), Values(reply.fitted.estimator, every)
 
 
 def _compare(model: Any, features: Features, target: Target, settings: FillSettings) -> Exchangeability:

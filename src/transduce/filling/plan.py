@@ -7,6 +7,7 @@ from typing import Any
 
 from transduce.conformal.held_out import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
+from transduce.core.guarantee import percent
 from transduce.core.names import METHODS
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
@@ -16,6 +17,21 @@ from transduce.model_selection.catalogue import default_members, every_method
 from transduce.model_selection.hidden_labels import last_step
 
 FOLDS = 5
+# Below so many labels "auto" guarantees for each row, with no label held out; measured by benchmarks/width.py.
+ROW_BELOW = {"regression": 60, "classification": 20}
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """What a plan depends on besides method, task and sizes; see `transduce.fill`."""
+
+    confidence: float = 0.9
+    guarantee: str = "auto"
+    label_conditional: bool = False
+    tolerance: float | None = None
+    budget_seconds: float = 300.0
+    n_jobs: int | None = None
+    random_state: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +78,8 @@ def read_method(name: str, task: str) -> str:
     return word
 
 
-def plan(  # noqa: PLR0913
-    method: str,
-    task: str,
-    *,
-    n_rows: int,
-    n_labels: int,
-    confidence: float = 0.9,
-    budget_seconds: float = 300.0,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-) -> Plan:
-    """Choose what to fit, by task and size of the table: looking at labels would make the guarantee inexact.
+def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSettings | None = None) -> Plan:
+    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
 
     Parameters
     ----------
@@ -81,11 +87,7 @@ def plan(  # noqa: PLR0913
         One of `METHODS`.
     task : {"regression", "classification"}
     n_rows, n_labels : int
-    confidence : float, default=0.9
-    budget_seconds : float, default=300.0
-        The slowest members of the blend are left out until the others are likely to finish in time.
-    n_jobs : int or None, default=None
-    random_state : int, default=0
+    settings : PlanSettings, optional
 
     Returns
     -------
@@ -93,46 +95,74 @@ def plan(  # noqa: PLR0913
 
     Examples
     --------
-    >>> plan("auto", "regression", n_rows=300, n_labels=60).model.estimator
+    >>> plan("auto", "regression", n_rows=300, n_labels=200).model.estimator
     TransductiveBlend(random_state=0, task='regression')
     >>> plan("auto", "regression", n_rows=300, n_labels=10).model
-    RidgeConfidenceMachine()
+    RidgeConfidenceMachine(residual='studentized', settings='leave-one-out')
     """
-    word = read_method(method, task)
-    n_calibration = calibration_number(n_labels, confidence)
-    make = RidgeConfidenceMachine if task == "regression" else RidgeConfidenceClassifier
-    what = "intervals" if task == "regression" else "sets"
+    word, settings = read_method(method, task), settings or PlanSettings()
+    n_calibration = _held_out(task, n_labels, settings)
     if word == "confidence-machine":
-        return Plan(make(confidence=confidence), {}, 1.0, [])
-    if n_calibration == 0 and word != "auto":
-        raise ValueError(
-            f"{n_labels} labels are too few to hold some out and guarantee {100 * confidence:.6g} % with method "
-            f"{word!r}: it takes {labels_needed(confidence)}; use method 'auto' or 'confidence-machine', which "
-            "hold out none."
-        )
+        return Plan(_machine(task, settings), {}, 1.0, [])
     if word in ("auto", "blend"):
         # Once whole and once a fold, for the values and, from labels that are not held out, for the intervals.
         fits = (1 + FOLDS) * (2 if n_calibration else 1)
-        inner, left_out, seconds = _blend(task, n_rows, n_labels, budget_seconds, n_jobs, random_state, fits)
-        notes = [
-            f"Time budget {budget_seconds:.0f} s; the blend is likely to take about {max(seconds, 1.0):.0f} s."
-        ]
+        inner, left_out, seconds = _blend(task, n_rows, n_labels, settings, fits)
+        likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
+        notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}."]
     else:
-        inner, left_out, notes = named(word, task, n_rows, random_state), {}, []
+        inner, left_out, notes = named(word, task, n_rows, settings.random_state), {}, []
         seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels)
+    what = "intervals" if task == "regression" else "sets"
     if n_calibration == 0:
-        few = (
-            f"{n_labels} labels are too few to hold some out and guarantee {100 * confidence:.6g} % (that takes "
-            f"{labels_needed(confidence)}): the values are the blend's, and the confidence machine, which holds out "
-            f"none, gives the {what}. Its guarantee is for each row, not for the column."
+        notes.insert(
+            0,
+            f"Guarantee for each row: the {what} come from the confidence machine, with no label held out, the values "
+            f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
+            "outside is not bounded; guarantee 'column' does that, and holds labels out for it.",
         )
-        return Plan(make(confidence=confidence), left_out, seconds, [few, *notes], inner)
-    model = ConformalTransducer(inner, confidence=confidence, refit=True, random_state=random_state)
+        return Plan(_machine(task, settings), left_out, seconds, notes, inner)
     notes.append(
-        f"Values come from all {n_labels} labels; {what} from a fit that saw {n_labels - n_calibration} of them, since "
-        f"the other {n_calibration} were held out to calibrate it."
+        f"Guarantee for each row and for the column: values come from all {n_labels} labels, {what} from a fit that "
+        f"saw {n_labels - n_calibration} of them, since the other {n_calibration} were held out to calibrate it."
     )
-    return Plan(model, left_out, seconds, notes)
+    return Plan(_calibrated(inner, settings), left_out, seconds, notes)
+
+
+def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
+    """Return how many labels are to be held out: none where the guarantee is for each row only."""
+    number = calibration_number(n_labels, settings.confidence, by_class=settings.label_conditional)
+    if settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task]):
+        return 0
+    if settings.guarantee == "column" and number == 0:
+        raise ValueError(
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)} for the "
+            f"column: it takes {labels_needed(settings.confidence)}; guarantee 'row' needs none held out."
+        )
+    return number
+
+
+def _machine(task: str, settings: PlanSettings) -> Any:
+    """Return the confidence machine that chooses its settings on the completed sample."""
+    if task == "regression":
+        return RidgeConfidenceMachine(
+            settings="leave-one-out", residual="studentized", confidence=settings.confidence
+        )
+    return RidgeConfidenceClassifier(
+        settings="leave-one-out", confidence=settings.confidence, label_conditional=settings.label_conditional
+    )
+
+
+def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
+    """Return the calibrated answers of an estimator, with values from all labels."""
+    return ConformalTransducer(
+        inner,
+        confidence=settings.confidence,
+        label_conditional=settings.label_conditional,
+        tolerance=settings.tolerance,
+        refit=True,
+        random_state=settings.random_state,
+    )
 
 
 def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
@@ -161,18 +191,18 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
 
 
 def _blend(
-    task: str, n_rows: int, n_labels: int, budget: float, n_jobs: int | None, random_state: int, fits: int
+    task: str, n_rows: int, n_labels: int, settings: PlanSettings, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float]:
-    """Return a blend whose members are likely to finish in time, who was left out, and how long it will take."""
-    members, left_out = default_members(task, n_rows, n_labels, random_state)
+    """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
+    seed, budget = settings.random_state, settings.budget_seconds
+    members, found = default_members(task, n_rows, n_labels, seed)
     costs = {name: fits * cost(name, n_rows, n_labels) for name in members}
-    left_out = dict(left_out)
-    late = False
+    left_out, late = dict(found), False
     while sum(costs.values()) > budget and len(costs) > 1:
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         late = True
-    blend = TransductiveBlend(task=task, cv=FOLDS, n_jobs=n_jobs, random_state=random_state)
+    blend = TransductiveBlend(task=task, cv=FOLDS, n_jobs=settings.n_jobs, random_state=seed)
     if late:
         blend.set_params(estimators={name: members[name] for name in costs})
     return blend, left_out, sum(costs.values())

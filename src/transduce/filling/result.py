@@ -70,7 +70,7 @@ class FillResult:
     >>> from transduce import fill
     >>> size = np.arange(60.0)
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> result = fill(table, "price", method="ridge")
+    >>> result = fill(table, "price", method="ridge", guarantee="column")
     >>> result
     FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
     exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. ...

@@ -23,6 +23,7 @@ from sklearn.utils.validation import _num_samples
 
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee
 from transduce.core.names import TASKS
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import label_moments
@@ -501,3 +502,23 @@ def _check_square(fitted: Fitted, problem: Problem) -> None:
             "A precomputed kernel needs a square matrix of all rows against all rows; got shape "
             f"{np.shape(problem.X)}."
         )
+
+
+def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:
+    """Return a reply at all unlabelled rows as an `Answer`: the estimator's own, if it has one."""
+    sample = problem.sample
+    index = None if sample.index is None else sample.index[sample.unlabelled]
+    own = None if reply.fitted is None else getattr(last_step(reply.fitted.estimator), "answer_", None)
+    if isinstance(own, Answer):
+        return replace(own, index=index)
+    return Answer(
+        rows=sample.unlabelled,
+        values=reply.values if problem.classes is None else problem.classes[reply.values.astype(int)],
+        status=reply.status,
+        guarantee=guarantee,
+        standard_errors=reply.spreads,
+        probabilities=reply.probabilities,
+        scores=reply.scores,
+        classes=problem.classes,
+        index=index,
+    )

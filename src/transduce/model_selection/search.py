@@ -15,12 +15,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks
-from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.folds import ask_folds, read_folds
-from transduce.model_selection.hidden_labels import Problem, ask, check_member, last_step, read_problem
+from transduce.model_selection.hidden_labels import (
+    Problem,
+    answer_of,
+    ask,
+    check_member,
+    last_step,
+    read_problem,
+)
 from transduce.model_selection.scoring import read_scorers
 from transduce.model_selection.search_results import judge_all, tabulate
 
@@ -222,22 +228,9 @@ class TransductiveSearchCV(Transducer):
         assert reply.fitted is not None
         self.best_estimator_ = reply.fitted.estimator
         self.refit_time_ = time.perf_counter() - start
-        own = getattr(last_step(self.best_estimator_), "answer_", None)
-        index = None if sample.index is None else sample.index[sample.unlabelled]
-        if own is not None:
-            # Settings chosen by these labels make the guarantee of the method void.
-            self.answer_ = replace(own, index=index, guarantee=_GUARANTEE if chosen else own.guarantee)
-        else:
-            self.answer_ = Answer(
-                rows=sample.unlabelled,
-                values=reply.values if problem.classes is None else problem.classes[reply.values.astype(int)],
-                status=np.where(reply.given, "answered", "unreached"),
-                guarantee=_GUARANTEE,
-                probabilities=reply.probabilities,
-                scores=reply.scores,
-                classes=problem.classes,
-                index=index,
-            )
+        found = answer_of(reply, problem, _GUARANTEE)
+        # Settings chosen by these labels take away what the method guarantees about them.
+        self.answer_ = replace(found, guarantee=_GUARANTEE) if chosen else found
         values = self.answer_.values
         self.transduction_ = sample.complete(values if problem.classes is None else values.astype(object))
 

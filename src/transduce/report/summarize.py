@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.miscoverage import Miscoverage
+from transduce.core.guarantee import CountBound
 from transduce.report import sentences
 from transduce.report.filled import FilledTable
 from transduce.report.quality import class_quality, evenly, number_quality
@@ -205,10 +206,22 @@ def _guarantee(filled: FilledTable) -> dict[str, Any]:
         "confidence": found.confidence,
         "n_calibration": found.n_calibration,
         "assumptions": list(found.assumptions),
+        "wrong": _bound(found.wrong),
+        "wrong_by_class": [
+            {"class": name_of(label), **(_bound(bound) or {})} for label, bound in found.wrong_by_class
+        ],
+        "tolerance": found.tolerance,
         "meaning": sentences.MEANINGS[found.kind],
         "statement": clean(found.statement),
         "grounds": clean(replace(found, verdict=None).grounds),
     }
+
+
+def _bound(found: CountBound | None) -> dict[str, Any] | None:
+    """Return a bound on a count; None where there is none."""
+    if found is None:
+        return None
+    return {"at_most": found.at_most, "of": found.of, "certainty": found.certainty}
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:

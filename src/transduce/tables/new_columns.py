@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.answer import Answer
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array
+from transduce.core.validation import class_codes
 from transduce.tables.target import Target
 
 SEPARATOR = " | "
 
 
-def new_names(target: Any, task: str) -> list[str]:
-    """Return the names of the new columns."""
+def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
+    """Return the names of the new columns; with `classes`, one for the probability of each."""
     ends = ("lower", "upper") if task == "regression" else ("set",)
-    return [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
+    names = [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
+    return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
-def new_columns(target: Target, answer: Answer, level: float, index: pd.Index) -> pd.DataFrame:
+def new_columns(
+    target: Target, answer: Answer, level: float, index: pd.Index, *, probabilities: bool = False
+) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given".
 
     Parameters
@@ -32,6 +37,8 @@ def new_columns(target: Target, answer: Answer, level: float, index: pd.Index) -
         Confidence of the intervals.
     index : pandas.Index
         Names of the rows.
+    probabilities : bool, default=False
+        Whether to add a column for the probability of every class.
 
     Returns
     -------
@@ -41,30 +48,75 @@ def new_columns(target: Target, answer: Answer, level: float, index: pd.Index) -
     status = np.full(n, "given", dtype=object)
     status[unlabelled] = answer.status
     confidence = np.full(n, np.nan)
+    shares: list[AnyArray] = []
     if target.task == "regression":
         assert answer.regions is not None
         filled, bounds = target.labels.astype(float), np.full((n, 2), np.nan)
         filled[unlabelled], bounds[unlabelled] = answer.values, answer.regions.hull()
-        confidence[unlabelled] = level
+        confidence[unlabelled] = narrowness(answer.regions.measure(), target.labels[~target.missing], level)
         middle: list[AnyArray] = [bounds[:, 0], bounds[:, 1]]
     else:
-        assert answer.label_sets is not None
-        assert answer.classes is not None
-        assert answer.confidence is not None
-        sets = np.full(n, None, dtype=object)
-        names = [str(label) for label in answer.classes]
-        sets[unlabelled] = [
-            SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside)
-            for row in answer.label_sets.tolist()
-        ]
         filled = target.labels.copy()
         filled[unlabelled] = np.array([*answer.values.tolist(), None], dtype=object)[:-1]
-        confidence[unlabelled] = answer.confidence
-        middle = [sets]
-    columns = dict(
-        zip(new_names(target.name, target.task), [filled, *middle, confidence, status], strict=True)
-    )
+        confidence[unlabelled] = answered_probability(answer)
+        middle = [_sets(answer, n)]
+        if probabilities and answer.probabilities is not None:
+            wide = np.full((n, answer.probabilities.shape[1]), np.nan)
+            wide[unlabelled] = answer.probabilities
+            shares = list(wide.T)
+    classes = answer.classes.tolist() if shares and answer.classes is not None else ()
+    names = new_names(target.name, target.task, classes)
+    columns = dict(zip(names, [filled, *middle, confidence, status, *shares], strict=True))
     return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(index)
+
+
+def _sets(answer: Answer, n: int) -> AnyArray:
+    """Return the sets as text, classes parted by " | ", for all n rows of the table."""
+    assert answer.label_sets is not None
+    assert answer.classes is not None
+    sets, names = np.full(n, None, dtype=object), [str(label) for label in answer.classes]
+    sets[answer.rows] = [
+        SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside)
+        for row in answer.label_sets.tolist()
+    ]
+    return sets
+
+
+def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
+    """Return how much narrower intervals are than one made without features, from 0 (no narrower) to 1 (a point).
+
+    Parameters
+    ----------
+    widths : array of shape (m,)
+        Of the intervals.
+    labels : array of shape (l,)
+        The known labels: the interval without features goes from their lower to their upper quantile.
+    level : float
+        Confidence of the intervals.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> narrowness(np.array([0.0, 4.5, 20.0]), np.arange(11.0), 0.9)
+    array([1. , 0.5, 0. ])
+    """
+    low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    if not high > low:
+        return (widths == 0.0).astype(float)
+    return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
+
+
+def answered_probability(answer: Answer) -> Array:
+    """Return the probability of each answered class; where there are none, how sure the sets make the answer."""
+    if answer.probabilities is None or answer.classes is None:
+        assert answer.confidence is not None
+        return answer.confidence
+    codes = class_codes(answer.values, answer.classes)
+    own = np.take_along_axis(answer.probabilities, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+    return np.where(codes >= 0, own, np.nan)
 
 
 def _typed(values: AnyArray) -> pd.Series:

@@ -141,21 +141,8 @@ def _part(kind: int, part: int, low: float, high: float, left: float, right: flo
 
 
 @njit(cache=True, nogil=True)
-def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
-    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is.
-
-    Returns
-    -------
-    starts : array of shape (k,)
-        Ascending; the first is minus infinity, and each piece ends where the next starts.
-    owners : array of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> lower_envelope(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]]))
-    (array([-inf,  -1.,   1.]), array([1, 0, 1]))
-    """
+def envelope_pieces(curves: Array) -> tuple[Array, AnyArray]:
+    """As `lower_envelope`, for compiled callers."""
     # A setting takes from each piece of the others' envelope the part where it is lower. Two parabolas cross at most
     # twice, so S settings make at most 2 S - 1 pieces; rounding may add a few of no length.
     starts, owners, n = np.array([-np.inf]), np.zeros(1, dtype=np.intp), 1
@@ -220,7 +207,7 @@ def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
     >>> choice.setting, choice.low.round(6), choice.high.round(6)
     (array([0, 1, 1]), array([ -1., -inf,   1.]), array([ 1., -1., inf]))
     """
-    starts, owners = lower_envelope(curves)
+    starts, owners = envelope_pieces(curves)
     room = 2 * len(starts) * len(curves)
     setting = np.empty(room, dtype=np.intp)
     low, high = np.empty(room), np.empty(room)
@@ -297,3 +284,23 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
             if abs(near - prediction) < abs(value - prediction):
                 value = near
     return winner, value
+
+
+@njit(cache=True, nogil=True)
+def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
+    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is.
+
+    Returns
+    -------
+    starts : array of shape (k,)
+        Ascending; the first is minus infinity, and each piece ends where the next starts.
+    owners : array of shape (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lower_envelope(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]]))
+    (array([-inf,  -1.,   1.]), array([1, 0, 1]))
+    """
+    # A door of its own for Python; see residual_lines.
+    return envelope_pieces(curves)

@@ -100,31 +100,10 @@ def kth_largest(values: Array, k: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def residual_lines(
+def row_lines(
     residuals: Array, diagonal: Array, weights: Array, pivot: float, power: float
 ) -> tuple[Array, Array]:
-    """Return ``rho`` and ``beta`` of the labelled rows, for one unlabelled row.
-
-    Parameters
-    ----------
-    residuals, diagonal, weights : array of shape (l,)
-        ``r = G y``, ``G_ii`` and ``g``.
-    pivot : float
-        ``s``.
-    power : float
-        0, 1/2 or 1: plain, studentized or deleted residuals.
-
-    Returns
-    -------
-    rho, beta : array of shape (l,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = np.ones(1)
-    >>> residual_lines(3.0 * one, one, 0.5 * one, 2.0, 0.0)
-    (array([6.]), array([0.5]))
-    """
+    """As `residual_lines`, for compiled callers."""
     rho, beta = np.empty(len(residuals)), np.empty(len(residuals))
     for i in range(len(residuals)):
         scale = residual_scale(pivot, diagonal[i], weights[i], power)
@@ -232,29 +211,8 @@ def _walk(starts: Array, ends: Array, n_open: int, rank: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return the two-sided region for any lines, as closed pieces from left to right.
-
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows.
-    rank : int
-        At least 1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    array of shape (n_pieces, 2)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sweep_two_sided(np.array([3.0]), np.array([2.0]), 1, 0.0).round(9)
-    array([[-inf,   1.],
-           [  3.,  inf]])
-    """
+def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
+    """As `sweep_two_sided`, for compiled callers."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -283,28 +241,8 @@ def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces.
-
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows. For a lower bound pass ``-rho`` and mirror the pieces.
-    rank : int
-        At least 1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    array of shape (n_pieces, 2)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sweep_one_sided(np.array([3.0]), np.array([-2.0]), 1, 0.0)
-    array([[-3., inf]])
-    """
+def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
+    """As `sweep_one_sided`, for compiled callers."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -354,6 +292,115 @@ def count_nonconforming(rho: Array, beta: Array, t: float, slack: float) -> tupl
 
 
 @njit(cache=True, nogil=True)
+def counts_by_class(
+    rho: Array, beta: Array, codes: AnyArray, prediction: Array, slack: float
+) -> tuple[AnyArray, AnyArray]:
+    """As `count_nonconforming_by_class`, for compiled callers."""
+    overall = np.zeros((2, len(prediction)), dtype=np.intp)
+    within = np.zeros((2, len(prediction)), dtype=np.intp)
+    for i in range(len(rho)):
+        own = codes[i]
+        if_same = abs(rho[i] - beta[i] * (1.0 - prediction[own]))
+        if_other = abs(rho[i] - beta[i] * (-1.0 - prediction[own]))
+        for candidate in range(len(prediction)):
+            unlabelled = abs(1.0 - prediction[candidate])
+            excess = (if_same if candidate == own else if_other) - unlabelled
+            rounding = slack + (1.0 - OWN) * unlabelled
+            if excess >= -rounding:
+                line = 0 if excess > rounding else 1
+                overall[line, candidate] += 1
+                if candidate == own:
+                    within[line, candidate] += 1
+    return overall, within
+
+
+# Doors for callers in Python. A cached function that returns arrays must not be called from Python and from compiled
+# code both: numba then finds two copies of it, and the one from the compiled caller cannot make Python's arrays.
+
+
+@njit(cache=True, nogil=True)
+def residual_lines(
+    residuals: Array, diagonal: Array, weights: Array, pivot: float, power: float
+) -> tuple[Array, Array]:
+    """Return ``rho`` and ``beta`` of the labelled rows, for one unlabelled row.
+
+    Parameters
+    ----------
+    residuals, diagonal, weights : array of shape (l,)
+        ``r = G y``, ``G_ii`` and ``g``.
+    pivot : float
+        ``s``.
+    power : float
+        0, 1/2 or 1: plain, studentized or deleted residuals.
+
+    Returns
+    -------
+    rho, beta : array of shape (l,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(1)
+    >>> residual_lines(3.0 * one, one, 0.5 * one, 2.0, 0.0)
+    (array([6.]), array([0.5]))
+    """
+    return row_lines(residuals, diagonal, weights, pivot, power)
+
+
+@njit(cache=True, nogil=True)
+def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
+    """Return the two-sided region for any lines, as closed pieces from left to right.
+
+    Parameters
+    ----------
+    rho, beta : array of shape (l,)
+        The lines of the labelled rows.
+    rank : int
+        At least 1.
+    slack : float
+        Residuals closer than this tie.
+
+    Returns
+    -------
+    array of shape (n_pieces, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sweep_two_sided(np.array([3.0]), np.array([2.0]), 1, 0.0).round(9)
+    array([[-inf,   1.],
+           [  3.,  inf]])
+    """
+    return two_sided_pieces(rho, beta, rank, slack)
+
+
+@njit(cache=True, nogil=True)
+def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
+    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces.
+
+    Parameters
+    ----------
+    rho, beta : array of shape (l,)
+        The lines of the labelled rows. For a lower bound pass ``-rho`` and mirror the pieces.
+    rank : int
+        At least 1.
+    slack : float
+        Residuals closer than this tie.
+
+    Returns
+    -------
+    array of shape (n_pieces, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sweep_one_sided(np.array([3.0]), np.array([-2.0]), 1, 0.0)
+    array([[-3., inf]])
+    """
+    return one_sided_pieces(rho, beta, rank, slack)
+
+
+@njit(cache=True, nogil=True)
 def count_nonconforming_by_class(
     rho: Array, beta: Array, codes: AnyArray, prediction: Array, slack: float
 ) -> tuple[AnyArray, AnyArray]:
@@ -388,19 +435,4 @@ def count_nonconforming_by_class(
     array([[0, 0],
            [0, 0]])
     """
-    overall = np.zeros((2, len(prediction)), dtype=np.intp)
-    within = np.zeros((2, len(prediction)), dtype=np.intp)
-    for i in range(len(rho)):
-        own = codes[i]
-        if_same = abs(rho[i] - beta[i] * (1.0 - prediction[own]))
-        if_other = abs(rho[i] - beta[i] * (-1.0 - prediction[own]))
-        for candidate in range(len(prediction)):
-            unlabelled = abs(1.0 - prediction[candidate])
-            excess = (if_same if candidate == own else if_other) - unlabelled
-            rounding = slack + (1.0 - OWN) * unlabelled
-            if excess >= -rounding:
-                line = 0 if excess > rounding else 1
-                overall[line, candidate] += 1
-                if candidate == own:
-                    within[line, candidate] += 1
-    return overall, within
+    return counts_by_class(rho, beta, codes, prediction, slack)

@@ -23,12 +23,12 @@ from transduce.methods.confidence_machine.envelope import (
 )
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,
-    count_nonconforming_by_class,
-    residual_lines,
+    counts_by_class,
+    one_sided_pieces,
+    row_lines,
     select_bound,
     select_interval,
-    sweep_one_sided,
-    sweep_two_sided,
+    two_sided_pieces,
 )
 
 SIDE = {"two": 0, "upper": 1, "lower": -1}
@@ -42,11 +42,11 @@ def _fixed_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -
     if side == 0:
         lower, upper = select_interval(rho, beta, rank, slack)
         if np.isnan(lower):
-            return sweep_two_sided(rho, beta, rank, slack)
+            return two_sided_pieces(rho, beta, rank, slack)
         return np.array([[lower, upper]])
     bound = select_bound(side * rho, beta, rank, slack)
     if np.isnan(bound):
-        pieces = sweep_one_sided(side * rho, beta, rank, slack)
+        pieces = one_sided_pieces(side * rho, beta, rank, slack)
     else:
         pieces = np.array([[-np.inf, bound]])
     if side < 0:
@@ -122,7 +122,7 @@ def _row_region(
         s, first, before = choice.setting[k], k, n
         while k < len(choice.setting) and choice.setting[k] == s:
             k += 1
-        rho, beta = residual_lines(
+        rho, beta = row_lines(
             fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
         )
         region = curves[s, 0] + _fixed_region(rho, beta, rank, side, fit.slack[s])
@@ -207,7 +207,7 @@ def tuned_p_values(
         for s in range(n_settings):
             if not picked[s]:
                 continue
-            rho, beta = residual_lines(
+            rho, beta = row_lines(
                 fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
             )
             above, tied = count_nonconforming(rho, beta, labels[j] - curves[j, s, 0], fit.slack[s])
@@ -314,10 +314,8 @@ def tuned_classes(
         for s in range(n_settings):
             if not picked[:, s].any():
                 continue
-            rho, beta = residual_lines(
-                own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
-            )
-            counts = count_nonconforming_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
+            rho, beta = row_lines(own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+            counts = counts_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
             for c in range(n_classes):
                 if picked[c, s]:
                     _judge_class(counts, border.prediction[s, j, c], c, sizes, tau[j], j, found)
