@@ -50,7 +50,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     assert "Guarantee, exact if chance chose the labels: Each region holds" in result.stdout
     assert "Written: houses-filled.csv, r.html, r.json" in result.stdout
     assert "<h1>target</h1>" in Path("r.html").read_text()
-    assert json.loads(Path("r.json").read_text()) == {"target": "target"}
+    assert json.loads(Path("r.json").read_text())["target"] == "target"
     old, new = houses.read_text().splitlines(), Path("houses-filled.csv").read_text().splitlines()
     assert all(line.startswith(f"{before},") for before, line in zip(old, new, strict=True))
     direct = fill(tables.read(houses).frame, "target", method="ridge")
