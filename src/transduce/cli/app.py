@@ -159,6 +159,13 @@ def fill_command(  # noqa: PLR0913
         bool,
         typer.Option("--probabilities", help="Classes: add a column for the probability of every class."),
     ] = False,
+    random_labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+        ),
+    ] = None,
     task: TaskOption = AUTO_TASK,
     ignore: IgnoreOption = None,
     text: TextOption = None,
@@ -202,6 +209,7 @@ def fill_command(  # noqa: PLR0913
                 label_conditional=label_conditional,
                 tolerance=tolerance,
                 probabilities=probabilities,
+                random_labels=random_labels,
                 task=task.value,
                 ignore=ignore or [],
                 text=text or [],
@@ -210,6 +218,38 @@ def fill_command(  # noqa: PLR0913
                 budget_seconds=budget,
                 n_jobs=jobs,
                 random_state=seed,
+            )
+        show()
+
+
+@app.command()
+def draw(
+    table: TableFile,
+    target: TargetOption,
+    number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_out,
+            help="Where to write the table. By default beside it, as NAME-draw.",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
+
+    The table comes back with a column COLUMN_random that marks the rows drawn. Label them, keep all other cells as they
+    are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
+    """
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.cli import commands
+
+            show = commands.draw_rows_of(
+                table, target, commands.Outputs(out, force=force, quiet=quiet), number=number, seed=seed
             )
         show()
 

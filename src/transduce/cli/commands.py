@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -21,6 +22,7 @@ from transduce.filling import FillResult, fill
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
 from transduce.tables.features import vectorize
+from transduce.tables.marks import draw_rows
 from transduce.tables.target import check_columns, read_target
 
 
@@ -67,14 +69,14 @@ def _check_paths(table: str, *paths: str | Path | None) -> None:
         raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")
 
 
-def default_out(table: str) -> str:
+def default_out(table: str, word: str = "filled") -> str:
     """Return where the filled table goes if nobody says: beside the table, or to standard output."""
     if table == "-":
         return "-"
     path = Path(table)
     ends = "".join(path.suffixes[-2:]) if path.suffix.lower() in tables.PACKED else path.suffix
     name = path.name.removesuffix(ends)
-    return str(path.with_name(f"{name}-filled{ends if tables.kind_of(path)[0] else '.csv'}"))
+    return str(path.with_name(f"{name}-{word}{ends if tables.kind_of(path)[0] else '.csv'}"))
 
 
 def _read(table: str, force: bool) -> tables.Table:
@@ -91,6 +93,36 @@ def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> l
     with stage("writing"):
         tables.write(out, source, result.new, force=to.force)
     return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
+
+
+def draw_rows_of(table: str, target: str, to: Outputs, *, number: int, seed: int) -> Show:
+    """Mark rows drawn at random from those without a label, and write the table with the marks."""
+    out = default_out(table, "draw") if to.out is None else to.out
+    _check_paths(table, out)
+    check_free(out, force=to.force)
+    source = _read(table, to.force)
+    check_columns(source.frame, [target])
+    name = f"{target}_random"
+    if name in source.frame.columns:
+        raise ValueError(
+            f"The table has a column {name!r} already, perhaps from an earlier draw: rename or drop it."
+        )
+    rows = draw_rows(source.frame[target].isna().to_numpy(), number, seed)
+    marks = np.zeros(len(source.frame), dtype=bool)
+    marks[rows] = True
+    new = pd.DataFrame({name: marks}, index=source.frame.index)
+    with stage("writing"):
+        tables.write(out, source, new, force=to.force)
+
+    def show() -> None:
+        if not to.quiet:
+            places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist()) + (
+                " ..." if len(rows) > 20 else ""
+            )
+            say(f"{number:,} rows drawn; label them in {target!r}: rows {places}.", err=out == "-")
+            say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
+
+    return show
 
 
 def compare_file(  # noqa: PLR0913

@@ -19,10 +19,10 @@ from transduce.conformal.second_fit import holding_values, with_values
 from transduce.conformal.wrong_answers import wrong_answers, wrong_by_class
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import CHANCE, DRAWN, Guarantee
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.types import AnyArray, Mask
-from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer
+from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer, take
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,8 @@ class CalibratedFit:
     exchangeability : Exchangeability or None
     tolerance : float or None
         By how much a number may be off.
+    drawn : bool
+        Whether the calibration rows were drawn at random by the user.
     """
 
     problem: Problem
@@ -122,6 +124,7 @@ class CalibratedFit:
     calibrated: Calibrated
     exchangeability: Exchangeability | None
     tolerance: float | None = None
+    drawn: bool = False
 
     @property
     def shown(self) -> AnyArray:
@@ -158,6 +161,9 @@ class CalibratedFit:
             certainty=certainty,
             wrong=wrong_answers(self.calibrated, self.second, certainty, self.tolerance),
         )
+        if self.drawn and found.kind != "none":
+            others = tuple(one for one in found.assumptions if one != CHANCE)
+            found = replace(found, assumptions=(DRAWN, *others))
         if self.problem.classes is None or found.wrong is None:
             return replace(found, tolerance=self.tolerance)
         by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
@@ -211,6 +217,29 @@ def _marked(reply: Reply) -> AnyArray:
     return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
 
 
+def is_mask(calibration: Any) -> bool:
+    """Return whether calibration rows are marked, one True or False for each row of the table."""
+    return not isinstance(calibration, str) and np.ndim(calibration) == 1
+
+
+def read_drawn(calibration: Any, problem: Problem) -> Mask:
+    """Return which labels are of rows that were drawn at random, shape (l,), or raise a ValueError."""
+    marks = np.asarray(calibration)
+    if marks.shape != (problem.n_rows,) or marks.dtype.kind != "b":
+        raise ValueError(
+            f"calibration as a mask needs True or False for each of the {problem.n_rows} rows: True where a row was "
+            "drawn at random to be labelled."
+        )
+    drawn = marks[problem.rows]
+    if not drawn.any():
+        raise ValueError(
+            "No row that calibration marks as drawn at random has a label: label some of them first."
+        )
+    if drawn.all():
+        raise ValueError("All labels are marked for calibration: at least one other is needed to learn from.")
+    return drawn
+
+
 def hold_out(settings: Settings, n_labelled: int, n_unlabelled: int, random: np.random.RandomState) -> Mask:
     """Return which labels to hold out, shape (n_labelled,); their number does not depend on what they are."""
     wanted = settings.calibration
@@ -241,7 +270,11 @@ def fit_calibrated(
     CalibratedFit
     """
     rows, unlabelled = problem.rows, problem.sample.unlabelled
-    held_out = hold_out(settings, len(rows), len(unlabelled), random)
+    drawn = is_mask(settings.calibration)
+    if drawn:
+        held_out = read_drawn(settings.calibration, problem) & (len(unlabelled) > 0)
+    else:
+        held_out = hold_out(settings, len(rows), len(unlabelled), random)
     both = np.concatenate([rows[held_out], unlabelled])
     order = np.concatenate([rows[~held_out], random.permutation(both)])
     visible = np.flatnonzero(~held_out)
@@ -261,9 +294,16 @@ def fit_calibrated(
     compared = None
     if settings.test_exchangeability and len(unlabelled):
         seed = random.randint(2**31 - 1)
-        compared = exchangeability_test(problem.X, problem.sample.labelled, random_state=seed)
+        labelled = problem.sample.labelled
+        if drawn:  # the other labels were chosen by whatever means, which is known, and no harm
+            some = np.concatenate([rows[held_out], unlabelled])
+            compared = exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
+        else:
+            compared = exchangeability_test(problem.X, labelled, random_state=seed)
     assert found.fitted is not None
-    return CalibratedFit(problem, held_out, found.fitted, second, calibrated, compared, settings.tolerance)
+    return CalibratedFit(
+        problem, held_out, found.fitted, second, calibrated, compared, settings.tolerance, drawn
+    )
 
 
 def _fit_to_all(

@@ -47,10 +47,12 @@ class ConformalTransducer(EitherTransducer):
         A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is cloned.
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, contains the truth.
-    calibration : "auto", int or float, default="auto"
+    calibration : "auto", int, float or boolean array of shape (n,), default="auto"
         How many labels to hold out: a number, or a share of the labels. ``"auto"`` holds out about
         ``min(l / 2, 5 sqrt(l))`` of l labels, at least as many as the level needs, and none if there are too few labels
         to guarantee anything.
+        Or a mask of rows that were drawn at random from those without a label, and then labelled: their labels
+        calibrate and all others teach, however those came about. The guarantee then needs no other assumption.
     nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
         How nonconforming a label is at a row. Numbers: distance from the answer, as it is or divided by the
         estimator's standard error. Classes: one minus the class's probability, how far it falls behind the best other

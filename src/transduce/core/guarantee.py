@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 CHANCE = "chance alone decided which rows have a label"
+DRAWN = "the calibration labels are of rows drawn at random from those without a label"
 SEEN = "every class of the unlabelled rows has a label"
 
 _HOLDS = {
@@ -268,7 +269,12 @@ def _grounds(found: Guarantee) -> list[str]:
     """Return why, sentence by sentence."""
     said = list(found.reasons)
     if found.kind != "none":
-        if found.n_calibration:
+        if found.n_calibration and DRAWN in found.assumptions:
+            said.append(
+                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} calibrate, those of rows drawn at "
+                "random; the others taught the fit, however they were chosen."
+            )
+        elif found.n_calibration:
             said.append(
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
                 "calibrate; the fit could not tell these rows from the unlabelled ones."

@@ -19,6 +19,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
+from transduce.core.types import Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan, read_method
 from transduce.filling.result import FillResult
@@ -26,6 +27,7 @@ from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
 from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
+from transduce.tables.marks import read_marks
 from transduce.tables.new_columns import beside, new_columns, new_names
 from transduce.tables.target import Target, check_columns, read_target
 
@@ -44,6 +46,7 @@ class FillSettings:
     label_conditional: bool
     tolerance: float | None
     probabilities: bool
+    random_labels: Any
     task: str
     ignore: list[Any]
     text: list[Any]
@@ -73,7 +76,11 @@ class FillSettings:
         checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_jobs(self.n_jobs)
         checks.check_whole("random_state", self.random_state, least=0)
-        if self.target in [*self.ignore, *self.text, self.id]:
+        if self.random_labels is not None and self.guarantee == "row":
+            raise ValueError(
+                "random_labels calibrate, which guarantee 'row' does not need: leave out one of the two."
+            )
+        if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
             raise ValueError(
                 f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
             )
@@ -81,7 +88,8 @@ class FillSettings:
     @property
     def named(self) -> list[Any]:
         """All columns that were named."""
-        return [self.target, *self.ignore, *self.text, *([] if self.id is None else [self.id])]
+        single = [name for name in (self.id, self.random_labels) if name is not None]
+        return [self.target, *self.ignore, *self.text, *single]
 
 
 def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
@@ -101,6 +109,7 @@ def fill(  # noqa: PLR0913
     label_conditional: bool = False,
     tolerance: float | None = None,
     probabilities: bool = False,
+    random_labels: Any = None,
     task: str = "auto",
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
@@ -138,6 +147,10 @@ def fill(  # noqa: PLR0913
         are held out.
     probabilities : bool, default=False
         Classes: whether to add a column for the probability of every class.
+    random_labels : str, optional
+        A column that marks rows which were drawn at random from those without a label, and then labelled (see the
+        command ``transduce draw``). Their labels calibrate, all others teach, however those were chosen; the guarantee
+        then needs nothing else. The column is not a feature.
     task : {"auto", "regression", "classification"}, default="auto"
         Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
         are whole numbers of 2 to 10 different values of which some occur twice.
@@ -196,6 +209,7 @@ def fill(  # noqa: PLR0913
         label_conditional=label_conditional,
         tolerance=tolerance,
         probabilities=probabilities,
+        random_labels=random_labels,
         task=task,
         ignore=_columns("ignore", ignore),
         text=_columns("text", text),
@@ -217,7 +231,10 @@ def fill(  # noqa: PLR0913
     if labels.task == "classification" and tolerance is not None:
         raise ValueError("tolerance is for numbers, and these labels are classes.")
     _check_names(frame, labels, probabilities)
-    features = vectorize(frame, target, ignore=ignore, text=text, id=id, random_state=random_state)
+    marker = [] if random_labels is None else [random_labels]
+    features = vectorize(
+        frame, target, ignore=[*ignore, *marker], text=text, id=id, random_state=random_state
+    )
     if features.matrix.shape[1] == 0:
         raise ValueError(
             f"No column except {target!r} varies from row to row: there is nothing to learn from."
@@ -242,6 +259,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         guarantee=settings.guarantee,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
+        drawn=_drawn(frame, target, settings.random_labels),
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
@@ -290,6 +308,16 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+
+
+def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
+    """Return which labelled rows were drawn at random, if a column says so."""
+    if name is None:
+        return None
+    drawn = read_marks(frame, name) & ~target.missing
+    if not drawn.any():
+        raise ValueError(f"No row that {name!r} marks as drawn at random has a label in {target.name!r}.")
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)

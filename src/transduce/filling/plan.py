@@ -7,8 +7,10 @@ from typing import Any
 
 from transduce.conformal.held_out import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
-from transduce.core.guarantee import percent
+from transduce.core.guarantee import counted, percent
 from transduce.core.names import METHODS
+from transduce.core.ranks import fewest_calibration
+from transduce.core.types import Mask
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
@@ -23,12 +25,16 @@ ROW_BELOW = {"regression": 60, "classification": 20}
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What a plan depends on besides method, task and sizes; see `transduce.fill`."""
+    """What a plan depends on besides method, task and sizes; see `transduce.fill`.
+
+    `drawn` marks the labelled rows that were drawn at random, if some were: they calibrate.
+    """
 
     confidence: float = 0.9
     guarantee: str = "auto"
     label_conditional: bool = False
     tolerance: float | None = None
+    drawn: Mask | None = None
     budget_seconds: float = 300.0
     n_jobs: int | None = None
     random_state: int = 0
@@ -131,6 +137,14 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
 
 def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
+    if settings.drawn is not None:
+        if int(settings.drawn.sum()) < fewest_calibration(settings.confidence):
+            raise ValueError(
+                f"{counted(int(settings.drawn.sum()), 'label')} of rows drawn at random cannot guarantee "
+                f"{percent(settings.confidence)}: it takes {fewest_calibration(settings.confidence)}. Draw and label "
+                "more rows with `transduce draw`, or ask for less confidence."
+            )
+        return int(settings.drawn.sum())
     number = calibration_number(n_labels, settings.confidence, by_class=settings.label_conditional)
     if settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task]):
         return 0
@@ -160,6 +174,7 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
         confidence=settings.confidence,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
+        calibration="auto" if settings.drawn is None else settings.drawn,
         refit=True,
         random_state=settings.random_state,
     )

@@ -25,8 +25,13 @@ from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.confidence_machine.answers import answer_numbers, judge_labels, predict_values
-from transduce.methods.confidence_machine.fitting import fit_machine, read_settings
+from transduce.methods.confidence_machine.answers import (
+    NumberAnswers,
+    answer_numbers,
+    judge_labels,
+    predict_values,
+)
+from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings
 from transduce.methods.confidence_machine.menu import Setting
 from transduce.methods.confidence_machine.tuned import RowEnvelope, TunedMachine, row_envelope
 
@@ -191,8 +196,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         sample = validation.read_sample(self, X, y)
         settings = read_settings(self.get_params(deep=False))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
-        machine = self._fitted.machine
-        found = answer_numbers(machine, unlabelled, self.confidence, "two")
+        found = answer_numbers(self._fitted.machine, unlabelled, self.confidence, "two")
         self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.guarantee_ = self._fitted.guarantee(
             sample,
@@ -205,11 +209,7 @@ class RidgeConfidenceMachine(NumberTransducer):
             guarantee=self.guarantee_,
             regions=found.regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={
-                "form": self._fitted.form,
-                **count_unusual(machine.n_labelled, found.regions),
-                **found.told,
-            },
+            diagnostics=diagnose(self._fitted, found),
         )
         self.transduction_ = sample.complete(self.answer_.values)
         return self
@@ -328,10 +328,13 @@ class RidgeConfidenceMachine(NumberTransducer):
         return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
 
 
-def count_unusual(n_labelled: int, regions: Regions) -> dict[str, Any]:
-    """Return the largest level that the labels support, and how many regions are no intervals or have no end."""
+def diagnose(fitted: Fitted, found: NumberAnswers) -> dict[str, Any]:
+    """Return what the labels support, how many regions are no intervals or have no end, and what was chosen."""
+    n_labelled = fitted.machine.n_labelled
     return {
+        "form": fitted.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
-        "n_unions": int(np.sum(regions.n_pieces > 1)),
-        "n_unbounded": int(np.sum(~np.isfinite(regions.measure()))),
+        "n_unions": int(np.sum(found.regions.n_pieces > 1)),
+        "n_unbounded": int(np.sum(~np.isfinite(found.regions.measure()))),
+        **found.told,
     }

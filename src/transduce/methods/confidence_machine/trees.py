@@ -14,7 +14,7 @@ from transduce.core.types import AnyArray, Array
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomTreesEmbedding
 
-N_TREES, DEPTH, MAX_ROWS = 100, 5, 2000
+N_TREES, DEPTH, MAX_ROWS = 100, 5, 1000
 
 
 @dataclass(frozen=True)

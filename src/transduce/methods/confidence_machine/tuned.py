@@ -229,7 +229,7 @@ class TunedMachine:
         """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
         n_settings, n = len(self.menu), len(rows)
         a_row = 8 * self.n_labelled * (n_settings + 6)
-        size = int(np.clip(self.max_bytes // a_row, 1, 512))
+        size = int(np.clip(self.max_bytes // a_row, 1, 1024))
         with stage("tuned confidence machine") as report, few_threads(self.n_labelled):
             for start in range(0, n, size):
                 part = slice(start, min(start + size, n))

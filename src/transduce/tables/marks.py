@@ -1,0 +1,66 @@
+"""Columns that mark rows: yes or no in any of the usual words; and rows drawn at random to be labelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import AnyArray, Mask
+
+YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
+
+
+def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
+    """Return which rows a column marks, or raise a ValueError that names a word that says neither yes nor no.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    name : str
+        The column; an empty cell says no.
+
+    Returns
+    -------
+    boolean array of shape (n,)
+
+    Examples
+    --------
+    >>> read_marks(pd.DataFrame({"drawn": ["yes", "", "No"]}), "drawn")
+    array([ True, False, False])
+    """
+    words = frame[name].astype(object).map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
+    odd = ~words.isin([*YES, *NO])
+    if odd.any():
+        cell = frame[name][odd].iloc[0]
+        raise ValueError(
+            f"Column {name!r} marks rows, but holds {cell!r}: write true or yes where a row is marked, and false or "
+            "nothing elsewhere."
+        )
+    return words.isin(YES).to_numpy(dtype=bool)
+
+
+def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
+    """Return the positions of some unlabelled rows, drawn at random, ascending.
+
+    Parameters
+    ----------
+    missing : boolean array of shape (n,)
+        Where the label is missing.
+    number : int
+    seed : int
+
+    Returns
+    -------
+    integer array of shape (number,)
+
+    Examples
+    --------
+    >>> draw_rows(np.array([False, True, True, True]), 2, seed=0).shape
+    (2,)
+    """
+    rows = np.flatnonzero(missing)
+    if not 1 <= number <= len(rows):
+        raise ValueError(f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn.")
+    return np.sort(np.random.default_rng(seed).choice(rows, number, replace=False))
