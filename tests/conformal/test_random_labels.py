@@ -27,7 +27,7 @@ def biased(seed, n=220, drawn=19):
 
 
 def test_the_level_holds_however_the_other_labels_were_chosen():
-    """One unlabelled row of each of many samples: outside no more often than stated; with all labels, far more often."""
+    """One row of each of many samples: outside no more often than stated; with all labels, far more often."""
     n, outside, naive = 300, 0, 0
     for seed in range(n):
         X, y, truth, drawn = biased(seed)
