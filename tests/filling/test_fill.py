@@ -391,7 +391,7 @@ def coverage(frame, column, n_maskings, n_labels, **settings):
         holes = frame.copy()
         holes[column] = holes[column].astype(float if truth.dtype.kind == "f" else object)
         holes.loc[unlabelled, column] = np.nan if truth.dtype.kind == "f" else None
-        result = fill(holes, column, random_state=seed, **settings)
+        result = fill(holes, column, random_state=seed, guarantee="column", **settings)
         inside = holds(result, truth)
         outside.append(int((~inside[unlabelled]).sum()))
         law = result.model.miscoverage_

@@ -187,6 +187,7 @@ def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_
         target,
         method=method,
         confidence=confidence,
+        guarantee="column",
         task="regression" if truth.dtype.kind == "f" else "classification",
         random_state=random_state,
         source=str(path),

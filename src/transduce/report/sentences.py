@@ -6,13 +6,6 @@ from typing import Any
 
 from transduce.report.wording import count, decimals_for, level, number, percent
 
-MEANINGS = {
-    "exact": "The guarantee is exact: it holds for any number of rows and any distribution of the values, as long as "
-    "chance alone decided which rows have a value.",
-    "approximate": "The guarantee is approximate: it rests on a condition that is in doubt or only nearly met here. "
-    "The reason is given below.",
-    "none": "Nothing is guaranteed about these answers. The reason is given below.",
-}
 _LOST = {
     "tied": "{} are ties between classes that are equally good",
     "rejected": "{} are marked as rejected, because they are too unsure",

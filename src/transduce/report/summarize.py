@@ -211,7 +211,6 @@ def _guarantee(filled: FilledTable) -> dict[str, Any]:
             {"class": name_of(label), **(_bound(bound) or {})} for label, bound in found.wrong_by_class
         ],
         "tolerance": found.tolerance,
-        "meaning": sentences.MEANINGS[found.kind],
         "statement": clean(found.statement),
         "grounds": clean(replace(found, verdict=None).grounds),
     }
