@@ -53,7 +53,7 @@ def help_of(*words: str) -> str:
 
 def page() -> str:
     """Return the page."""
-    commands = [(), ("fill",), ("draw",), ("compare",), ("methods",), ("demo",)]
+    commands = [(), ("fill",), ("draw",), ("label",), ("compare",), ("methods",), ("demo",)]
     parts = [
         f"## {' '.join(('transduce', *words))}\n\n```text\n{help_of(*words)}\n```\n" for words in commands
     ]

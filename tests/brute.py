@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import least_squares, minimize
-from scipy.stats import multivariate_normal
+from scipy.stats import hypergeom, multivariate_normal
 
 
 def ridge_fit(K, z, ridge, fit_intercept):
@@ -456,3 +457,101 @@ def urn_bound(n_wrong, n_calibration, n_unlabelled, certainty):
         if np.mean(np.array(draws) <= n_wrong) > 1 - certainty + 1e-12:
             most = wrong - n_wrong
     return most
+
+
+# ------------------------------------------------------------------------------------- audits of a finite table
+
+
+def audit_martingale(draws, total):
+    """The martingale of a candidate total after draws of (unlabelled, known hits, hit), as exact fractions.
+
+    None where the draws are impossible with this total.
+    """
+    bets = [Fraction(*pair) for pair in ((0, 1), (1, 20), (1, 10), (1, 5), (2, 5), (3, 5), (4, 5))]
+    weights = [Fraction(*pair) for pair in ((1, 2), (1, 10), (1, 10), (1, 10), (2, 25), (7, 100), (1, 20))]
+    assert sum(weights) == 1
+    products = [Fraction(1)] * len(bets)
+    for unlabelled, known, hit in draws:
+        share = Fraction(total - known, unlabelled)
+        if (not hit and share >= 1) or (hit and share <= 0):
+            return None
+        factors = [bet if hit else (1 - bet * share) / (1 - share) for bet in bets]
+        products = [product * factor for product, factor in zip(products, factors, strict=True)]
+    return sum(weight * product for weight, product in zip(weights, products, strict=True))
+
+
+def repeated_hypergeometric(rows, known, total, recall, level):
+    """Probability that the usual test, looked at after every draw, ever stops before `recall` of the hits are found.
+
+    `known` of `total` hits were found by searching; the others are among `rows` rows, which are drawn one by one. After
+    k draws with x hits the test asks: if so many hits were left that recall is not reached, would x or fewer of them
+    among k draws be less likely than the level?
+    """
+    left = total - known
+    alive, wrong = {0: 1.0}, 0.0  # probability of each number of hits, not stopped yet
+    for k in range(1, rows + 1):
+        after = {}
+        for x, chance in alive.items():
+            hit = (left - x) / (rows - k + 1)
+            for y, share in ((x + 1, hit), (x, 1.0 - hit)):
+                if share > 0.0:
+                    after[y] = after.get(y, 0.0) + chance * share
+        alive = {}
+        for x, chance in after.items():
+            supposed = int((known + x) / recall + 1e-9) + 1 - known
+            if supposed > rows or hypergeom.cdf(x, rows, supposed, k) <= level:
+                wrong += chance * (known + x < recall * total - 1e-9)
+            else:
+                alive[x] = chance
+    return wrong
+
+
+def worst_wrong_stop(n, total, recall, stops, may_search=True):
+    """Largest probability, over everything a person could do, of stopping before `recall` of the hits are found.
+
+    A table of n rows with `total` hits. At every step the person, who knows everything except the draws to come, labels
+    a hit on purpose, labels another row on purpose, or has a row drawn. The rule: ``stops(draws, found, unlabelled)``.
+    """
+
+    def value(draws, hits_left, others_left):
+        found, unlabelled = total - hits_left, hits_left + others_left
+        if stops(draws, found, unlabelled) and found < recall * total - 1e-12:
+            return Fraction(1)
+        if unlabelled == 0:
+            return Fraction(0)
+        options = []
+        if may_search:
+            options += [value(draws, hits_left - 1, others_left)] if hits_left else []
+            options += [value(draws, hits_left, others_left - 1)] if others_left else []
+        drawn = Fraction(0)
+        for left, hit in ((hits_left, True), (others_left, False)):
+            if left:
+                after = (*draws, (unlabelled, found, hit))
+                drawn += Fraction(left, unlabelled) * value(after, hits_left - hit, others_left - (not hit))
+        return max([*options, drawn])
+
+    return value((), total, n - total)
+
+
+# ------------------------------------------------------------------------------------- what a label would teach
+
+
+def posterior_covariance(features, prior, labelled, noise):
+    """Covariance of all rows of a Gaussian process, given labels at some, by the textbook formula."""
+    K = features @ np.diag(prior) @ features.T
+    if not labelled:
+        return K
+    rows = sorted(labelled)
+    G = np.linalg.inv(K[np.ix_(rows, rows)] + noise * np.eye(len(rows)))
+    return K - K[:, rows] @ G @ K[rows]
+
+
+def teaching(features, prior, labelled, noise):
+    """By how much one more label at each row would lower the mean variance of all rows: by adding it."""
+    before = np.trace(posterior_covariance(features, prior, labelled, noise))
+    n = len(features)
+    gains = np.empty(n)
+    for row in range(n):
+        K = posterior_covariance(features, prior, labelled, noise)
+        gains[row] = (before - np.trace(K - np.outer(K[row], K[row]) / (noise + K[row, row]))) / n
+    return gains

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "transduce"
 
 
-ROOMS = ["conformal", "datasets", "display", "ensemble", "filling", "metrics", "model_selection"]
+ROOMS = ["conformal", "datasets", "display", "ensemble", "filling", "labelling", "metrics", "model_selection"]
 ROOMS += [
     f"methods.{paper}"
     for paper in ("billiard", "confidence_machine", "gaussian_process", "ridge", "spectral_graph")

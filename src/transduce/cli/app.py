@@ -18,6 +18,8 @@ TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: i
 DemoName = Enum("DemoName", {name: name for name in TABLES}, type=str)  # type: ignore[misc]
 GuaranteeName = Enum("GuaranteeName", {name: name for name in GUARANTEES}, type=str)  # type: ignore[misc]
 AUTO_GUARANTEE = GuaranteeName("auto")
+LabelTask = Enum("LabelTask", {name: name for name in ("auto", "classes", "numbers")}, type=str)  # type: ignore[misc]
+AUTO_LABELS = LabelTask("auto")
 AUTO_METHOD, AUTO_TASK, FIRST_DEMO = MethodName("auto"), TaskName("auto"), DemoName("diabetes")
 
 app = typer.Typer(
@@ -252,6 +254,71 @@ def draw(
                 table, target, commands.Outputs(out, force=force, quiet=quiet), number=number, seed=seed
             )
         show()
+
+
+@app.command()
+def label(  # noqa: PLR0913
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", help="The table; it is never written to.", show_default=False),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="COLUMN", help="The column to label.", show_default=False),
+    ] = None,
+    show: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Columns to show, parted by commas; all by default.")
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Classes, parted by commas; by default those that the table has, or yes and no.",
+        ),
+    ] = None,
+    wanted: Annotated[str | None, typer.Option(metavar="CLASS", help="The class to be found.")] = None,
+    task: Annotated[LabelTask, typer.Option(help="Whether labels are classes or numbers.")] = AUTO_LABELS,
+    recall: Annotated[
+        float, typer.Option(callback=_share, help="Share of the wanted rows that is to be found.")
+    ] = 0.95,
+    certainty: Annotated[float, typer.Option(callback=_share, help="How certain that is to be.")] = 0.95,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where the page is served; 0 is any free port.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
+) -> None:
+    """Label a table on a page in the browser; every label re-answers the table, and the page says when to stop.
+
+    Decisions are kept in a journal beside the table, so that the same command goes on where it ended.
+    """
+    with refusals():
+        from transduce.labelling.command import run_label
+
+        run_label(
+            table,
+            target,
+            show=_parted(show),
+            classes=_parted(classes),
+            wanted=wanted,
+            task=task.value,
+            recall=recall,
+            certainty=certainty,
+            port=port,
+            no_browser=no_browser,
+            seed=seed,
+            demo=demo,
+            say=say,
+            working=lambda: progress_bars(quiet=False),
+        )
+
+
+def _parted(words: str | None) -> list[str]:
+    """Return words that commas part."""
+    return [] if words is None else [word.strip() for word in words.split(",") if word.strip()]
 
 
 @app.command()

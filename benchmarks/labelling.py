@@ -1,0 +1,120 @@
+"""From a click to new answers on the labelling page: milliseconds of the server, at 10,000 and 1,000,000 rows.
+
+    python benchmarks/labelling.py [--sizes 10000 1000000] [--clicks 40] [--out FOLDER]
+
+A click is everything the server does for one decision: the line in the journal (on disk, synchronised), the labels
+spread over the graph again, the next row chosen, the certificates with their curves, the lists and the map, and all of
+it written as JSON. Graph and spectrum are there before. At 10,000 rows they are those of clustered rows; beyond 30,000
+rows the spectrum is made up, since its numbers do not matter for the time. The table shows the median and the 95th
+percentile over the clicks, by mode and number of classes, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from spectral_graph import clustered
+
+from transduce.labelling import Session, Settings
+from transduce.labelling.graph_features import GraphFeatures
+from transduce.labelling.prepare import Prepared, prepare_matrix
+from transduce.labelling.row_map import draw_map
+from transduce.labelling.view import view
+from transduce.methods.spectral_graph import Spectrum
+
+LIMITS = {10_000: 100.0, 1_000_000: 1000.0}
+MADE_UP = 30_000  # rows from which on the spectrum is made up
+
+
+def made_up(n: int, d: int = 80, n_features: int = 50) -> Prepared:
+    """Return features and a spectrum of the right sizes."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((n, d), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    spectrum = Spectrum(
+        vectors,
+        np.linspace(0.01, 0.5, d),
+        np.zeros(n, dtype=np.int32),
+        np.full(n, 2.0),
+        np.zeros(d),
+        np.zeros(d, dtype=int),
+        np.arange(d),
+    )
+    graph = GraphFeatures(spectrum)
+    unit = rng.standard_normal((n, n_features), dtype=np.float32)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    return Prepared(np.empty((n, 0)), unit, spectrum, graph, draw_map(graph))
+
+
+def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
+    if n > MADE_UP:
+        prepared = made_up(n)
+        truth = np.argmax(prepared.spectrum.vectors[:, :10], axis=1)
+        return pd.DataFrame({"number": np.arange(n), "size": np.arange(n) % 97}), prepared, truth
+    X, truth = clustered(n)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return pd.DataFrame(X.round(3), columns=[f"x{j}" for j in range(X.shape[1])]), prepare_matrix(X), truth
+
+
+def clicks(frame, prepared, truth, n_classes, mode, count, folder):
+    """Return milliseconds of each of some clicks."""
+    names = list(range(n_classes)) if n_classes > 2 else ["yes", "no"]
+    code = truth if n_classes > 2 else np.where(truth == 0, 0, 1)
+    journal = Path(folder) / f"{len(frame)}-{n_classes}-{mode}.jsonl"
+    options = {"classes": names, "wanted": names[0], "settings": Settings(seed=0, prepared=prepared)}
+    took = []
+    with Session(frame, "label", journal=journal, **options) as session:
+        for row in np.concatenate([np.flatnonzero(code == c)[:3] for c in range(n_classes)]):
+            session.answer(names[code[row]], row=int(row))
+        session.propose(mode)
+        for _ in range(count):
+            row = session.propose().row
+            began = time.perf_counter()
+            session.answer(names[code[row]], row=row)
+            json.dumps(view(session))
+            took.append(1e3 * (time.perf_counter() - began))
+    return took
+
+
+def measure(sizes, count):
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            frame, prepared, truth = table(n)
+            for n_classes in (2, 10):
+                for mode in ("find", "learn", "audit"):
+                    took = clicks(frame, prepared, truth, n_classes, mode, count, folder)
+                    lines.append(
+                        {
+                            "rows": n,
+                            "classes": n_classes,
+                            "mode": mode,
+                            "median ms": float(np.median(took)),
+                            "95th percentile ms": float(np.quantile(took, 0.95)),
+                            "limit ms": LIMITS.get(n, np.nan),
+                        }
+                    )
+                    print(lines[-1], flush=True)
+    return pd.DataFrame(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--clicks", type=int, default=40)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/output"))
+    given = parser.parse_args()
+    found = measure(given.sizes, given.clicks)
+    given.out.mkdir(parents=True, exist_ok=True)
+    found.to_csv(given.out / "labelling.csv", index=False)
+    print(found.round(1).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

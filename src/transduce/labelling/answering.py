@@ -1,0 +1,167 @@
+"""Answers at all rows, again after every label: classes by the graph, numbers by the confidence machine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from transduce.core.types import AnyArray, Array
+from transduce.labelling.prepare import Prepared
+from transduce.methods.confidence_machine import RidgeConfidenceMachine
+from transduce.methods.spectral_graph import SpectralGraphTransducer
+
+FEWEST_NUMBERS = 3
+MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
+MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """An answer at every row.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        The number, or the place of the class in the list of classes; NaN or -1 where there is none. The label, where
+        there is one.
+    certain : array of shape (n,)
+        Larger where the answer is more certain: the margin of a class, minus the width of an interval. NaN where there
+        is no answer, or no interval yet.
+    source : str
+        Who answered.
+    lower, upper : array of shape (n,), optional
+        Ends of the intervals of numbers; NaN where there is none yet.
+    """
+
+    values: AnyArray
+    certain: Array
+    source: str
+    lower: Array | None = None
+    upper: Array | None = None
+
+
+class ClassAnswers:
+    """Classes at all rows by the spectral graph transducer, on a spectrum that is computed once.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What no label changes.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._spectrum = prepared.spectrum
+        self._model: SpectralGraphTransducer | None = None
+
+    def answer(self, codes: Mapping[int, int], shares: Array | None = None) -> Answers:
+        """Return the answers that follow from labels.
+
+        Parameters
+        ----------
+        codes : mapping of int to int
+            Labels by row, as places in the list of classes.
+        shares : array of shape (n_classes,), optional
+            Share of each class in all rows, as far as it is known; by default that among the labels.
+        """
+        n = len(self._spectrum.components)
+        values, certain = np.full(n, -1, dtype=np.int16), np.full(n, np.nan)
+        rows = np.fromiter(codes.keys(), dtype=np.int64, count=len(codes))
+        labels = np.fromiter(codes.values(), dtype=np.int64, count=len(codes))
+        source = "nobody: labels of two classes are needed"
+        if len(set(labels.tolist())) > 1:
+            y = np.full(n, np.nan)
+            y[rows] = labels
+            margins, classes = self._margins(y, shares)
+            best = np.nan_to_num(margins, nan=-np.inf).argmax(axis=1)
+            ordered = np.partition(margins, -2, axis=1)
+            certain = np.where(np.isnan(margins[:, 0]), np.nan, ordered[:, -1] - ordered[:, -2])
+            values = np.where(np.isnan(margins[:, 0]), -1, classes[best]).astype(np.int16)
+            source = "the spectral graph transducer"
+        values[rows] = labels
+        return Answers(values, certain, source)
+
+    def _margins(self, y: Array, shares: Array | None) -> tuple[Array, AnyArray]:
+        """Return the margin of each class at each row, and the classes."""
+        prior = None
+        if shares is not None:
+            present = np.unique(y[np.isfinite(y)]).astype(int)
+            prior = dict(
+                zip(
+                    present.astype(float).tolist(),
+                    (shares[present] / shares[present].sum()).tolist(),
+                    strict=True,
+                )
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if self._model is None:
+                model = SpectralGraphTransducer(metric="precomputed", class_prior=prior)
+                self._model = model.fit(self._spectrum, y)
+            else:
+                self._model.class_prior = prior
+                self._model.relabel(y)
+        margins = self._model.scores_ - self._model.thresholds_
+        if margins.ndim == 1:
+            margins = np.stack([-margins, margins], axis=1)
+        return margins, self._model.classes_.astype(np.int64)
+
+
+class NumberAnswers:
+    """Numbers at all rows by ridge regression, with intervals by the confidence machine at some of them.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What no label changes.
+    confidence : float
+        Level of the intervals.
+    seed : int
+        Of the rows that get an interval at once.
+    """
+
+    def __init__(self, prepared: Prepared, confidence: float, seed: int) -> None:
+        self._matrix = prepared.matrix
+        self._confidence = confidence
+        n, rng = len(self._matrix), np.random.default_rng([seed, 1])
+        some = self._matrix[rng.choice(n, min(n, 1000), replace=False)]
+        distances = pairwise_distances(some)[np.triu_indices(len(some), 1)]
+        self._width = float(np.median(distances[distances > 0.0])) if np.any(distances > 0.0) else 1.0
+        self._sample = np.sort(rng.choice(n, min(n, MOST_REGIONS), replace=False))
+        self._values = np.full(n, np.nan)
+
+    def machine(self, n_labels: int) -> tuple[float, float]:
+        """Return width and level of the machine: a level that so few labels can support."""
+        return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
+
+    def answer(self, labels: Mapping[int, float]) -> Answers:
+        """Return the answers that follow from labels."""
+        n = len(self._matrix)
+        rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
+        y = np.fromiter(labels.values(), dtype=float, count=len(labels))
+        lower, upper = np.full(n, np.nan), np.full(n, np.nan)
+        if len(rows) < FEWEST_NUMBERS:
+            values = np.full(n, np.nan)
+            values[rows] = y
+            return Answers(
+                values, np.full(n, np.nan), f"nobody: {FEWEST_NUMBERS} labels are needed", lower, upper
+            )
+        others = np.setdiff1d(self._sample, rows)
+        width, confidence = self.machine(len(rows))
+        machine = RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False)
+        used = np.concatenate([rows, others])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine.fit(self._matrix[used], np.concatenate([y, np.full(len(others), np.nan)]))
+            asked = np.arange(n) if n <= MOST_VALUES else others
+            self._values[asked] = machine.predict(self._matrix[asked])
+        if len(others) and machine.answer_.regions is not None:
+            lower[others], upper[others] = machine.answer_.regions.hull().T
+        values = self._values.copy()
+        values[rows] = y
+        with np.errstate(invalid="ignore"):
+            certain = lower - upper
+        return Answers(values, certain, "ridge regression and the confidence machine", lower, upper)

@@ -1,0 +1,540 @@
+"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong.
+
+A person labels rows in any order, guided by anything. Some rows are *drawn*: uniformly from those that are unlabelled
+at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
+hit with probability ``(R - h) / U``, whatever happened before. So for every candidate total r there is a martingale
+that starts at 1 and, if r is the true total, ever reaches ``1 / level`` with probability at most ``level`` (Ville). It
+rises with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln
+
+from transduce.core.types import AnyArray, Array, Mask
+
+BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
+WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
+ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random draws so far, in order.
+
+    Parameters
+    ----------
+    unlabelled : int array of shape (s,)
+        How many rows each was drawn from.
+    known : int array of shape (s,)
+        How many hits were known, outside those rows, before it. Rows that nobody could judge count.
+    hits : boolean array of shape (s,)
+        Whether it was a hit. Draws that nobody has judged yet count.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(100, 7, False), (99, 7, True)])
+    >>> len(draws), draws.known.tolist()
+    (2, [7, 7])
+    """
+
+    unlabelled: AnyArray
+    known: AnyArray
+    hits: Mask
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, bool]]) -> Draws:
+        """Return draws from a list of (unlabelled, known, hit)."""
+        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        return cls(table[:, 0], table[:, 1], table[:, 2].astype(bool))
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def since(self, first: int) -> Draws:
+        """Return the draws from number `first` on."""
+        return Draws(self.unlabelled[first:], self.known[first:], self.hits[first:])
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What is known of the hits of a table at one moment.
+
+    Parameters
+    ----------
+    draws : Draws
+        The random draws so far.
+    found : int
+        Hits among the labelled rows.
+    doubtful : int
+        Rows that were drawn and not judged: each may be a hit.
+    pool : int
+        All other unlabelled rows, from which the next row is drawn.
+
+    Examples
+    --------
+    >>> Audit(Draws.of([]), found=7, doubtful=0, pool=100).most
+    107
+    """
+
+    draws: Draws
+    found: int
+    doubtful: int
+    pool: int
+
+    @property
+    def most(self) -> int:
+        """The largest total there can be."""
+        return self.found + self.doubtful + self.pool
+
+
+def log_martingale(draws: Draws, total: int) -> Array:
+    """Return the logarithm of the martingale of a candidate total, after each draw.
+
+    Parameters
+    ----------
+    draws : Draws
+        The random draws, in order.
+    total : int
+        How many hits the table may have in all.
+
+    Returns
+    -------
+    array of shape (s,)
+        Infinite from the first draw on that is impossible with this total.
+
+    Examples
+    --------
+    One hit is missing among two rows, and a random one of them is a miss: that has probability 1/2.
+
+    >>> draws = Draws.of([(2, 0, False)])
+    >>> float(np.exp(log_martingale(draws, 1)[0]).round(3))
+    1.851
+    >>> float(log_martingale(draws, 2)[0])
+    inf
+    """
+    if len(draws) == 0:
+        return np.empty(0)
+    return _log_mean(_log_bets(draws, total))
+
+
+def _log_mean(bets: Array) -> Array:
+    """Return the logarithm of the weighted mean of what the bets have made, from their logarithms."""
+    peak = bets.max(axis=0)
+    finite = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(over="ignore"):
+        return np.where(np.isfinite(peak), finite + np.log(WEIGHTS @ np.exp(bets - finite)), peak)
+
+
+def _log_bets(draws: Draws, total: int) -> Array:
+    """Return the logarithm of each bet's product after each draw, shape (bets, s)."""
+    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then none is left.
+    shares = np.maximum(total - draws.known, 0) / draws.unlabelled
+    impossible = np.logical_or.accumulate(~draws.hits & (shares >= 1.0))
+    shares = np.where(draws.hits | impossible, 0.0, shares)
+    with np.errstate(divide="ignore"):
+        stakes = np.log(BETS)[:, None]
+    steps = np.where(draws.hits, stakes, np.log1p(-BETS[:, None] * shares) - np.log1p(-shares))
+    return np.where(impossible, np.inf, np.cumsum(steps, axis=1))
+
+
+def first_rejection(draws: Draws, total: int, level: float) -> int | None:
+    """Return after how many draws a total was rejected; None if it is not.
+
+    Parameters
+    ----------
+    draws : Draws
+        The random draws, in order.
+    total : int
+        How many hits the table may have in all.
+    level : float
+        Probability with which the true total may ever be rejected.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> first_rejection(Draws.of([(2, 0, False)]), 2, 0.05)
+    1
+    """
+    reached = log_martingale(draws, total) >= -np.log(level)
+    return int(np.argmax(reached)) + 1 if reached.any() else None
+
+
+def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> int:
+    """Return the largest total that no look so far has rejected.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts.
+    level : float
+        Probability with which the true total may ever be larger than what is returned, at any look.
+    after : int, optional
+        How many of the draws were seen; all by default.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> draws = Draws.of([(100 - s, 20, False) for s in range(80)])
+    >>> total_at_most(Audit(draws, found=20, doubtful=0, pool=20), 0.05)
+    22
+    """
+    draws = (
+        audit.draws
+        if after is None
+        else Draws(*(part[:after] for part in (audit.draws.unlabelled, audit.draws.known, audit.draws.hits)))
+    )
+    low, high = audit.found, audit.most
+    while low < high:  # the rejected totals are the large ones: `low` is not, what is above `high` is
+        middle = (low + high + 1) // 2
+        if first_rejection(draws, middle, level) is None:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def first_total_below(found: int, recall: float) -> int:
+    """Return the smallest total of which the found hits are less than the recall wanted.
+
+    Parameters
+    ----------
+    found : int
+        Hits found.
+    recall : float
+        Share of all hits, as written: 0.95 is 95/100.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> first_total_below(19, 0.95), first_total_below(18, 0.95)
+    (21, 19)
+    """
+    return found * 1 // _written(recall) + 1 if found else 1
+
+
+def _written(share: float) -> Fraction:
+    """Return the fraction that a decimal number stands for."""
+    return Fraction(repr(float(share)))
+
+
+def draws_needed(audit: Audit, total: int, level: float) -> int | None:
+    """Return how many further draws reject a total if none of them is a hit.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts.
+    total : int
+        The total to reject.
+    level : float
+        Probability with which the true total may ever be rejected.
+
+    Returns
+    -------
+    int or None
+        None if no number of draws does: rows in doubt could be the missing hits.
+
+    Examples
+    --------
+    >>> draws_needed(Audit(Draws.of([]), found=190, doubtful=0, pool=5000), 201, 0.05)
+    1293
+    """
+    if total > audit.most or first_rejection(audit.draws, total, level) is not None:
+        return 0
+    missing = total - audit.found - audit.doubtful
+    if missing <= 0:
+        return None
+    bets = _log_bets(audit.draws, total)[:, -1] if len(audit.draws) else np.zeros(len(BETS))
+    low, high = 0, audit.pool - missing + 1  # so many misses leave fewer rows than hits
+    while low + 1 < high:
+        middle = (low + high) // 2
+        grown = float(_log_mean(bets + _log_misses(audit.pool, missing, middle)))
+        low, high = (low, middle) if grown >= -np.log(level) else (middle, high)
+    return high
+
+
+def _log_misses(pool: int, missing: int, count: int) -> Array:
+    """Return the logarithm of each bet's product over misses in a row: of (u - bet missing) / (u - missing)."""
+    bets = BETS * missing
+
+    def falling(left: Array | float) -> Array:
+        return np.asarray(gammaln(left + 1.0) - gammaln(left - count + 1.0))
+
+    return falling(pool - bets) - falling(float(pool - missing))
+
+
+def share_of_level(number: int) -> float:
+    """Return the part of the level that the certificate of this number may use, so that all of them together use it up.
+
+    Answers can be frozen again and again, each time with a certificate of its own. The first uses 83 % of the level.
+
+    Parameters
+    ----------
+    number : int
+        1 for the first.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> [round(share_of_level(number), 3) for number in (1, 2, 3)]
+    [0.832, 0.104, 0.031]
+    """
+    return 1.0 / (ZETA_3 * number**3)
+
+
+@dataclass(frozen=True)
+class RecallCertificate:
+    """What is certain about the share of wanted rows that are found.
+
+    Parameters
+    ----------
+    found : int
+        Wanted rows found.
+    total_at_most : int
+        How many there are at most, in the whole table.
+    unlabelled : int
+        Rows without a label.
+    n_draws : int
+        Random draws so far.
+    recall : float
+        The share to be reached.
+    certainty : float
+        Probability that no statement of this kind, at any time, is wrong.
+    draws_needed : int or None
+        Random draws until the share is certain, if none of them is a wanted row; 0 if it is, None if rows in doubt have
+        to be judged first.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(1000 - s, 95, False) for s in range(600)])
+    >>> certificate = certify_recall(Audit(draws, 95, 0, 400), recall=0.95, certainty=0.95)
+    >>> certificate.reached, certificate.missed_at_most, round(certificate.recall_at_least, 3)
+    (True, 3, 0.969)
+    """
+
+    found: int
+    total_at_most: int
+    unlabelled: int
+    n_draws: int
+    recall: float
+    certainty: float
+    draws_needed: int | None
+
+    @property
+    def missed_at_most(self) -> int:
+        """How many wanted rows are not found, at most."""
+        return self.total_at_most - self.found
+
+    @property
+    def recall_at_least(self) -> float:
+        """The share of the wanted rows that are found, at least; 1 if there can be none."""
+        return self.found / self.total_at_most if self.total_at_most else 1.0
+
+    @property
+    def reached(self) -> bool:
+        """Whether the share wanted is certain."""
+        return self.total_at_most < first_total_below(self.found, self.recall)
+
+
+def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCertificate:
+    """Return what is certain about the share of wanted rows that are found.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts; a hit is a wanted row.
+    recall : float
+        The share to be reached.
+    certainty : float
+        Probability that no such statement, at any time, is wrong.
+
+    Returns
+    -------
+    RecallCertificate
+
+    Examples
+    --------
+    >>> certify_recall(Audit(Draws.of([]), 95, 0, 1000), recall=0.95, certainty=0.95).draws_needed
+    422
+    """
+    level = 1.0 - certainty
+    return RecallCertificate(
+        found=audit.found,
+        total_at_most=total_at_most(audit, level),
+        unlabelled=audit.doubtful + audit.pool,
+        n_draws=len(audit.draws),
+        recall=recall,
+        certainty=certainty,
+        draws_needed=draws_needed(audit, first_total_below(audit.found, recall), level),
+    )
+
+
+@dataclass(frozen=True)
+class WrongCertificate:
+    """What is certain about the number of frozen answers that are wrong.
+
+    Parameters
+    ----------
+    found : int
+        Wrong answers found since the answers were frozen; their rows are labelled now.
+    wrong_at_most : int
+        How many of the remaining answers are wrong, at most.
+    remaining : int
+        Rows that still have an answer and no label.
+    n_draws : int
+        Random draws since the answers were frozen.
+    share : float
+        The share of wrong answers that is to be certain.
+    certainty : float
+        Probability that no statement of this kind, at any time, is wrong.
+    draws_needed : int or None
+        Random draws until at most that share of the remaining answers is wrong, if none of them finds a wrong answer.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(1000 - s, 0, False) for s in range(100)])
+    >>> certify_answers(Audit(draws, 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
+    30
+    """
+
+    found: int
+    wrong_at_most: int
+    remaining: int
+    n_draws: int
+    share: float
+    certainty: float
+    draws_needed: int | None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the share wanted is certain."""
+        return self.wrong_at_most <= _allowed(self.remaining, self.share)
+
+
+def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCertificate:
+    """Return what is certain about the number of frozen answers that are wrong.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts since the answers were frozen; a hit is a wrong answer.
+    share : float
+        The share of wrong answers among the remaining ones that is to be certain.
+    certainty : float
+        Probability that no such statement, at any time, is wrong.
+
+    Returns
+    -------
+    WrongCertificate
+
+    Examples
+    --------
+    >>> certify_answers(Audit(Draws.of([]), 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
+    900
+    """
+    level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
+    goal = audit.found + _allowed(remaining, share) + 1
+    return WrongCertificate(
+        found=audit.found,
+        wrong_at_most=total_at_most(audit, level) - audit.found,
+        remaining=remaining,
+        n_draws=len(audit.draws),
+        share=share,
+        certainty=certainty,
+        draws_needed=draws_needed(audit, goal, level),
+    )
+
+
+def _allowed(remaining: int, share: float) -> int:
+    return int(remaining * _written(share))
+
+
+def bound_curve(audit: Audit, level: float, *, most_points: int = 60) -> tuple[AnyArray, AnyArray]:
+    """Return, after some of the draws and the last, the largest total that was not rejected by then.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts.
+    level : float
+        Probability with which the true total may ever be larger.
+    most_points : int, default=60
+        How many points the curve may have.
+
+    Returns
+    -------
+    draws, totals : int arrays
+        The first point is before any draw.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(100 - s, 20, False) for s in range(80)])
+    >>> number, total = bound_curve(Audit(draws, found=20, doubtful=0, pool=20), 0.05, most_points=5)
+    >>> number.tolist(), total.tolist()
+    ([0, 20, 40, 60, 80], [120, 33, 26, 23, 22])
+    """
+    count = len(audit.draws)
+    points = np.unique(np.linspace(0, count, min(count + 1, most_points)).round().astype(int))
+    whole = Audit(audit.draws, audit.found, audit.doubtful, max(audit.pool, _first_pool(audit)))
+    totals = [total_at_most(whole, level, after=int(point)) for point in points[:-1]]
+    return points, np.array([*totals, total_at_most(audit, level)])
+
+
+def _first_pool(audit: Audit) -> int:
+    """Return how many rows, hits found since among them, could be hits before the first draw."""
+    if len(audit.draws) == 0:
+        return audit.pool
+    first = int(audit.draws.unlabelled[0] + audit.draws.known[0])
+    return first - audit.found - audit.doubtful
+
+
+class BoundCurve:
+    """The curve of `bound_curve`, extended draw by draw; computed anew when labels of earlier draws have changed.
+
+    Parameters
+    ----------
+    level : float
+        Probability with which the true total may ever be larger.
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._draws = Draws.of([])
+        self._points: list[int] = []
+        self._totals: list[int] = []
+
+    def update(self, audit: Audit) -> tuple[AnyArray, AnyArray]:
+        """Return the curve at this moment."""
+        before, count = self._draws, len(self._draws)
+        same = len(audit.draws) >= count and all(
+            np.array_equal(getattr(audit.draws, name)[:count], getattr(before, name))
+            for name in ("unlabelled", "known", "hits")
+        )
+        if not same or not self._points or len(audit.draws) > count + 3 or len(self._points) > 500:
+            points, totals = bound_curve(audit, self._level)
+            self._points, self._totals = points.tolist(), totals.tolist()
+        else:
+            while self._points and self._points[-1] == len(audit.draws):
+                self._points.pop()
+                self._totals.pop()
+            self._points.append(len(audit.draws))
+            self._totals.append(total_at_most(audit, self._level))
+        self._draws = audit.draws
+        return np.array(self._points), np.array(self._totals)

@@ -1,0 +1,114 @@
+"""The command ``transduce label``: opens a session and its page, until it is interrupted."""
+
+from __future__ import annotations
+
+import importlib.util
+import webbrowser
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+from transduce.labelling.demo import demo_digits
+from transduce.labelling.journal import Label
+from transduce.labelling.session import Session
+from transduce.labelling.settings import Settings
+
+
+def run_label(  # noqa: PLR0913
+    table: str | Path | None,
+    target: str | None,
+    *,
+    show: Sequence[str] = (),
+    classes: Sequence[str] = (),
+    wanted: str | None = None,
+    task: str = "auto",
+    recall: float = 0.95,
+    certainty: float = 0.95,
+    port: int = 0,
+    no_browser: bool = False,
+    seed: int | None = None,
+    demo: bool = False,
+    say: Callable[[str], None] = print,
+    working: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
+    """Serve the labelling page of a table until it is interrupted.
+
+    Parameters
+    ----------
+    table, target : str
+        The table, and the column to label; None for the demo.
+    show : sequence of str
+        Columns that are shown.
+    classes : sequence of str
+        Classes; by default those that the table has, or yes and no.
+    wanted : str, optional
+        The class to be found.
+    task : {"auto", "classes", "numbers"}, default="auto"
+        What labels are.
+    recall, certainty : float, default=0.95
+        Share of the wanted rows to be found, and how certain that is to be.
+    port : int, default=0
+        Where the page is served; 0 is any free port.
+    no_browser : bool, default=False
+        Whether to print the address only.
+    seed : int, optional
+        Of the random draws.
+    demo : bool, default=False
+        Whether to label bundled images of digits.
+    say : callable
+        Takes what is to be told, a line at a time.
+    working : callable
+        Returns a context that shows progress while the table is prepared.
+
+    Raises
+    ------
+    ValueError
+        If the web server is not installed, or the table or the options are wrong.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ValueError("The labelling page needs a web server: pip install 'transduce[label]'.")
+    from transduce.labelling.server import listen, make_server
+
+    named: list[Label] = list(classes)
+    if demo:
+        table, target, show, named = demo_digits()
+        wanted = wanted or "8"
+        say(f"The table {table} was made of bundled images of digits.")
+    if table is None or target is None:
+        raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
+    settings = Settings(recall=recall, certainty=certainty, task=task, seed=seed)
+    listening = listen(port)
+    try:
+        with working():
+            session = Session(table, target, show=show, classes=named, wanted=wanted, settings=settings)
+        with session:
+            with suppress(KeyboardInterrupt):
+                _tell(session, say)
+                server, address = make_server(session, listening)
+                _ready(address, say, browser=not no_browser)
+                server.run(sockets=[listening])
+            count = len(session.state.labels)
+            say(
+                f"Ended. {count:,} label{'s' * (count != 1)} are in {session.journal}; the same command goes on there."
+            )
+    finally:
+        listening.close()
+
+
+def _tell(session: Session, say: Callable[[str], None]) -> None:
+    """Say what was opened."""
+    state = session.state
+    already = f", {len(state.labels):,} labelled in earlier sittings" if state.labels else ""
+    say(
+        f"{session.table.name}: {session.table.n_rows:,} rows{already}. Everything is saved in {session.journal}."
+    )
+    for note in session.notes:
+        say(note)
+
+
+def _ready(address: str, say: Callable[[str], None], *, browser: bool) -> None:
+    """Say where the page is, and open it."""
+    say(f"Open {address}")
+    say("The address works once, in one browser. Press Ctrl-C here to end.")
+    if browser:
+        webbrowser.open(address)

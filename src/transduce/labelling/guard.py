@@ -1,0 +1,112 @@
+"""Who may talk to the server: this machine's browser, with the key from the terminal, and no other page."""
+
+from __future__ import annotations
+
+import secrets
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+ENTER = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+    "<title>transduce label</title></head><body><p>Opening …</p></body></html>"
+)
+
+
+class Guard:
+    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    port : int
+        Where it listens.
+    token : str
+        The one-time key in the address that is opened first.
+    """
+
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
+        self._app, self._token, self._used = app, token, False
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
+        self._cookie_name = f"transduce-label-{port}"  # cookies do not tell ports apart
+        self._secret = secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope)
+        await (self._app if refusal is None else refusal)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that must not go through; None if it may."""
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        host = headers.get("host", "")
+        if host not in self._hosts:
+            return PlainTextResponse("Forbidden: this address is not served here.", 403)
+        origin = headers.get("origin")
+        foreign = origin is not None and origin != f"http://{host}"
+        if foreign or (origin is None and scope["method"] not in ("GET", "HEAD")):
+            return PlainTextResponse("Forbidden: the request comes from another page.", 403)
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+            return PlainTextResponse("Forbidden: the request comes from another site.", 403)
+        if self._has_cookie(headers.get("cookie", "")):
+            return None
+        return self._enter(scope)
+
+    def _has_cookie(self, text: str) -> bool:
+        try:
+            cookie = SimpleCookie(text).get(self._cookie_name)
+        except CookieError:
+            return False
+        return cookie is not None and secrets.compare_digest(cookie.value.encode(), self._secret.encode())
+
+    def _enter(self, scope: Scope) -> Response:
+        """Return the cookie for the one-time key, which is then used up."""
+        query = scope["query_string"].decode("latin-1")
+        given = query.removeprefix("token=") if scope["path"] == "/" and query.startswith("token=") else ""
+        if self._used or not secrets.compare_digest(given.encode(), self._token.encode()):
+            return PlainTextResponse(
+                "Forbidden: open the address that `transduce label` printed. It works once, in one browser; start the "
+                "command again for a new one.",
+                403,
+            )
+        self._used = True
+        # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a link led here.
+        response = HTMLResponse(ENTER)
+        response.set_cookie(self._cookie_name, self._secret, httponly=True, samesite="strict", path="/")
+        return response
+
+
+def _with_headers(send: Send) -> Send:
+    """Return a sender that adds the headers of every answer."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message.get("headers", [])}
+            extra = [
+                (name.encode(), value.encode())
+                for name, value in HEADERS.items()
+                if name.encode() not in present
+            ]
+            message = {**message, "headers": [*message.get("headers", []), *extra]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,252 @@
+"""The journal: one line of JSON for everything that happened, on disk before anybody is told that it is saved.
+
+The state of a session is a replay of its journal, so a process can be killed at any moment and started again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+Label = str | int | float | bool | None
+VERSION = 1
+KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
+DECISION = ("kind", "row", "label", "mode", "random", "unlabelled", "hits")  # in every line about a row
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a session is about; the first line of its journal.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+    digest : str
+        SHA-256 of the table.
+    n_rows : int
+        Its rows.
+    target : str
+        The column that is labelled.
+    task : {"classes", "numbers"}
+        What labels are.
+    seed : int
+        Of the random draws.
+    recall, certainty : float
+        Share of the wanted rows to be found, and how certain that is to be.
+    """
+
+    table: str
+    digest: str
+    n_rows: int
+    target: str
+    task: str
+    seed: int
+    recall: float
+    certainty: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    row : int
+        The row, counted from 0; -1 if it is about none.
+    label : str, number, bool or None
+        The label given; the class for "wanted" and "class".
+    mode : str
+        How the row came up: "find", "learn", "audit", "chosen"; or the new mode.
+    random : bool
+        Whether the row was a random draw.
+    unlabelled, hits : int
+        Rows that could be drawn, and wanted rows known, before it happened.
+    number : float
+        Draws planned, or the tolerance of frozen numbers.
+    data : str
+        Frozen answers, packed.
+    time : str
+        When, in UTC.
+    """
+
+    kind: str
+    row: int = -1
+    label: Label = None
+    mode: str = ""
+    random: bool = False
+    unlabelled: int = 0
+    hits: int = 0
+    number: float = 0.0
+    data: str = ""
+    time: str = ""
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Journal:
+    """An append-only file of events that one process at a time holds open; or, without a path, a list in memory.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; it is created if it is missing.
+
+    Attributes
+    ----------
+    header : Header or None
+        The first line, None if the journal is new.
+    events : list of Event
+        What the file held when it was opened, and what was appended since.
+    note : str
+        What was dropped when it was opened, as a sentence; mostly empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "labels.jsonl"
+    ...     journal = Journal(path)
+    ...     journal.begin(Header("a.csv", "0" * 64, 3, "y", "classes", 7, 0.95, 0.95))
+    ...     journal.append(Event("answer", row=2, label="yes"))
+    ...     journal.close()
+    ...     again = Journal(path)
+    ...     again.close()
+    >>> again.events[0].row, again.header.seed
+    (2, 7)
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path, self.header, self.note = path, None, ""
+        self.events: list[Event] = []
+        self._file: IO[bytes] | None = None
+        if path is None:
+            return
+        new = not path.exists()
+        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
+        try:
+            _lock(self._file, path)
+            self._read()
+            if new:
+                _sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    header: Header | None
+
+    def _read(self) -> None:
+        """Read all lines; what follows the last whole one is cut off."""
+        assert self._file is not None
+        self._file.seek(0)
+        content = self._file.read()
+        lines = content.split(b"\n")
+        torn, lines = lines[-1], lines[:-1]
+        good = 0
+        for number, line in enumerate(lines, start=1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, TypeError, KeyError) as error:
+                if number < len(lines):
+                    raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
+                torn = line
+                break
+            good += len(line) + 1
+        if torn:
+            self.note = (
+                f"The last line of {self.path.name if self.path else 'the journal'} was torn and has been dropped "
+                f"({len(torn)} bytes): what it was about was not saved, so do it again."
+            )
+        if good < len(content):
+            self._file.truncate(good)
+            os.fsync(self._file.fileno())
+
+    def _take(self, line: dict[str, object]) -> None:
+        """Take one line: the first is the header."""
+        kind = line.pop("kind")
+        if self.header is None:
+            if kind != "start" or line.pop("version") != VERSION:
+                raise ValueError("it does not begin like a journal of this version")
+            self.header = Header(**{item.name: line[item.name] for item in fields(Header)})  # type: ignore[arg-type]
+            return
+        if kind not in KINDS:
+            raise ValueError(f"there is no event {kind!r}: it may come from a newer version")
+        known = {item.name for item in fields(Event)}
+        self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))  # type: ignore[arg-type]
+
+    def begin(self, header: Header) -> None:
+        """Write the first line."""
+        self._write({"kind": "start", "version": VERSION, **asdict(header), "time": now()})
+        self.header = header
+
+    def append(self, event: Event) -> None:
+        """Write an event to the disk; it is there when this returns."""
+        assert self.header is not None
+        empty, always = Event(event.kind), DECISION if event.row >= 0 else ("kind",)
+        line = {
+            name: value
+            for name, value in asdict(event).items()
+            if name in always or value != getattr(empty, name)
+        }
+        self._write({**line, "table": self.header.digest[:16], "seed": self.header.seed})
+        self.events.append(event)
+
+    def _write(self, line: dict[str, object]) -> None:
+        if self._file is None:
+            if self.path is not None:
+                raise ValueError("The session is closed: open it again.")
+            return
+        content = json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        start = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError("the disk took a part of the line only")
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(start)  # so that no half line stays before the next one
+            raise
+
+    def close(self) -> None:
+        """Close the file and let other processes have it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that a new file's name is on disk, where folders can be synchronised."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Take the file for this process; the system gives it back when the process ends, however it ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**30)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise BlockingIOError(
+            f"{path.name} is in use by another process: close the other page or notebook first."
+        ) from error

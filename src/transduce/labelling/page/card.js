@@ -1,0 +1,75 @@
+// The row that is judged, or looked at again.
+
+import { $, dot, fill, grouped, make } from "/page/dom.js";
+
+const TITLE = 160; // a first text up to this long is a headline
+const TINY = 32; // images up to so many pixels are shown as squares
+
+function picture(cell, row, column) {
+  const image = make("img", { src: `/image/${row}/${column}`, alt: `${cell.name} of row ${row + 1}` });
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= TINY));
+  image.addEventListener("error", () => image.replaceWith(make("p", { class: "missing", text: `no image: ${cell.text}` })));
+  return image;
+}
+
+function shown(cell, row, column, plain) {
+  const heading = plain ? null : make("h3", { text: cell.name });
+  let body;
+  if (cell.kind === "image") body = picture(cell, row, column);
+  else if (cell.kind === "missing") body = make("p", { class: "missing", text: "empty" });
+  else body = make("p", { text: cell.text, dir: "auto" });
+  return make("div", { class: "cell" }, heading, body);
+}
+
+export function showCard(card, about, model) {
+  $("row-number").textContent = card ? `row ${grouped(card.row + 1)} of ${grouped(about.n_rows)}` : "";
+  $("why").textContent = card ? card.why : "";
+  $("row").classList.toggle("drawn", Boolean(card?.random));
+  if (!card) {
+    fill($("card-state"));
+    fill($("cells"), make("div", { class: "done" }, make("h3", { text: "Every row has a label." }), make("p", { text: "Export writes the files." })));
+    return;
+  }
+  const cells = card.cells.map((cell, column) => ({ cell, column }));
+  const first = cells.find(({ cell }) => cell.kind === "text");
+  const headline = first && first.cell.text.length <= TITLE && cells.some(({ cell }) => cell.kind === "text" && cell !== first.cell) ? first : null;
+  const numbers = cells.filter(({ cell }) => cell.kind === "number");
+  const others = cells.filter(({ cell }) => cell.kind !== "number" && cell !== headline?.cell);
+  const alone = cells.length === 1;
+  const build = ({ cell, column }) => {
+    const made = shown(cell, card.row, column, cell === headline?.cell || alone);
+    made.classList.toggle("headline", cell === headline?.cell);
+    made.classList.toggle("alone", alone);
+    return made;
+  };
+  fill(
+    $("cells"),
+    ...(headline ? [build(headline)] : []),
+    ...others.filter(({ cell }) => cell.kind === "image").map(build),
+    ...others.filter(({ cell }) => cell.kind === "text").map(build),
+    numbers.length ? make("div", { class: "numbers" }, ...numbers.map(build)) : null,
+    ...others.filter(({ cell }) => cell.kind === "missing").map(build),
+  );
+  fill($("card-state"), stateOf(card, model));
+  $("row").scrollTop = 0;
+}
+
+function stateOf(card, model) {
+  const code = (label) => model.classes.findIndex((known) => known.name === label);
+  const back = model.looking ? make("button", { type: "button", text: "Back to the row to judge", onclick: model.back }) : null;
+  if (card.label !== null) {
+    const who = card.by === "table" ? "in the table" : card.decision?.random ? "a random draw" : "by you";
+    const words = make("span", { text: `Labelled “${card.label}”, ${who}. Choose again to change it.` });
+    return make("div", { class: "state" }, dot(code(card.label)), words, back);
+  }
+  if (card.random && (card.decision || back)) {
+    const text = card.decision ? "A random draw that you skipped: it counts as a possible hit until you judge it." : "A random draw.";
+    return make("div", { class: "state random" }, make("span", { text }), back);
+  }
+  if (model.showAnswer && card.answer !== null) {
+    const between = card.bounds ? ` (${card.bounds.map((end) => Number(end).toPrecision(4)).join(" to ")})` : "";
+    const value = typeof card.answer === "number" ? Number(card.answer).toPrecision(4) : card.answer;
+    return make("div", { class: "state" }, dot(code(card.answer)), make("span", { text: `Current answer: ${value}${between}` }), back);
+  }
+  return back ? make("div", { class: "state" }, make("span", { text: "Not labelled yet." }), back) : null;
+}

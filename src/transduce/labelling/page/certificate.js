@@ -1,0 +1,92 @@
+// What is certain, in words and as a curve.
+
+import { $, drawing, fill, grouped, make } from "/page/dom.js";
+
+const WIDTH = 340, HEIGHT = 124, LEFT = 36, RIGHT = 10, TOP = 8, BOTTOM = 20;
+const opened = new Set(); // parts that the reader opened
+
+function curve(points, { top, goal, ahead, ticks, word, describe, falling = false }) {
+  const [end, height] = points[points.length - 1];
+  const last = Math.max(end + (ahead ?? 0), 10);
+  const x = (draws) => LEFT + ((WIDTH - LEFT - RIGHT) * draws) / last;
+  const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.min(value, top) / top);
+  const line = points.map(([draws, value], i) => `${i ? "L" : "M"}${x(draws).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const parts = [drawing("title", { text: describe })];
+  for (const [value, text] of ticks) {
+    parts.push(drawing("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }));
+    parts.push(drawing("text", { x: LEFT - 6, y: y(value) + 3.5, "text-anchor": "end", text }));
+  }
+  parts.push(drawing("line", { class: "goal", x1: LEFT, x2: WIDTH - RIGHT, y1: y(goal), y2: y(goal) }));
+  parts.push(drawing("text", { class: "goal-word", x: falling ? WIDTH - RIGHT : LEFT + 4, y: y(goal) + (falling ? -4 : 11), "text-anchor": falling ? "end" : "start", text: word }));
+  parts.push(drawing("path", { class: "area", d: `${line}L${x(end).toFixed(1)} ${y(0)}L${x(points[0][0])} ${y(0)}Z` }));
+  if (ahead) parts.push(drawing("line", { class: "ahead", x1: x(end), y1: y(height), x2: x(end + ahead), y2: y(goal) }));
+  parts.push(drawing("path", { class: "line", d: line }));
+  parts.push(drawing("circle", { class: "end", cx: x(end), cy: y(height), r: 3.8 }));
+  parts.push(drawing("text", { x: LEFT, y: HEIGHT - 4, text: "0" }));
+  const room = x(end) - LEFT;
+  if (end > 0 && ahead && room > 24 && WIDTH - RIGHT - x(end) > 100) parts.push(drawing("text", { x: x(end), y: HEIGHT - 4, "text-anchor": "middle", text: grouped(end) }));
+  parts.push(drawing("text", { x: WIDTH - RIGHT, y: HEIGHT - 4, "text-anchor": "end", text: `${grouped(last)} random draws` }));
+  return drawing("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe }, ...parts);
+}
+
+function recall(found, act, mode, left) {
+  const plot = curve(found.curve, {
+    top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
+    describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${found.headline}`,
+    ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
+  });
+  const audit = !found.reached && mode !== "audit" && found.ahead && found.ahead <= left / 2
+    ? make("div", { class: "row" }, make("button", { type: "button", class: "plain", text: "Audit now", onclick: () => act("mode", { mode: "audit" }) }))
+    : null;
+  return make("div", { class: found.reached ? "certificate reached" : "certificate" },
+    make("h3", { id: "recall-headline", text: found.headline }), make("p", { text: found.text }), plot, audit);
+}
+
+function part(name, title, words, open, ...children) {
+  const details = make("details", { class: "certificate", open: open || opened.has(name) },
+    make("summary", {}, make("h3", { text: title }), make("span", { class: "fine", text: words })), ...children);
+  details.addEventListener("toggle", () => (details.open ? opened.add(name) : opened.delete(name)));
+  return details;
+}
+
+function answers(found, about, act) {
+  const tolerance = about.task === "numbers" ? make("input", { type: "number", min: "0", step: "any", "aria-label": "How far a number may be off", placeholder: "± off" }) : null;
+  const freeze = () => act("freeze", tolerance ? { tolerance: tolerance.value === "" ? null : Number(tolerance.value) } : {});
+  const button = make("button", { type: "button", class: "plain", id: "freeze", text: found ? "Freeze again" : "Freeze answers", onclick: freeze });
+  const row = make("div", { class: "row" }, tolerance, button);
+  if (found === null) {
+    return part("answers", "Wrong answers", "how many there are", false,
+      make("p", { text: "Freeze the current answers, then audit: the draws tell how many of them are wrong at most." }), row);
+  }
+  const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
+  const plot = curve(found.curve, {
+    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${grouped(found.goal)}`, falling: true,
+    describe: `Answers that may be wrong at most, draw by draw. ${found.headline}`,
+    ticks: [[0, "0"], [most, grouped(most)]],
+  });
+  const shown = part("answers", "Wrong answers", "", true, make("p", { class: "strong", id: "wrong-headline", text: found.headline }), make("p", { text: found.text }), plot, row);
+  shown.classList.toggle("reached", found.reached);
+  return shown;
+}
+
+function intervals(found, act) {
+  const count = make("input", { type: "number", min: "1", value: "50", "aria-label": "Number of draws", id: "plan-count" });
+  const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new draw" : "Fix the draws", onclick: () => act("plan", { count: Math.round(Number(count.value)) }) });
+  const open = found.planned > 0 && !found.spoilt && !found.ready;
+  const words = found.ready ? "ready" : found.planned ? `${grouped(found.answered)} of ${grouped(found.planned)}` : "no assumption at all";
+  const shown = part("intervals", "Exact intervals", words, found.planned > 0,
+    make("p", { id: "interval-words", text: found.text }), open ? null : make("div", { class: "row" }, count, plan));
+  shown.classList.toggle("reached", found.ready);
+  return shown;
+}
+
+export function showCertificates(found, about, { mode, progress }, act) {
+  const left = progress.unlabelled;
+  const typed = $("plan-count")?.value, focused = document.activeElement?.id;
+  fill($("certificate"),
+    found.recall ? recall(found.recall, act, mode, left) : null,
+    answers(found.answers, about, act),
+    intervals(found.intervals, act));
+  if (typed && $("plan-count")) $("plan-count").value = typed;
+  if (focused === "plan-count") $("plan-count")?.focus();
+}

@@ -1,0 +1,58 @@
+// Elements are made here only, and text is always set as text: nothing from the table is ever read as markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "text") element.textContent = value;
+    else if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function drawing(tag, properties = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "text") element.textContent = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+}
+
+export function colour(code) {
+  return code === null || code < 0 ? "var(--none)" : `var(--c${code % 10})`;
+}
+
+export function dot(code) {
+  const found = make("span", { class: "dot", "aria-hidden": "true" });
+  found.style.background = colour(code);
+  return found;
+}
+
+// A colour of the style sheet as the canvas needs it: resolved for light or dark.
+export function resolved(name) {
+  const probe = make("span", { hidden: true });
+  probe.style.color = name;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+export const grouped = (number) => number.toLocaleString("en-US");
+
+export function toast(text, kind = "error", seconds = 6) {
+  const found = make("p", { class: `toast ${kind}`, text });
+  $("toasts").append(found);
+  setTimeout(() => found.remove(), seconds * 1000);
+}

@@ -1,0 +1,276 @@
+// The page: one model, drawn again after every decision. All decisions are made by the server's session.
+
+import { Gone, read, send } from "/page/api.js";
+import { showCard } from "/page/card.js";
+import { showCertificates } from "/page/certificate.js";
+import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
+import { $, colour, dot, fill, grouped, make, toast } from "/page/dom.js";
+import { beginKeys, keysOf, listen, showKeys } from "/page/keys.js";
+import { showAnswers, showCounts } from "/page/lists.js";
+import { beginMap, repaint, showMap } from "/page/map.js";
+
+const PAUSE = 3000; // after so many milliseconds without a decision the server may think again
+const model = { about: null, view: null, looking: null, busy: false, list: "uncertain", imageColumn: null, showAnswer: false, task: "classes", classes: [] };
+let pause = null;
+
+function failed(error) {
+  toast(error.message, "error", error instanceof Gone ? 3600 : 7);
+  if (error instanceof Gone) $("saved").textContent = "";
+}
+
+// ------------------------------------------------------------------------------------------------ drawing
+
+const card = () => model.looking ?? model.view.proposal;
+
+function draw() {
+  const { view, about } = model;
+  model.classes = view.classes;
+  const shown = card();
+  showCard(shown, about, { classes: view.classes, looking: model.looking, back, showAnswer: model.showAnswer });
+  drawModes(view);
+  drawClasses(view, shown);
+  drawProgress(view);
+  showCertificates(view.certificate, about, view, act);
+  showMap(view.map, about.task, shown?.place ?? null);
+  showCounts(model, view);
+  showAnswers(model, view[model.list], choose);
+  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}.${view.thinking ? " Thinking again …" : ""}`;
+  $("undo").disabled = !view.can_undo;
+  $("skip").disabled = Boolean(model.looking) || !view.proposal;
+  $("back").disabled = view.progress.decisions === 0;
+  $("forward").disabled = !model.looking;
+}
+
+function drawModes(view) {
+  for (const button of $("modes").children) {
+    const mode = button.dataset.mode;
+    button.setAttribute("aria-checked", String(view.mode === mode));
+    button.tabIndex = view.mode === mode ? 0 : -1;
+    button.disabled = mode === "find" && (model.about.task === "numbers" || view.wanted === null);
+  }
+  $("want-box").hidden = model.about.task === "numbers";
+  const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
+  fill($("want"), ...none, ...view.classes.map(({ name }, code) => make("option", { value: code, text: name, selected: code === view.wanted })));
+  $("want").disabled = !view.can_want;
+  $("want").title = view.can_want ? "" : "It cannot change after the first random draw.";
+}
+
+function drawClasses(view, shown) {
+  const numbers = model.about.task === "numbers";
+  $("number-form").hidden = !numbers;
+  $("classes").hidden = numbers;
+  if (numbers) {
+    $("number").value = shown?.label ?? "";
+    return;
+  }
+  const keys = keysOf(view.classes);
+  const many = view.classes.length;
+  $("classes").classList.toggle("many", many > 6);
+  $("classes").classList.toggle("short", many <= 10 && view.classes.every(({ name }) => name.length <= 3));
+  $("classes").style.setProperty("--columns", many);
+  fill($("classes"), ...view.classes.map(({ name }, code) => {
+    const pressed = shown !== null && shown.label === name;
+    const button = make("button", { type: "button", "aria-pressed": String(pressed), "aria-keyshortcuts": keys[code], title: name, onclick: () => label(code) },
+      dot(code), make("span", { text: name }), keys[code] ? make("kbd", { text: keys[code].toUpperCase(), "aria-hidden": "true" }) : null);
+    button.style.setProperty("--tint", colour(code));
+    button.disabled = shown === null;
+    return button;
+  }));
+}
+
+function drawProgress(view) {
+  const { labelled, given, unlabelled, draws } = view.progress;
+  const parts = [`${grouped(labelled)} labelled`, draws ? `${grouped(draws)} random` : "", given ? `${grouped(given)} from the table` : "", `${grouped(unlabelled)} left`];
+  $("progress-words").textContent = parts.filter(Boolean).join(" · ");
+  $("bar-labelled").style.width = `${(100 * (labelled + given)) / model.about.n_rows}%`;
+}
+
+// ------------------------------------------------------------------------------------------------ acting
+
+async function act(action, body = {}) {
+  if (model.busy) return false;
+  model.busy = true;
+  try {
+    model.view = await send(action, body);
+    model.looking = null;
+    $("saved").textContent = action === "pause" ? $("saved").textContent : "✓ saved";
+    draw();
+    if (action !== "pause") rest();
+    return true;
+  } catch (error) {
+    failed(error);
+    return false;
+  } finally {
+    model.busy = false;
+  }
+}
+
+async function label(code) {
+  const shown = card();
+  if (!shown) return;
+  const again = model.looking;
+  if (await act("answer", { row: shown.row, class: code }) && again) toast(`Row ${grouped(shown.row + 1)} is now “${model.view.classes[code].name}”.`, "note", 3);
+}
+
+async function number() {
+  const shown = card(), text = $("number").value.trim().replace(",", "."), value = Number(text);
+  if (!shown || text === "" || !Number.isFinite(value)) {
+    toast("Type a number.");
+    return;
+  }
+  if (await act("answer", { row: shown.row, label: value })) $("number").focus();
+}
+
+// While the person pauses, the server works on a second opinion; the page asks now and then whether it is there.
+function rest() {
+  clearTimeout(pause);
+  pause = setTimeout(async () => {
+    if (document.hidden || document.querySelector("dialog[open]") || model.looking || model.busy) return rest();
+    const typed = $("number").value, focused = document.activeElement === $("number");
+    if (focused || model.busy) return rest();
+    try {
+      const before = model.view.source;
+      const found = await send("pause");
+      if (model.busy || model.looking || found.version !== model.view.version) return rest();
+      const changed = found.source !== before || found.thinking !== model.view.thinking;
+      model.view = found;
+      if (changed) draw();
+      $("number").value = typed;
+      if (found.thinking) rest();
+    } catch (error) {
+      if (!(error instanceof Gone)) failed(error);
+    }
+    return null;
+  }, model.view?.thinking ? 1500 : PAUSE);
+}
+
+// ------------------------------------------------------------------------------------------------ looking
+
+async function choose(row) {
+  try {
+    closeDialogs();
+    if (model.view.proposal?.row === row) return back();
+    model.looking = await read(`/api/row/${row}`);
+    draw();
+    $("row").focus({ preventScroll: false });
+  } catch (error) {
+    failed(error);
+  }
+  return null;
+}
+
+function back() {
+  model.looking = null;
+  draw();
+}
+
+async function step(direction) {
+  try {
+    const decisions = await read("/api/history"); // the latest first
+    const here = model.looking ? decisions.findIndex(({ row }) => row === model.looking.row) : -1;
+    const next = here + direction;
+    if (next < 0) back();
+    else if (next < decisions.length) await choose(decisions[next].row);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+const actions = {
+  classes: () => (model.about?.task === "classes" ? model.view?.classes ?? [] : []),
+  label,
+  number: (key) => {
+    if (model.about.task !== "numbers") return false;
+    $("number").focus();
+    $("number").value = key;
+    return true;
+  },
+  undo: () => { if (model.view.can_undo) act("undo"); },
+  skip: () => { if (!$("skip").disabled) act("skip"); },
+  earlier: () => step(1),
+  later: () => { if (model.looking) step(-1); },
+  search: () => { $("search-dialog").showModal(); $("search").select(); },
+  history: () => openHistory(model, choose).catch(failed),
+  export: () => openExport(failed),
+  settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
+  mode: (mode) => { if (model.view.mode !== mode && !$("modes").querySelector(`[data-mode=${mode}]`).disabled) act("mode", { mode }); },
+  escape: () => { if (model.looking) back(); },
+};
+
+// ------------------------------------------------------------------------------------------------ beginning
+
+function theme(choice) {
+  if (choice === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = choice;
+  for (const button of $("themes").children) button.setAttribute("aria-checked", String(button.dataset.themeChoice === choice));
+  repaint();
+}
+
+function arrows(group) {
+  group.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    const buttons = [...group.children].filter((button) => !button.disabled);
+    const next = buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length];
+    next.focus();
+    next.click();
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+function wire() {
+  for (const [id, name] of [["open-search", "search"], ["open-history", "history"], ["open-export", "export"], ["open-settings", "settings"], ["undo", "undo"], ["skip", "skip"], ["back", "earlier"], ["forward", "later"]]) {
+    $(id).addEventListener("click", () => actions[name]());
+  }
+  for (const button of $("modes").children) button.addEventListener("click", () => actions.mode(button.dataset.mode));
+  for (const button of $("themes").children) {
+    button.addEventListener("click", () => { localStorage.setItem("transduce-label:theme", button.dataset.themeChoice); theme(button.dataset.themeChoice); });
+  }
+  arrows($("modes"));
+  arrows($("themes"));
+  $("want").addEventListener("change", () => { if ($("want").value !== "") act("want", { class: Number($("want").value) }); $("want").blur(); });
+  $("number-form").addEventListener("submit", (event) => { event.preventDefault(); number(); });
+  $("class-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await act("class", { name: $("class-name").value })) { $("class-name").value = ""; showKeys(model.view.classes, draw); }
+  });
+  for (const list of ["uncertain", "certain"]) {
+    $(`tab-${list}`).addEventListener("click", () => {
+      model.list = list;
+      for (const other of ["uncertain", "certain"]) $(`tab-${other}`).setAttribute("aria-selected", String(other === list));
+      $("list").setAttribute("aria-labelledby", `tab-${list}`);
+      showAnswers(model, model.view[list], choose);
+    });
+  }
+  $("show-answer").checked = model.showAnswer;
+  $("show-answer").addEventListener("change", () => {
+    model.showAnswer = $("show-answer").checked;
+    localStorage.setItem("transduce-label:show-answer", String(model.showAnswer));
+    draw();
+  });
+}
+
+async function begin() {
+  model.showAnswer = localStorage.getItem("transduce-label:show-answer") === "true";
+  theme(localStorage.getItem("transduce-label:theme") ?? "auto");
+  const [about, view] = [await read("/api/about"), await read("/api/view")];
+  Object.assign(model, { about, view, task: about.task, classes: view.classes });
+  const image = view.proposal?.cells.findIndex(({ kind }) => kind === "image") ?? -1;
+  model.imageColumn = image >= 0 && !view.proposal.cells.some(({ kind }) => kind === "text") ? image : null;
+  $("table-name").textContent = about.name;
+  $("target-name").textContent = `labelling “${about.target}”`;
+  document.title = `${about.target} · ${about.name} · transduce label`;
+  beginKeys(about);
+  beginDialogs();
+  beginSearch(model, choose, failed);
+  beginMap(about, choose, (row, code) => `row ${grouped(row + 1)}${about.task === "classes" && code !== undefined && code !== 255 ? ` · ${model.view.classes[code].name}` : ""}`);
+  wire();
+  listen(actions);
+  draw();
+  for (const note of about.notes) toast(note, "note", 12);
+  rest();
+  document.body.dataset.ready = "true";
+}
+
+begin().catch(failed);

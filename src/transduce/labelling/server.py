@@ -1,0 +1,249 @@
+"""The local web server: a thin client of `Session`, on this machine's own address only."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from transduce.labelling import view as views
+from transduce.labelling.guard import Guard
+from transduce.labelling.journal import Label
+from transduce.labelling.session import Session
+from transduce.labelling.table import IMAGES
+from transduce.labelling.view import Json
+
+LONGEST_BODY = 64_000
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+Body = dict[str, Json]
+
+
+class Server:
+    """Answers the page's requests, one at a time.
+
+    Parameters
+    ----------
+    session : Session
+        What is labelled.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._actions: dict[str, Callable[[Body], None]] = {
+            "answer": self._answer,
+            "skip": lambda body: session.skip(),
+            "undo": lambda body: _ignore(session.undo()),
+            "mode": lambda body: _ignore(session.propose(_text(body, "mode"))),
+            "want": lambda body: session.want(session.classes[_whole(body, "class")]),
+            "class": lambda body: session.add_class(_text(body, "name")),
+            "freeze": lambda body: session.freeze(_number(body, "tolerance")),
+            "plan": lambda body: session.plan_draws(_whole(body, "count")),
+            "pause": lambda body: _ignore(session.think()),
+        }
+
+    def app(self) -> Starlette:
+        """Return the application, without its guard."""
+        routes = [
+            Route("/", self._page),
+            Route("/page/{name}", self._page),
+            Route("/favicon.ico", lambda request: Response(status_code=204)),
+            Route("/image/{row:int}/{column:int}", self._image),
+            Route("/api/about", self._reading(lambda request: views.about(self._session))),
+            Route("/api/view", self._reading(lambda request: views.view(self._session))),
+            Route("/api/history", self._reading(lambda request: views.history(self._session))),
+            Route("/api/search", self._reading(self._search)),
+            Route("/api/row/{row:int}", self._reading(self._row)),
+            Route("/api/export", self._export, methods=["POST"]),
+            Route("/api/{action}", self._act, methods=["POST"]),
+        ]
+        return Starlette(routes=routes)
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    async def _page(self, request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        file = files("transduce.labelling").joinpath("page", name)
+        kind = KINDS.get(Path(name).suffix)
+        if kind is None or "/" in name or "\\" in name or not file.is_file():
+            return PlainTextResponse("There is no such page.", 404)
+        return Response(file.read_bytes(), media_type=kind)
+
+    async def _image(self, request: Request) -> Response:
+        table = self._session.table
+        file = table.image(request.path_params["row"], request.path_params["column"])
+        if file is None:
+            return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
+        return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
+
+    def _reading(self, found: Callable[[Request], Json]) -> Callable[[Request], Response]:
+        """Return a handler that answers with what a function finds."""
+
+        def handler(request: Request) -> Response:
+            with self._lock:
+                return _reply(lambda: found(request))
+
+        return handler
+
+    def _search(self, request: Request) -> Json:
+        session = self._session
+        rows = session.search(request.query_params.get("words", "")[:200])
+        labels = [session.state.label_of(row) for row in rows]
+        return [
+            {"row": row, "title": session.table.title(row), "label": None if label is None else str(label)}
+            for row, label in zip(rows, labels, strict=True)
+        ]
+
+    def _row(self, request: Request) -> Json:
+        row = int(request.path_params["row"])
+        if row >= self._session.table.n_rows:
+            raise ValueError(f"There is no row {row}.")
+        return views.row_card(self._session, row, self._session.answers())
+
+    # ------------------------------------------------------------------------------------------------- acting
+
+    async def _act(self, request: Request) -> Response:
+        action = self._actions.get(request.path_params["action"])
+        if action is None:
+            return PlainTextResponse("There is no such action.", 404)
+        body = await _body(request)
+        if isinstance(body, Response):
+            return body
+        return await run_in_threadpool(self._do, action, body)
+
+    def _do(self, action: Callable[[Body], None], body: Body) -> Response:
+        def found() -> Json:
+            action(body)
+            return views.view(self._session)
+
+        with self._lock:
+            return _reply(found)
+
+    def _answer(self, body: Body) -> None:
+        session, label = self._session, body.get("label")
+        if session.task == "classes":
+            code = _whole(body, "class")
+            if not 0 <= code < len(session.classes):
+                raise ValueError(f"There is no class number {code}.")
+            label = session.classes[code]
+        if isinstance(label, dict | list):
+            raise ValueError("A label is a number or a class.")
+        known: Label = label
+        session.answer(known, row=_whole(body, "row"))
+
+    async def _export(self, request: Request) -> Response:
+        body = await _body(request)
+        if isinstance(body, Response):
+            return body
+        return await run_in_threadpool(self._write, bool(body.get("force")))
+
+    def _write(self, force: bool) -> Response:
+        def found() -> Json:
+            try:
+                done = self._session.export(force=force)
+            except FileExistsError as error:
+                return {"exists": str(error)}
+            paths = (done.labelled, done.filled, done.report, done.certificate)
+            written: list[Json] = [path.name for path in paths if path is not None]
+            return {"files": written, "folder": str(done.labelled.parent), "guarantee": done.guarantee}
+
+        with self._lock:
+            return _reply(found)
+
+
+def _ignore(value: object) -> None:
+    """Drop a value."""
+
+
+def _reply(found: Callable[[], Json]) -> Response:
+    """Return what a function finds as JSON, or what it refuses as a sentence."""
+    try:
+        return Response(json.dumps(found(), allow_nan=False), media_type="application/json")
+    except (ValueError, TypeError, IndexError, OSError) as error:
+        return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
+
+
+async def _body(request: Request) -> Body | Response:
+    """Return the JSON that a request carries, or the refusal of anything else."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return PlainTextResponse("Send JSON.", 415)
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > LONGEST_BODY:
+            return PlainTextResponse("Too long.", 413)
+    try:
+        body = json.loads(content or b"{}")
+    except ValueError:
+        return PlainTextResponse("This is not JSON.", 400)
+    return body if isinstance(body, dict) else PlainTextResponse("Send an object.", 400)
+
+
+def _text(body: Body, name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or len(value) > 200:
+        raise ValueError(f"{name} must be a short text.")
+    return value
+
+
+def _whole(body: Body, name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number.")
+    return value
+
+
+def _number(body: Body, name: str) -> float | None:
+    value = body.get(name)
+    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise ValueError(f"{name} must be a number.")
+    return value
+
+
+def listen(port: int = 0) -> socket.socket:
+    """Return a socket that listens on this machine's own address; port 0 is any free one."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen(64)
+    except OSError as error:
+        listening.close()
+        raise OSError(f"Port {port} is taken: choose another one, or leave it out.") from error
+    return listening
+
+
+def make_server(session: Session, listening: socket.socket) -> tuple[uvicorn.Server, str]:
+    """Return a web server for a session, to be run on this socket, and the address to open, which works once.
+
+    Parameters
+    ----------
+    session : Session
+        What is labelled.
+    listening : socket
+        Where; see `listen`.
+    """
+    port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
+    config = uvicorn.Config(
+        Guard(Server(session).app(), port=port, token=token),
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        loop="asyncio",
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config), f"http://127.0.0.1:{port}/?token={token}"

@@ -1,0 +1,488 @@
+"""A labelling session: rows are proposed and judged, the rest is answered, and certificates say when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from transduce.core import checks
+from transduce.core.types import AnyArray, Mask
+from transduce.labelling.answering import Answers, ClassAnswers, NumberAnswers
+from transduce.labelling.background import FEWEST_LABELS, MOST_ROWS, Background, Question
+from transduce.labelling.certifying import Certificates, Certifier
+from transduce.labelling.export import Exported, export_session
+from transduce.labelling.journal import Event, Journal, Label, now
+from transduce.labelling.packing import pack, unpack
+from transduce.labelling.prepare import Prepared, prepare
+from transduce.labelling.proposals import Chooser, Proposal
+from transduce.labelling.settings import Settings, as_path, checked, default_wanted, journal_path, open_state
+from transduce.labelling.state import MODES, Decision
+from transduce.labelling.table import first_classes, read_table
+
+HELD_BACK = 30  # skipped rows come back after so many others
+
+
+class Session:
+    """Label a table by hand; after every label the rest is answered, and certificates say when to stop.
+
+    Parameters
+    ----------
+    table : str, Path or pandas.DataFrame
+        The table; it is never written.
+    target : str
+        The column to label; it need not exist yet. Labels that it has are kept.
+    show : sequence of str, optional
+        Columns that are shown and searched.
+    classes : sequence, optional
+        Classes; by default those that the table has, or yes and no.
+    wanted : str, number or bool, optional
+        The class to be found, about which recall is certified. Of two classes by default the one that sounds like a
+        hit, or the rarer one.
+    journal : str, Path, None or "auto", default="auto"
+        File that everything is written to at once; "auto" is ``NAME-TARGET-labels.jsonl`` beside the table. A session
+        whose journal exists goes on where it was. None, or "auto" for a frame: it is kept in memory only.
+    settings : Settings, optional
+        Recall, certainty, seed and the like.
+
+    Attributes
+    ----------
+    table : LabelTable
+        The table.
+    state : State
+        Labels, draws and plans: a replay of the journal.
+    notes : list of str
+        What the user should be told.
+
+    See Also
+    --------
+    transduce.fill : Fills a column whose labels are there already.
+
+    Notes
+    -----
+    Classes are answered by the spectral graph transducer, and by the blend when there is time (`think`); numbers by
+    ridge regression with intervals of the confidence machine. Random draws are made by the session in mode "audit": a
+    row that was drawn stays drawn, also when it is skipped or undone, and counts as a hit until it is judged.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce.labelling import Session, Settings
+    >>> table = pd.DataFrame({"size": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2]})
+    >>> session = Session(table, "large", classes=["yes", "no"], settings=Settings(seed=0))
+    >>> for row, label in [(0, "no"), (3, "yes")]:
+    ...     session.answer(label, row=row)
+    >>> session.answers().values.tolist()  # places in the list of classes
+    [1, 1, 1, 0, 0, 0]
+    >>> session.propose("find").row in (4, 5)
+    True
+    >>> session.certificate().recall.found
+    1
+    """
+
+    def __init__(
+        self,
+        table: str | Path | pd.DataFrame,
+        target: str,
+        *,
+        show: Sequence[str] = (),
+        classes: Sequence[Label] = (),
+        wanted: Label = None,
+        journal: str | Path | None = "auto",
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = checked(settings or Settings())
+        self.table = read_table(table, target, show)
+        self.notes: list[str] = []
+        self._journal = Journal(journal_path(self.table) if journal == "auto" else as_path(journal))
+        try:
+            self.notes += [self._journal.note] if self._journal.note else []
+            self.state = open_state(self.table, self._journal, self.settings, "classes" if classes else None)
+            self._name_classes(classes, wanted)
+            self._prepared = self.settings.prepared or prepare(self.table)
+        except BaseException:
+            self._journal.close()
+            raise
+        self._chooser = Chooser(self._prepared)
+        seed, confidence = self.state.header.seed, self.settings.confidence
+        self._first: ClassAnswers | NumberAnswers
+        if self.task == "numbers":
+            self._first = NumberAnswers(self._prepared, confidence, seed)
+        else:
+            self._first = ClassAnswers(self._prepared)
+        self._background = Background(self._prepared.matrix)
+        self._answers: tuple[int, Answers] | None = None
+        self._proposal: tuple[int, Proposal | None] | None = None
+        self._recent: list[int] = []
+        self._certifier = Certifier(self.state.header.certainty)
+
+    def _name_classes(self, classes: Sequence[Label], wanted: Label) -> None:
+        """Add the classes that are not in the journal yet, and the class wanted."""
+        state = self.state
+        if self.task == "numbers":
+            if state.mode == "find":
+                self._record(Event("mode", mode="learn"))
+            return
+        fresh = not state.classes
+        for label in first_classes(state.given, wanted, classes) if fresh else classes:
+            if str(label) not in map(str, state.classes):
+                self._record(Event("class", label=label))
+        if wanted is None and fresh:
+            wanted = default_wanted(state.classes, state.given)
+        if wanted is not None:
+            self.want(wanted)
+        if fresh and state.wanted is None:
+            self._record(Event("mode", mode="learn"))
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def task(self) -> str:
+        """What labels are: "classes" or "numbers"."""
+        return self.state.header.task
+
+    @property
+    def classes(self) -> list[Label]:
+        """The classes, in the order of their keys."""
+        return list(self.state.classes)
+
+    @property
+    def mode(self) -> str:
+        """How rows are proposed: "find", "learn" or "audit"."""
+        return self.state.mode
+
+    @property
+    def prepared(self) -> Prepared:
+        """Features, graph and map."""
+        return self._prepared
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal's file."""
+        return self._journal.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal and end what runs in the background."""
+        self._background.close()
+        self._journal.close()
+
+    # ----------------------------------------------------------------------------------------------- deciding
+
+    def _record(self, event: Event) -> None:
+        """Write an event to the journal, then take it."""
+        state = self.state
+        event = replace(event, unlabelled=state.n_pool, hits=state.hits(), time=now())
+        self._journal.append(event)
+        state.apply(event, frozen=unpack(event.data) if event.kind == "freeze" else None)
+        self._proposal = None
+
+    def propose(self, mode: str | None = None) -> Proposal | None:
+        """Return the row to judge next; None if every row has a label.
+
+        Parameters
+        ----------
+        mode : {"find", "learn", "audit"}, optional
+            Change how rows are proposed.
+
+        Returns
+        -------
+        Proposal or None
+            A random draw is in the journal when it is returned, and is proposed again until it is judged or skipped.
+        """
+        if mode is not None and mode != self.state.mode:
+            checks.check_choice("mode", mode, MODES)
+            if mode == "find" and self.task == "numbers":
+                raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
+            self._record(Event("mode", mode=mode))
+        if self._proposal is None or self._proposal[0] != self.state.n_events:
+            proposal = self._choose()
+            self._proposal = (self.state.n_events, proposal)
+            if proposal is not None and (not self._recent or self._recent[-1] != proposal.row):
+                self._recent.append(proposal.row)
+        return self._proposal[1]
+
+    def _choose(self) -> Proposal | None:
+        state = self.state
+        if state.revisit is not None and state.label_of(state.revisit) is None:
+            drawn = state.was_drawn(state.revisit)
+            return Proposal(state.revisit, "audit" if drawn else state.mode, "undone", random=drawn)
+        if state.n_pool == 0 and state.pending is None:
+            waiting = state.doubtful
+            return Proposal(waiting[0], "audit", "skipped", random=True) if waiting else None
+        if state.mode == "audit" or state.n_pool == 0:
+            if state.pending is None:
+                self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
+            assert state.pending is not None
+            return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
+        free, labelled = self._free(), state.labelled
+        seen = {*labelled, *state.decisions}  # where nobody could tell, rows alike will not teach either
+        if self.task == "numbers":
+            return self._chooser.widest(free, self.answers(), seen, self._recent)
+        if state.mode == "find":
+            hits = [row for row, label in labelled.items() if label == state.wanted]
+            return self._chooser.find(free, hits, [row for row in labelled if row not in set(hits)])
+        return self._chooser.learn(free, seen, self._first_opinion(), self._recent)
+
+    def _free(self) -> Mask:
+        """Return the rows that may be proposed: those that can be drawn, less those skipped lately."""
+        free = self.state.pool.copy()
+        skipped = [row for row, decision in self.state.decisions.items() if decision.label is None]
+        recent = skipped[-HELD_BACK:]
+        free[recent] = False
+        return free if free.any() else self.state.pool
+
+    def answer(self, label: Label, *, row: int | None = None) -> None:
+        """Give a row its label, or change it; it is on disk when this returns.
+
+        Parameters
+        ----------
+        label : str, number or bool
+            A class of `classes`, or a number.
+        row : int, optional
+            The row; by default the one proposed.
+        """
+        label = self._read_label(label)
+        current = self.propose() if row is None else self._shown()
+        row = self._read_row(current.row if row is None and current is not None else row)
+        mode = current.mode if current is not None and current.row == row else "chosen"
+        kind = "answer" if self.state.label_of(row) is None else "change"
+        drawn = self.state.was_drawn(row)
+        self._record(Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn))
+
+    def change(self, row: int, label: Label) -> None:
+        """Change the label of a row that has one.
+
+        Parameters
+        ----------
+        row : int
+            The row.
+        label : str, number or bool
+            Its new label.
+        """
+        if self.state.label_of(self._read_row(row)) is None:
+            raise ValueError(f"Row {row} has no label to change: answer it.")
+        self.answer(label, row=row)
+
+    def skip(self) -> None:
+        """Leave the proposed row without a label; a random draw that is skipped counts as a hit until it is judged."""
+        current = self.propose()
+        if current is None:
+            raise ValueError("There is no row to skip.")
+        drawn = self.state.was_drawn(current.row)
+        self._record(Event("skip", row=current.row, mode=current.mode, random=drawn))
+
+    def undo(self) -> int:
+        """Take back the last answer, skip or change; returns its row.
+
+        Returns
+        -------
+        int
+        """
+        if not self.state.can_undo:
+            raise ValueError("There is nothing to undo.")
+        row = self.state.last_row
+        self._record(Event("undo", row=row))
+        return row
+
+    def _shown(self) -> Proposal | None:
+        """Return what is proposed now, without making a new proposal."""
+        current = self._proposal is not None and self._proposal[0] == self.state.n_events
+        return self._proposal[1] if self._proposal is not None and current else None
+
+    def _read_row(self, row: int | None) -> int:
+        if row is None or not 0 <= row < self.table.n_rows:
+            raise ValueError(f"There is no row {row}: rows count from 0 to {self.table.n_rows - 1}.")
+        return int(row)
+
+    def _read_label(self, label: Label) -> Label:
+        """Return a label as it is kept."""
+        if self.task == "numbers":
+            checks.check_number("label", label)
+            return float(label)  # type: ignore[arg-type]
+        for known in self.state.classes:
+            if type(known) is type(label) and known == label:
+                return known
+        for known in self.state.classes:
+            if label is not None and str(known) == str(label):
+                return known
+        names = ", ".join(map(repr, self.state.classes))
+        raise ValueError(f"There is no class {label!r}: choose one of {names}, or add it first.")
+
+    def add_class(self, name: str) -> None:
+        """Add a class.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        """
+        name = name.strip()
+        if self.task == "numbers" or not name or name in map(str, self.state.classes):
+            raise ValueError(f"{name!r} cannot be added as a class.")
+        self._record(Event("class", label=name))
+
+    def want(self, label: Label) -> None:
+        """Say which class is to be found; only before the first random draw.
+
+        Parameters
+        ----------
+        label : str, number or bool
+            A class.
+        """
+        label = self._read_label(label)
+        if self.state.drawn and label != self.state.wanted:
+            raise ValueError(
+                "The class to be found cannot change after the first random draw, because its certificate would not "
+                "hold: start a new session to find another class."
+            )
+        if label != self.state.wanted:
+            self._record(Event("wanted", label=label))
+
+    def freeze(self, tolerance: float | None = None) -> None:
+        """Freeze the current answers, so that random draws from now on can tell how many of them are wrong.
+
+        Parameters
+        ----------
+        tolerance : float, optional
+            How far a number may be off and still count as right; needed for numbers.
+        """
+        answers = self.answers()
+        if self.task == "numbers":
+            if tolerance is None:
+                raise ValueError(
+                    "Say how far a number may be off and still count as right: give a tolerance."
+                )
+            checks.check_not_negative("tolerance", tolerance, "a number from 0")
+            data = pack(answers.values.astype(np.float32))
+        else:
+            data = pack(answers.values.astype(np.int16))
+        self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
+
+    def plan_draws(self, count: int) -> None:
+        """Fix the number of random draws that are to calibrate intervals; they begin now.
+
+        Parameters
+        ----------
+        count : int
+            9 suffice for 90 %, 19 for 95 %; more make narrower intervals.
+        """
+        checks.check_whole("count", count, least=1)
+        if count > self.state.n_pool:
+            raise ValueError(f"{count} draws are more than the {self.state.n_pool} rows that are left.")
+        if self.state.pending is not None:
+            raise ValueError("A random draw is waiting: judge it first, then fix the number of new draws.")
+        self._record(Event("plan", number=float(count)))
+
+    # ------------------------------------------------------------------------------------------------ knowing
+
+    def history(self) -> list[Decision]:
+        """Return every decision as it stands now, the latest last."""
+        return list(self.state.decisions.values())
+
+    def search(self, words: str, limit: int = 50) -> list[int]:
+        """Return rows whose shown columns have all the words.
+
+        Parameters
+        ----------
+        words : str
+            Words, or the number of a row, counted from 1.
+        limit : int, default=50
+            How many rows at most.
+        """
+        return self.table.search(words, limit)
+
+    def codes(self) -> dict[int, int]:
+        """Return the labels as places in the list of classes."""
+        places = {label: code for code, label in enumerate(self.state.classes)}
+        return {row: places[label] for row, label in self.state.labelled.items()}
+
+    def _first_opinion(self) -> Answers:
+        version = self.state.version
+        if self._answers is None or self._answers[0] != version:
+            if isinstance(self._first, NumberAnswers):
+                labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
+                self._answers = (version, self._first.answer(labels))
+            else:
+                self._answers = (version, self._first.answer(self.codes(), self.state.class_shares()))
+        return self._answers[1]
+
+    def answers(self) -> Answers:
+        """Return the current answers at all rows: the second opinion if it is ready, else the first.
+
+        Returns
+        -------
+        Answers
+        """
+        return self._background.answer(self.state.version) or self._first_opinion()
+
+    def think(self) -> bool:
+        """Begin to work on a second opinion in the background, where it is worth it.
+
+        Returns
+        -------
+        bool
+            Whether it is being worked on.
+        """
+        state, labelled = self.state, self.state.labelled
+        enough = len(labelled) >= FEWEST_LABELS and self.table.n_rows <= MOST_ROWS
+        if self._background.busy or not enough or self._background.answer(state.version) is not None:
+            return self._background.busy
+        rows = np.array(list(labelled), dtype=np.int64)
+        labels: AnyArray
+        machine = (1.0, 0.9)
+        if isinstance(self._first, NumberAnswers):
+            labels = np.array(list(labelled.values()), dtype=float)
+            machine = self._first.machine(len(rows))
+        else:
+            labels = np.array(list(self.codes().values()), dtype=np.int64)
+            if np.unique(labels, return_counts=True)[1].min() < 2 or len(set(labels.tolist())) < 2:
+                return False
+        self._background.ask(Question(state.version, self.task, rows, labels, machine))
+        return True
+
+    @property
+    def busy(self) -> bool:
+        """Whether a second opinion is being worked on."""
+        return self._background.busy
+
+    def certificate(self) -> Certificates:
+        """Return what is certain now, however often it was looked at before.
+
+        Returns
+        -------
+        Certificates
+        """
+        return self._certifier.certify(self.state, self.settings.wrong_share)
+
+    def export(self, folder: str | Path | None = None, *, force: bool = False) -> Exported:
+        """Write the labels, and the table filled from them, beside the table or into a folder.
+
+        Parameters
+        ----------
+        folder : str or Path, optional
+            Where the files go; needed if the table is a frame.
+        force : bool, default=False
+            Whether files that exist may be replaced.
+
+        Returns
+        -------
+        Exported
+            The files written, and what is guaranteed of them.
+        """
+        target = Path(folder) if folder is not None else self.table.path.parent if self.table.path else None
+        if target is None:
+            raise ValueError("The table is a frame: say into which folder to export.")
+        return export_session(self, target, force=force)

@@ -1,0 +1,388 @@
+"""Where a session stands: what a replay of its journal gives, and the counts that certificates need."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from transduce.core.types import AnyArray, Array
+from transduce.labelling.certificates import Audit, Draws
+from transduce.labelling.journal import Event, Header, Label
+
+MODES = ("find", "learn", "audit")
+ENOUGH_DRAWS = 10
+LATE = 20
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row that the person judged or skipped, as it stands now.
+
+    Parameters
+    ----------
+    row : int
+        The row.
+    label : str, number, bool or None
+        Its label; None if it was skipped.
+    mode : str
+        How it came up.
+    random : bool
+        Whether it was a random draw.
+    time : str
+        When it was decided first.
+    changed : bool
+        Whether the label was changed since.
+    """
+
+    row: int
+    label: Label
+    mode: str
+    random: bool
+    time: str
+    changed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Freeze:
+    """Answers that were frozen, so that the wrong ones among them can be counted.
+
+    Parameters
+    ----------
+    number : int
+        1 for the first.
+    first_draw : int
+        Draws made before.
+    values : array of shape (n,)
+        An answer at each row: the number, or the place of its class in the list of classes, -1 for none.
+    tolerance : float
+        How far a number may be off and still count as right.
+    time : str
+        When.
+    """
+
+    number: int
+    first_draw: int
+    values: AnyArray
+    tolerance: float
+    time: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A number of random draws, fixed beforehand, whose labels are to calibrate intervals.
+
+    Parameters
+    ----------
+    count : int
+        Draws planned.
+    first_draw : int
+        Draws made before.
+    spoilt : bool
+        Whether another row was labelled on purpose since.
+    """
+
+    count: int
+    first_draw: int
+    spoilt: bool = False
+
+
+def drawn_place(seed: int, number: int, count: int) -> int:
+    """Return which of `count` rows is drawn: a hash of the seed and the number of the draw, so that all can check it.
+
+    Examples
+    --------
+    >>> [drawn_place(7, number, 10) for number in range(5)]
+    [5, 7, 6, 5, 5]
+    """
+    digest = hashlib.sha256(f"transduce draw {seed} {number}".encode()).digest()
+    return int.from_bytes(digest, "big") % count
+
+
+@dataclass(eq=False)
+class State:
+    """The labels, draws, skips and plans of a session; every change goes through `apply`.
+
+    Parameters
+    ----------
+    header : Header
+        What the session is about.
+    given : mapping of int to label
+        Labels that the table has already.
+    """
+
+    header: Header
+    given: Mapping[int, Label]
+    labels: dict[int, Label] = field(default_factory=dict)
+    decisions: dict[int, Decision] = field(default_factory=dict)
+    drawn: list[int] = field(default_factory=list)
+    pools: list[int] = field(default_factory=list)
+    pending: int | None = None
+    revisit: int | None = None
+    classes: list[Label] = field(default_factory=list)
+    wanted: Label = None
+    mode: str = "find"
+    freezes: list[Freeze] = field(default_factory=list)
+    plan: Plan | None = None
+    n_events: int = 0
+    version: int = 0  # of the labels
+
+    def __post_init__(self) -> None:
+        self.pool = np.ones(self.header.n_rows, dtype=bool)  # rows that can be drawn
+        self.pool[list(self.given)] = False
+        self._n_pool = int(self.pool.sum())
+        self._draw_of: dict[int, int] = {}  # rows that were drawn, and in which draw
+        self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
+        self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
+        self._order: list[tuple[Event, Decision | None, Label]] = []  # what can be undone
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def label_of(self, row: int) -> Label:
+        """Return a row's label, the person's before the table's; None if it has none."""
+        return self.labels[row] if row in self.labels else self.given.get(row)
+
+    def was_drawn(self, row: int) -> bool:
+        """Return whether a row was drawn at random."""
+        return row in self._draw_of
+
+    @property
+    def n_pool(self) -> int:
+        """How many rows can be drawn."""
+        return self._n_pool
+
+    @property
+    def doubtful(self) -> list[int]:
+        """Rows that were drawn and are not labelled."""
+        return [row for row in self.drawn if row not in self.labels]
+
+    @property
+    def labelled(self) -> dict[int, Label]:
+        """All labels there are, the person's and the table's."""
+        return {**self.given, **self.labels}
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something to undo."""
+        return bool(self._order)
+
+    @property
+    def last_row(self) -> int:
+        """The row of what would be undone."""
+        return self._order[-1][0].row
+
+    def calibrating(self) -> list[int]:
+        """Return the rows drawn so far that are to calibrate intervals."""
+        if self.plan is None:
+            return []
+        return self.drawn[self.plan.first_draw :][: self.plan.count]
+
+    def drawn_later(self) -> list[int]:
+        """Return the rows drawn after the planned draws."""
+        return [] if self.plan is None else self.drawn[self.plan.first_draw + self.plan.count :]
+
+    def count(self, is_hit: Callable[[int, Label], bool]) -> int:
+        """Return how many labelled rows are hits."""
+        return sum(is_hit(row, label) for row, label in self.labelled.items())
+
+    def hits(self) -> int:
+        """Return how many rows of the wanted class are known."""
+        return 0 if self.wanted is None else self.count(lambda row, label: label == self.wanted)
+
+    def next_draw(self) -> int:
+        """Return the row that is drawn next."""
+        place = drawn_place(self.header.seed, len(self.drawn), self._n_pool)
+        return int(np.flatnonzero(self.pool)[place])
+
+    def class_shares(self) -> Array:
+        """Return a guess of each class's share in all rows.
+
+        Rows that a search proposed are mostly hits, so their labels say little about the rows that are left. Random
+        draws do, if there are enough; else all other labels, and those that the search gave last.
+        """
+        places = {label: code for code, label in enumerate(self.classes)}
+        drawn = [self.labels[row] for row in self.drawn if row in self.labels]
+        if len(drawn) >= ENOUGH_DRAWS:
+            told = drawn
+        else:
+            found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
+            late = set(found) - set(found[-LATE:])
+            told = [label for row, label in self.labelled.items() if row not in late]
+        counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
+        known = np.bincount([places[label] for label in self.labelled.values()], minlength=len(places))
+        left = self.header.n_rows - known.sum()
+        return np.asarray(known + left * counts / counts.sum()) / self.header.n_rows
+
+    # ------------------------------------------------------------------------------------------------ counting
+
+    def audit(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> Audit:
+        """Return what is known of the hits; rows that nobody has judged count as hits, which is the careful side.
+
+        Parameters
+        ----------
+        is_hit : callable
+            Tells of a row and its label whether it is a hit.
+        first_draw : int, default=0
+            Draws before this one are left out.
+        """
+        waiting = int(self._waiting())
+        count = len(self.drawn) - waiting
+        outcomes = [row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]]
+        pools = np.array(self.pools[:count], dtype=np.int64)
+        draws = Draws(pools, self._outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool))
+        doubtful, pool = len(self.doubtful) - waiting, self._n_pool + waiting
+        return Audit(draws.since(first_draw), self.count(is_hit), doubtful, pool)
+
+    def _waiting(self) -> bool:
+        """Return whether the last draw is on the table: not judged, not put aside. Then it is as if not yet drawn."""
+        return self.pending is not None and self.drawn[-1] == self.pending and self.pending not in self.labels
+
+    def found_after(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> AnyArray:
+        """Return how many hits had been found when 0, 1, 2, ... draws had been made, as labels stand now."""
+        return self._outside(is_hit, doubt=False)[first_draw:]
+
+    def _outside(self, is_hit: Callable[[int, Label], bool], *, doubt: bool) -> AnyArray:
+        """Return how many hits could no longer be drawn before each draw, and now; rows in doubt count as `doubt`."""
+        steps = np.zeros(len(self.drawn) + 1, dtype=np.int64)
+        spans = [(row, start, None) for row, start in self._left.items()]
+        for row, start, stop in (*spans, *self._returned):
+            label = self.labels.get(row)
+            if doubt if label is None else is_hit(row, label):
+                steps[start] += 1
+                if stop is not None:
+                    steps[stop] -= 1
+        return np.cumsum(steps) + sum(is_hit(row, self.label_of(row)) for row in self.given)
+
+    def is_wanted(self, row: int, label: Label) -> bool:
+        """Return whether a label is the wanted class."""
+        return label == self.wanted
+
+    def is_wrong(self, freeze: Freeze) -> Callable[[int, Label], bool]:
+        """Return what tells of a row and its label whether the frozen answer is wrong."""
+        if self.header.task == "numbers":
+            return lambda row, label: not abs(float(freeze.values[row]) - float(label)) <= freeze.tolerance  # type: ignore[arg-type]
+        codes = {label: code for code, label in enumerate(self.classes)}
+        return lambda row, label: codes.get(label) != int(freeze.values[row])
+
+    # ------------------------------------------------------------------------------------------------ changing
+
+    def apply(self, event: Event, *, frozen: AnyArray | None = None) -> None:
+        """Take one event of the journal; `frozen` are the answers of a freeze, unpacked."""
+        self.n_events += 1
+        match event.kind:
+            case "draw":
+                self._draw(event.row)
+            case "answer" | "skip" | "change":
+                self._decide(event)
+            case "undo":
+                self._undo()
+            case "mode":
+                self.mode, self.revisit = event.mode, None
+            case "wanted":
+                self.wanted = event.label
+            case "class":
+                self.classes.append(event.label)
+            case "freeze":
+                assert frozen is not None
+                number = len(self.freezes) + 1
+                self.freezes.append(Freeze(number, len(self.drawn), frozen, event.number, event.time))
+            case "plan":
+                self.plan = Plan(int(event.number), len(self.drawn))
+
+    def _draw(self, row: int) -> None:
+        if row != self.next_draw():
+            raise ValueError(f"draw {len(self.drawn) + 1} is not the row that the seed gives")
+        self.pools.append(self._n_pool)
+        self._draw_of[row] = len(self.drawn)
+        self.drawn.append(row)
+        self._leave(row)
+        self.pending = row
+
+    def _leave(self, row: int) -> None:
+        if self.pool[row]:
+            self.pool[row] = False
+            self._n_pool -= 1
+            self._left[row] = len(self.drawn)
+
+    def _return(self, row: int) -> None:
+        """Put a row back to those that can be drawn, unless it was drawn: then it stays in doubt."""
+        if not self.was_drawn(row) and row in self._left:
+            self.pool[row] = True
+            self._n_pool += 1
+            self._returned.append((row, self._left.pop(row), len(self.drawn)))
+
+    def _decide(self, event: Event) -> None:
+        row, before = event.row, self.decisions.get(event.row)
+        self._order.append((event, before, self.labels.get(row)))
+        if before is None or before.label is None:
+            self.decisions.pop(row, None)  # so that the last decision comes last
+            self.decisions[row] = Decision(row, event.label, event.mode, event.random, event.time)
+        else:
+            self.decisions[row] = replace(before, label=event.label, changed=True)
+        if event.kind != "skip":
+            self._set(row, event.label)
+        if row == self.pending:
+            self.pending = None
+        if row == self.revisit:
+            self.revisit = None
+
+    def _set(self, row: int, label: Label) -> None:
+        """Set or, with None, take back a label."""
+        self.version += 1
+        if self.plan is not None and self._draw_of.get(row, -1) < self.plan.first_draw:
+            self.plan = replace(self.plan, spoilt=True)
+        if label is None:
+            self.labels.pop(row, None)
+            if row not in self.given:
+                self._return(row)
+        else:
+            self.labels[row] = label
+            self._leave(row)
+
+    def _undo(self) -> None:
+        event, decision, label = self._order.pop()
+        row = event.row
+        if event.kind != "skip":
+            self._set(row, label)
+        self.decisions.pop(row, None)
+        if decision is not None:
+            self.decisions[row] = decision
+        if event.kind != "change":
+            self.revisit = row
+            if self.was_drawn(row) and row not in self.labels and self.pending is None:
+                self.pending = row
+
+
+def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> State:
+    """Return the state after all events.
+
+    Parameters
+    ----------
+    header : Header
+        What the session is about.
+    given : mapping of int to label
+        Labels that the table has already.
+    events : list of Event
+        The journal.
+
+    Returns
+    -------
+    State
+    """
+    from transduce.labelling.packing import unpack
+
+    state = State(header, given)
+    for number, event in enumerate(events, start=2):
+        if not -1 <= event.row < header.n_rows:
+            raise ValueError(
+                f"Line {number} of the journal is about row {event.row}, which the table does not have."
+            )
+        try:
+            state.apply(event, frozen=unpack(event.data) if event.kind == "freeze" else None)
+        except (ValueError, IndexError, ZeroDivisionError) as error:
+            raise ValueError(
+                f"Line {number} of the journal does not follow from the lines before: {error}."
+            ) from error
+    return state

@@ -1,0 +1,232 @@
+"""The table that is labelled: its rows as they are shown, the labels it has already, and search."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.sample import PartlyLabelled
+from transduce.core.task import guess_task
+from transduce.core.types import AnyArray
+from transduce.labelling.journal import Label
+from transduce.tables import files
+from transduce.tables.target import check_columns
+
+IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
+MOST_SHOWN = 12  # columns shown if nobody says which
+TASKS = {"classification": "classes", "regression": "numbers"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a row, as it is shown.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    kind : {"text", "number", "image", "missing"}
+        How to show it.
+    text : str
+        The value; of an image its path.
+    """
+
+    name: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """A table with a column to be labelled.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        All rows.
+    target : str
+        The column; it need not exist yet.
+    show : list of str
+        The columns shown.
+    digest : str
+        SHA-256 of the file, or of the frame.
+    path : Path or None
+        The file.
+    source : Table or None
+        The file as it was read.
+    """
+
+    frame: pd.DataFrame
+    target: str
+    show: list[str]
+    digest: str
+    path: Path | None = None
+    source: files.Table | None = None
+    _texts: dict[str, AnyArray] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.frame)
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.path.name if self.path is not None else "table"
+
+    def cells(self, row: int) -> list[Cell]:
+        """Return the values of a row that are shown."""
+        return [_cell(name, self.frame[name].iloc[row]) for name in self.show]
+
+    def title(self, row: int, length: int = 80) -> str:
+        """Return a row in one line: its first text, else its first values."""
+        cells = [cell for cell in self.cells(row) if cell.kind != "missing"]
+        words = [cell.text for cell in cells if cell.kind == "text"][:1]
+        line = " · ".join(words or [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"])
+        line = " ".join(line.split()) or (Path(cells[0].text).name if cells else f"row {row + 1}")
+        return line if len(line) <= length else f"{line[: length - 1]}…"
+
+    def image(self, row: int, column: int) -> Path | None:
+        """Return the image file of a shown cell; None unless it is one, below the table's folder."""
+        if not (0 <= row < self.n_rows and 0 <= column < len(self.show)):
+            return None
+        cell = _cell(self.show[column], self.frame[self.show[column]].iloc[row])
+        if cell.kind != "image" or self.path is None:
+            return None
+        folder = self.path.resolve().parent
+        try:
+            file = (folder / cell.text).resolve(strict=True)
+        except (OSError, ValueError):
+            return None
+        inside = file.is_relative_to(folder) and file.is_file() and file.suffix.lower() in IMAGES
+        return file if inside else None
+
+    def search(self, words: str, limit: int = 50) -> list[int]:
+        """Return rows whose shown text has all the words; a number finds that row first."""
+        wanted = words.casefold().split()
+        if not wanted:
+            return []
+        if not self._texts:
+            columns = [self.frame[name].astype(str).str.casefold() for name in self.show]
+            joined = columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
+            self._texts["all"] = joined.to_numpy(dtype=object)
+        text = pd.Series(self._texts["all"], dtype=object)
+        found = np.ones(self.n_rows, dtype=bool)
+        for word in wanted:
+            found &= text.str.contains(word, regex=False).to_numpy(dtype=bool)
+        rows = np.flatnonzero(found)[:limit].tolist()
+        if len(wanted) == 1 and wanted[0].isdecimal() and 1 <= int(wanted[0]) <= self.n_rows:
+            number = int(wanted[0]) - 1
+            rows = [number, *(row for row in rows if row != number)][:limit]
+        return rows
+
+
+def _cell(name: str, value: object) -> Cell:
+    """Return a value as it is shown."""
+    if value is None or value is pd.NaT or (np.isscalar(value) and pd.isna(value)):
+        return Cell(name, "missing", "")
+    if isinstance(value, bool | np.bool_):
+        return Cell(name, "text", str(bool(value)))
+    if isinstance(value, int | np.integer):
+        return Cell(name, "number", str(value) if abs(int(value)) < 10_000 else f"{int(value):,}")
+    if isinstance(value, float | np.floating):
+        return Cell(name, "number", _number(float(value)))
+    text = str(value)
+    return Cell(name, "image" if Path(text).suffix.lower() in IMAGES else "text", text)
+
+
+def _number(value: float) -> str:
+    if value == round(value) and abs(value) < 1e15:
+        return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
+    return f"{value:,.6g}"
+
+
+def read_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
+    """Return a table that is to be labelled, from a file or a frame.
+
+    Parameters
+    ----------
+    table : str, Path or pandas.DataFrame
+        The table.
+    target : str
+        The column to label.
+    show : sequence of str
+        The columns shown; by default the first dozen.
+
+    Returns
+    -------
+    LabelTable
+    """
+    source, path = None, None
+    if isinstance(table, pd.DataFrame):
+        frame = table.reset_index(drop=True)
+        digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
+    else:
+        path = Path(table)
+        source = files.read(path)
+        frame = source.frame
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if len(frame) == 0:
+        raise ValueError("The table has no rows.")
+    check_columns(frame, list(show))
+    if target in show:
+        raise ValueError(f"{target!r} is the column to be labelled: show others.")
+    shown = list(show) or [str(name) for name in frame.columns if name != target][:MOST_SHOWN]
+    return LabelTable(frame, target, shown, digest, path, source)
+
+
+def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
+    """Return the labels that the table has already, by row, and whether they are "classes" or "numbers".
+
+    Parameters
+    ----------
+    table : LabelTable
+        The table.
+    task : {"auto", "classes", "numbers"}
+        What the user says.
+    """
+    if task not in ("auto", "classes", "numbers"):
+        raise ValueError(f"task must be 'auto', 'classes' or 'numbers'; got {task!r}.")
+    if table.target not in table.frame.columns:
+        return {}, "classes" if task == "auto" else task
+    column = table.frame[table.target]
+    missing = column.isna().to_numpy(dtype=bool)
+    rows = np.flatnonzero(~missing)
+    if task == "auto":
+        labels = column.to_numpy(dtype=object, na_value=None)
+        known = len(rows) > 0
+        sample = PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels) if known else None
+        task = "classes" if sample is None else TASKS[guess_task(sample)]
+    values = [_label(value, task) for value in column.iloc[rows].tolist()]
+    return dict(zip(rows.tolist(), values, strict=True)), task
+
+
+def _label(value: object, task: str) -> Label:
+    """Return a value of the table as a label: whole numbers as integers, numbers as floats."""
+    if task == "numbers":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ValueError(f"The label {value!r} is not a number: ask for classes.") from None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value == round(value):
+        return int(value)
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def first_classes(given: Mapping[int, Label], wanted: Label, classes: Sequence[Label]) -> list[Label]:
+    """Return the classes to start from: those named, those the table has, else yes and no."""
+    known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
+    spelled = {str(label): label for label in known}
+    found: list[Label] = [spelled.get(str(name), name) for name in classes]  # as the table has them
+    found += [label for label in known if label not in found]
+    if wanted is not None and str(wanted) not in map(str, found):
+        found.insert(0, wanted)
+    return found or ["yes", "no"]

@@ -1,0 +1,223 @@
+"""What the page shows, as plain data: the row, the counts, the certificates, the map and the lists."""
+
+from __future__ import annotations
+
+import base64
+from typing import TypeAlias
+
+import numpy as np
+
+from transduce.core.types import AnyArray, Mask
+from transduce.labelling.answering import Answers
+from transduce.labelling.certifying import Certificates
+from transduce.labelling.export import named
+from transduce.labelling.journal import Label
+from transduce.labelling.proposals import Proposal
+from transduce.labelling.session import Session
+from transduce.labelling.state import Decision
+from transduce.labelling.wording import about_answers, about_intervals, about_recall, why
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+LISTED = 8
+NONE = 255  # of a row on the map without an answer
+
+
+def view(session: Session) -> dict[str, Json]:
+    """Return all that the page shows at this moment."""
+    proposal, answers = session.propose(), session.answers()
+    state = session.state
+    unlabelled = np.ones(session.table.n_rows, dtype=bool)
+    unlabelled[list(state.labelled)] = False
+    return {
+        "version": state.n_events,
+        "mode": session.mode,
+        "classes": _classes(session, answers, unlabelled),
+        "wanted": _code(session, state.wanted),
+        "can_want": not state.drawn,
+        "proposal": None if proposal is None else proposed(session, proposal, answers),
+        "progress": {
+            "labelled": len(state.labels),
+            "given": sum(row not in state.labels for row in state.given),
+            "unlabelled": int(unlabelled.sum()),
+            "draws": len(state.drawn),
+            "decisions": len(state.decisions),
+        },
+        "can_undo": state.can_undo,
+        "certificate": certificates(session, session.certificate()),
+        "certain": _listed(session, answers, unlabelled, most=True),
+        "uncertain": _listed(session, answers, unlabelled, most=False),
+        "map": on_the_map(session, answers),
+        "source": answers.source,
+        "thinking": session.busy,
+    }
+
+
+def about(session: Session) -> dict[str, Json]:
+    """Return what does not change: the table, the columns, the places on the map."""
+    places = session.prepared.map.places
+    return {
+        "name": session.table.name,
+        "target": session.table.target,
+        "task": session.task,
+        "n_rows": session.table.n_rows,
+        "columns": list(session.table.show),
+        "journal": session.journal.name if session.journal is not None else None,
+        "map": {
+            "rows": session.prepared.map.rows.tolist(),
+            "x": (places[:, 0] * 10_000).round().astype(int).tolist(),
+            "y": (places[:, 1] * 10_000).round().astype(int).tolist(),
+        },
+        "notes": list(session.notes),
+    }
+
+
+def _code(session: Session, label: Label) -> int | None:
+    return session.state.classes.index(label) if label is not None and session.task == "classes" else None
+
+
+def _classes(session: Session, answers: Answers, unlabelled: Mask) -> list[Json]:
+    """Return the classes with how many rows have each as a label, and as an answer."""
+    labels = list(session.state.labelled.values())
+    return [
+        {
+            "name": str(name),
+            "labelled": sum(label == name for label in labels),
+            "answered": int(np.sum((answers.values == code) & unlabelled)),
+        }
+        for code, name in enumerate(session.classes)
+    ]
+
+
+def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str, Json]:
+    """Return the row to judge; the answer of a random draw is not shown, so that it does not sway the person."""
+    state = session.state
+    shown = row_card(session, proposal.row, answers)
+    n_free = state.n_pool + (proposal.row == state.pending)
+    shown |= {"why": why(proposal, state.wanted, n_free), "mode": proposal.mode, "random": proposal.random}
+    if proposal.random:
+        shown |= {"answer": None, "bounds": None}
+    return shown
+
+
+def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
+    """Return a row with its cells, its label if it has one, and its answer."""
+    state = session.state
+    decision, label = state.decisions.get(row), state.label_of(row)
+    bounds: Json = None
+    if answers.lower is not None and answers.upper is not None and np.isfinite(answers.lower[row]):
+        bounds = [float(answers.lower[row]), float(answers.upper[row])]
+    hidden = label is None and state.was_drawn(row)
+    x, y = session.prepared.map.place(row)
+    return {
+        "row": row,
+        "title": session.table.title(row),
+        "cells": [{"name": c.name, "kind": c.kind, "text": c.text} for c in session.table.cells(row)],
+        "label": _json(label),
+        "by": None if label is None else "person" if row in state.labels else "table",
+        "decision": None if decision is None else decided(session, decision),
+        "answer": None if hidden else _json(named(session, answers.values[[row]])[0]),
+        "bounds": None if hidden else bounds,
+        "place": [x, y],
+        "why": "You chose this row.",
+        "mode": "chosen",
+        "random": state.was_drawn(row),
+    }
+
+
+def decided(session: Session, decision: Decision) -> dict[str, Json]:
+    """Return a decision for the history."""
+    return {
+        "row": decision.row,
+        "title": session.table.title(decision.row, 60),
+        "label": _json(decision.label),
+        "mode": decision.mode,
+        "random": decision.random,
+        "time": decision.time,
+        "changed": decision.changed,
+    }
+
+
+def history(session: Session, limit: int = 300) -> list[Json]:
+    """Return the latest decisions, the latest first."""
+    return [decided(session, decision) for decision in session.history()[::-1][:limit]]
+
+
+def _json(value: object) -> Json:
+    """Return a label as JSON has it: numbers as numbers, anything else as text, None if missing."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    return float(value) if isinstance(value, float) else str(value)
+
+
+def certificates(session: Session, found: Certificates) -> dict[str, Json]:
+    """Return the certificates in words and as curves."""
+    recall: Json = None
+    if found.recall is not None:
+        headline, text = about_recall(found.recall, session.state.wanted)
+        recall = {
+            "headline": headline,
+            "text": text,
+            "reached": found.recall.reached,
+            "goal": found.recall.recall,
+            "curve": [[draws, share] for draws, share in found.recall_curve],
+            "ahead": found.recall.draws_needed or None,
+        }
+    answers: Json = None
+    if found.answers is not None:
+        headline, text = about_answers(found.answers)
+        answers = {
+            "headline": headline,
+            "text": text,
+            "reached": found.answers.reached,
+            "remaining": found.answers.remaining,
+            "curve": [[draws, wrong] for draws, wrong in found.answers_curve],
+            "goal": int(found.answers.remaining * found.answers.share),
+            "ahead": found.answers.draws_needed or None,
+        }
+    parts = found.intervals
+    intervals: dict[str, Json] = {
+        "text": about_intervals(parts),
+        "planned": parts.planned,
+        "answered": parts.answered,
+        "ready": parts.ready,
+        "spoilt": parts.spoilt,
+    }
+    return {"recall": recall, "answers": answers, "intervals": intervals}
+
+
+def _listed(session: Session, answers: Answers, unlabelled: Mask, *, most: bool) -> list[Json]:
+    """Return the rows with the most, or least, certain answers; random draws that wait are left out."""
+    known = unlabelled & np.isfinite(answers.certain)
+    if session.state.pending is not None:
+        known[session.state.pending] = False
+    rows = np.flatnonzero(known)
+    order = -answers.certain[rows] if most else answers.certain[rows]
+    if len(rows) > LISTED:
+        nearest = np.argpartition(order, LISTED)[:LISTED]
+        rows, order = rows[nearest], order[nearest]
+    rows = rows[np.argsort(order, kind="stable")]
+    values = named(session, answers.values[rows])
+    return [
+        {"row": int(row), "title": session.table.title(int(row), 60), "answer": _json(value)}
+        for row, value in zip(rows, values, strict=True)
+    ]
+
+
+def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
+    """Return the answer and whether there is a label, for each row on the map; numbers in 255 steps."""
+    rows = session.prepared.map.rows
+    values, low, high = answers.values[rows], 0.0, 0.0
+    if session.task == "numbers":
+        finite = np.isfinite(values)
+        if finite.any():
+            low, high = (float(q) for q in np.quantile(values[finite], [0.02, 0.98]))
+        steps = np.clip((np.nan_to_num(values) - low) / max(high - low, 1e-12), 0.0, 1.0) * (NONE - 1)
+        codes = np.where(finite, steps.round(), NONE).astype(np.uint8)
+    else:
+        codes = np.where(values < 0, NONE, np.minimum(values, NONE - 1)).astype(np.uint8)
+    labelled = np.isin(rows, np.fromiter(session.state.labelled, dtype=np.int64))
+    return {"codes": _text(codes), "labelled": _text(labelled.astype(np.uint8)), "low": low, "high": high}
+
+
+def _text(values: AnyArray) -> str:
+    return base64.b64encode(values.tobytes()).decode()

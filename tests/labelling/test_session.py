@@ -1,0 +1,641 @@
+"""Sessions: proposals, answers, undo and change, replay after anything, certificates that cannot be talked round."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.labelling.tables import clusters, new_session, numbers, prepared
+from transduce.labelling import Session, Settings
+from transduce.labelling.journal import Event
+from transduce.labelling.prepare import prepare
+from transduce.labelling.state import drawn_place, replay
+from transduce.labelling.table import read_table
+
+OPERATIONS = [
+    "answer",
+    "answer",
+    "answer",
+    "skip",
+    "undo",
+    "change",
+    "find",
+    "learn",
+    "audit",
+    "audit",
+    "freeze",
+    "plan",
+]
+
+
+def operate(session, truth, what, rng):
+    """Do one thing, if it can be done."""
+    state = session.state
+    if what in ("find", "learn", "audit"):
+        session.propose(what)
+    elif what == "answer":
+        proposal = session.propose()
+        if proposal is not None:
+            session.answer(str(truth[proposal.row]))
+    elif what == "skip":
+        if session.propose() is not None:
+            session.skip()
+    elif what == "undo":
+        if state.can_undo:
+            session.undo()
+    elif what == "change":
+        if state.labels:
+            row = int(rng.choice(list(state.labels)))
+            session.change(row, "no" if state.labels[row] == "yes" else "yes")
+    elif what == "freeze":
+        session.freeze()
+    elif state.pending is None and state.n_pool >= 3:
+        session.plan_draws(3)
+
+
+def facts(state):
+    """All that a state is, to compare two."""
+    audits = [
+        state.audit(state.is_wanted),
+        *(state.audit(state.is_wrong(f), f.first_draw) for f in state.freezes),
+    ]
+    return (
+        state.labels, list(state.decisions.values()), state.drawn, state.pools, state.pending, state.revisit,
+        state.classes, state.wanted, state.mode, state.plan, state.n_pool, state.pool.tolist(), state.version,
+        [(f.number, f.first_draw, f.values.tolist(), f.tolerance) for f in state.freezes],
+        [(a.found, a.doubtful, a.pool, *(p.tolist() for p in (a.draws.unlabelled, a.draws.known, a.draws.hits)))
+         for a in audits],
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- exact
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(OPERATIONS), max_size=60), st.integers(0, 5))
+def test_a_replay_of_the_journal_is_the_state(operations, seed):
+    session, truth = new_session(40, 12, seed=3)
+    rng = np.random.default_rng(seed)
+    for what in operations:
+        operate(session, truth, what, rng)
+    again = replay(session.state.header, session.state.given, session._journal.events)
+    assert facts(again) == facts(session.state)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(OPERATIONS), max_size=60), st.integers(0, 5))
+def test_counts_before_each_draw_are_those_of_a_recount(operations, seed):
+    """Hits outside the rows that could be drawn, by today's labels, whatever was undone, skipped and changed."""
+    session, truth = new_session(40, 12, seed=3)
+    rng = np.random.default_rng(seed)
+    for what in operations:
+        operate(session, truth, what, rng)
+    state, labels = session.state, session.state.labels
+    audit = state.audit(state.is_wanted)
+
+    def possible(row):
+        return labels.get(row, "yes") == "yes"
+
+    probe = replay(state.header, state.given, [])
+    number, waiting = 0, state.pending is not None and state.pending == state.drawn[-1]
+    for event in session._journal.events:
+        if event.kind == "draw" and not (waiting and number == len(state.drawn) - 1):
+            outside = np.flatnonzero(~probe.pool)
+            assert audit.draws.unlabelled[number] == probe.pool.sum()
+            assert audit.draws.known[number] == sum(map(possible, outside.tolist()))
+            assert audit.draws.hits[number] == possible(event.row)
+            number += 1
+        probe.apply(event, frozen=np.zeros(40, dtype=np.int16) if event.kind == "freeze" else None)
+    assert len(audit.draws) == number
+    assert audit.found == sum(label == "yes" for label in labels.values())
+    assert audit.most == state.n_pool + sum(map(possible, np.flatnonzero(~state.pool)))
+
+
+def test_draws_are_uniform():
+    """Every one of 7 rows is drawn equally often, by a chi-square test at one in a million."""
+    from scipy.stats import chisquare
+
+    counts = np.bincount(
+        [drawn_place(seed, number, 7) for seed in range(300) for number in range(20)], minlength=7
+    )
+    assert chisquare(counts).pvalue > 1e-6
+
+
+def test_a_session_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "papers.csv"
+    frame, truth = clusters()
+    frame.to_csv(path, index=False)
+    options = {"classes": ["yes", "no"], "wanted": "yes", "settings": Settings(seed=5, prepared=prepared())}
+    rng = np.random.default_rng(0)
+    with Session(path, "relevant", **options) as session:
+        for what in [*["answer"] * 6, "skip", "audit", *["answer"] * 5, "freeze", "answer", "undo", "change"]:
+            operate(session, truth, what, rng)
+        before, proposal, certificate = facts(session.state), session.propose(), session.certificate()
+    with Session(path, "relevant", settings=Settings(prepared=prepared())) as session:
+        assert facts(session.state) == before
+        assert session.propose() == proposal
+        assert session.certificate().recall == certificate.recall
+        assert session.certificate().answers == certificate.answers
+        assert session.certificate().recall_curve[-1] == certificate.recall_curve[-1]
+        assert session.notes == []
+    assert path.read_text() == frame.to_csv(index=False)  # the table is never written
+    assert (tmp_path / "papers-relevant-labels.jsonl").exists()
+
+
+KILLED = """
+import sys
+import numpy as np
+from tests.labelling.tables import clusters
+from transduce.labelling import Session
+frame, truth = clusters()
+session = Session(sys.argv[1], "relevant", classes=["yes", "no"])
+for step in range(10_000):
+    proposal = session.propose("audit" if step >= 20 else "find")
+    session.answer(str(truth[proposal.row]))
+    print(proposal.row, flush=True)
+    if step == 25:
+        import os, signal
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_killed_in_the_middle_nothing_is_lost(tmp_path):
+    path = tmp_path / "papers.csv"
+    frame, truth = clusters()
+    frame.to_csv(path, index=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)], capture_output=True, timeout=120, check=False
+    )
+    rows = list(map(int, done.stdout.split()))
+    assert done.returncode == -9, done.stderr.decode()
+    assert len(rows) == 26
+    with Session(path, "relevant", settings=Settings(prepared=prepared())) as session:
+        assert list(session.state.labels) == rows
+        assert session.certificate().recall.n_draws == 6
+        assert session.certificate().recall.found == int(np.sum(truth[rows] == "yes"))
+
+
+# ------------------------------------------------------------------------------------------------- laws
+
+
+def test_finding_takes_few_labels():
+    session, truth = new_session(300, 20)
+    for _ in range(60):
+        session.answer(str(truth[session.propose("find").row]))
+    assert session.certificate().recall.found == 20
+
+
+def test_answers_are_right_after_a_few_labels():
+    session, truth = new_session(300, 60)
+    session.propose("learn")
+    for _ in range(12):
+        session.answer(str(truth[session.propose().row]))
+    names = np.array(["yes", "no"])[session.answers().values]
+    assert np.mean(names == truth) > 0.95
+
+
+def test_cold_start_shows_diverse_rows():
+    """The first rows proposed, with no label at all, are of both clouds and not near each other."""
+    session, truth = new_session(300, 100)
+    rows = []
+    for _ in range(6):
+        rows.append(session.propose("learn").row)
+        session.skip()
+    assert set(truth[rows]) == {"yes", "no"}
+    assert len(set(rows)) == 6
+
+
+def test_near_copies_are_held_back():
+    frame, _ = clusters(80, 40)
+    copies = pd.concat([frame, *[frame.iloc[[0]]] * 40], ignore_index=True)
+    copies["title"] = "same words everywhere"
+    session = Session(copies, "y", classes=["a", "b"], settings=Settings(seed=0))
+    seen = []
+    session.propose("learn")
+    for _ in range(12):
+        seen.append(session.propose().row)
+        session.answer("a" if seen[-1] % 2 else "b")
+    assert sum(row == 0 or row >= 80 for row in seen) <= 2
+
+
+def test_the_law_of_undo():
+    """Undo after anything but a random draw leaves what was before; labels, answers, certificate and proposal."""
+    session, truth = new_session()
+    for _ in range(8):
+        session.answer(str(truth[session.propose().row]))
+    before, labels, answers = session.propose(), dict(session.state.labels), session.answers().values.copy()
+    session.answer("yes")
+    assert session.undo() == before.row
+    assert session.state.labels == labels
+    np.testing.assert_array_equal(session.answers().values, answers)
+    again = session.propose()
+    assert (again.row, again.reason) == (before.row, "undone")
+    session.skip()
+    assert session.propose().row != before.row
+    session.undo()
+    assert session.propose().row == before.row
+
+
+def test_all_can_be_undone():
+    session, truth = new_session()
+    rng = np.random.default_rng(0)
+    for what in ["answer"] * 5 + ["change", "skip", "change"]:
+        operate(session, truth, what, rng)
+    while session.state.can_undo:
+        session.undo()
+    assert session.state.labels == {}
+    assert session.history() == []
+    assert session.state.n_pool == 60
+
+
+# --------------------------------------------------------------------------------- nobody talks a certificate round
+
+
+def test_a_draw_cannot_be_drawn_again():
+    """Neither undo, nor skip, nor another mode, nor a restart makes a random draw go away."""
+    session, _ = new_session()
+    row = session.propose("audit").row
+    assert session.propose().row == row
+    session.propose("find")
+    assert session.propose("audit").row == row
+    session.answer("yes")
+    session.undo()
+    assert session.propose().row == row
+    assert session.propose().random
+    session.skip()
+    other = session.propose()
+    assert other.row != row
+    audit = session.state.audit(session.state.is_wanted)
+    assert len(audit.draws) == 1  # the other is on the table
+    assert audit.draws.hits.all()  # what nobody has judged counts as a hit
+    assert audit.doubtful == 1
+    session.answer("no", row=row)  # judged at last
+    assert not session.state.audit(session.state.is_wanted).draws.hits[0]
+
+
+@pytest.mark.parametrize("trick", ["skip", "undo", "leave"])
+def test_putting_hits_aside_certifies_nothing(trick):
+    """A person who skips, undoes or leaves every hit that is drawn is told of no recall that is not there."""
+    session, truth = new_session(60, 15)
+    session.propose("audit")
+    for _ in range(200):
+        proposal = session.propose("audit")
+        if proposal is None or proposal.reason == "skipped":
+            break
+        if truth[proposal.row] == "no":
+            session.answer("no")
+        elif trick == "skip":
+            session.skip()
+        elif trick == "undo":
+            session.answer("yes")
+            session.undo()
+            session.skip()
+        else:
+            session.propose("find")
+            session.propose("audit")
+            session.skip()
+    certificate = session.certificate().recall
+    assert certificate.found == 0
+    assert certificate.missed_at_most >= 15
+    assert not certificate.reached
+
+
+def test_a_changed_label_counts_as_if_it_had_always_been_so():
+    """A hit called a miss and corrected later: the same certificate as with the right label from the start."""
+    ends = []
+    for wrong in (True, False):
+        session, truth = new_session(60, 10)
+        rows = np.flatnonzero(truth == "yes")[:6].tolist()
+        for row in rows:
+            session.answer("no" if wrong else "yes", row=row)
+        session.propose("audit")
+        for _ in range(20):
+            session.answer(str(truth[session.propose().row]))
+        if wrong:
+            for row in rows:
+                session.change(row, "yes")
+        ends.append((session.certificate().recall, session.certificate().recall_curve[-1]))
+    assert ends[0] == ends[1]
+
+
+def test_frozen_answers_do_not_follow_later_labels():
+    session, truth = new_session(200, 80)
+    session.propose("learn")
+    for _ in range(10):
+        session.answer(str(truth[session.propose().row]))
+    session.freeze()
+    frozen = session.state.freezes[-1].values.copy()
+    n_wrong = int(np.sum(np.array(["yes", "no"])[frozen] != truth))
+    session.propose("audit")
+    while not (certificate := session.certificate().answers).reached:
+        assert certificate.wrong_at_most >= n_wrong - certificate.found
+        session.answer(str(truth[session.propose().row]))
+    assert certificate.n_draws < 190
+    assert type(certificate.found) is type(certificate.wrong_at_most) is int
+    np.testing.assert_array_equal(session.state.freezes[-1].values, frozen)
+    # A second freeze has its own, smaller part of the level, and begins anew.
+    session.freeze()
+    assert session.certificate().answers.n_draws == 0
+
+
+def test_intervals_need_their_draws_and_nothing_in_between():
+    session, truth = new_session()
+    for _ in range(4):
+        session.answer(str(truth[session.propose("find").row]))
+    session.plan_draws(5)
+    session.propose("audit")
+    for step in range(5):
+        assert not session.certificate().intervals.ready
+        session.answer(str(truth[session.propose().row]))
+        assert session.certificate().intervals.answered == step + 1
+    assert session.certificate().intervals.ready
+    session.answer(str(truth[session.propose("audit").row]))  # one draw more does no harm
+    assert session.certificate().intervals.ready
+    session.answer(str(truth[session.propose("find").row]))
+    found = session.certificate().intervals
+    assert found.spoilt
+    assert not found.ready
+    session.propose("audit")
+    session.answer("no")
+    session.plan_draws(2)
+    assert not session.certificate().intervals.spoilt
+
+
+def test_undoing_a_label_from_before_spoils_the_draws_too():
+    session, truth = new_session()
+    session.answer(str(truth[session.propose("find").row]))
+    session.plan_draws(2)
+    session.undo()
+    assert session.certificate().intervals.spoilt
+
+
+# ------------------------------------------------------------------------------------------------- limits
+
+
+def test_labelling_to_the_end():
+    session, truth = new_session(30, 5)
+    for _ in range(30):
+        session.answer(str(truth[session.propose("learn").row]))
+    assert session.propose() is None
+    certificate = session.certificate().recall
+    assert certificate.reached
+    assert (certificate.found, certificate.missed_at_most) == (5, 0)
+    with pytest.raises(ValueError, match="no row to skip"):
+        session.skip()
+
+
+def test_skipped_draws_come_last():
+    session, truth = new_session(20, 5)
+    skipped = session.propose("audit").row
+    session.skip()
+    for _ in range(19):
+        session.answer(str(truth[session.propose("find").row]))
+    last = session.propose()
+    assert (last.row, last.reason) == (skipped, "skipped")
+    session.answer("no")
+    assert session.propose() is None
+
+
+def test_skipped_rows_come_back_when_there_is_nothing_else():
+    session, _ = new_session(10, 3)
+    for _ in range(25):
+        session.propose("learn")
+        session.skip()
+    assert session.state.labels == {}
+
+
+def test_labels_of_the_table_are_kept_and_count():
+    frame, truth = clusters()
+    frame = frame.assign(relevant=[str(t) if i < 10 else None for i, t in enumerate(truth)])
+    session = Session(frame, "relevant", settings=Settings(seed=0, prepared=prepared()))
+    assert session.classes == ["no", "yes"]
+    assert session.state.wanted == "yes"
+    assert session.certificate().recall.found == int(np.sum(truth[:10] == "yes"))
+    assert session.state.n_pool == 50
+    session.change(0, "no" if truth[0] == "yes" else "yes")  # the person may overrule the table
+    assert session.history()[-1].row == 0
+    session.undo()
+    assert session.state.label_of(0) == truth[0]
+    assert session.state.n_pool == 50
+
+
+def test_many_classes_and_no_class_wanted():
+    frame, _ = clusters()
+    session = Session(frame, "kind", classes=["a", "b", "c"], settings=Settings(seed=0, prepared=prepared()))
+    assert session.mode == "learn"
+    assert session.certificate().recall is None
+    session.add_class("d")
+    for label in "abcd":
+        session.answer(label)
+    assert set(session.answers().values) <= {0, 1, 2, 3}
+    session.want("c")
+    assert session.propose("find").mode == "find"
+    assert session.certificate().recall.found == 1
+
+
+def test_classes_that_are_numbers_or_true_and_false(tmp_path):
+    frame, truth = clusters()
+    path = tmp_path / "t.csv"
+    labels = pd.Series(np.where(truth == "yes", 1, 0), dtype="Int64").mask(np.arange(60) >= 10)
+    frame.assign(label=labels).to_csv(path, index=False)
+    with Session(path, "label", settings=Settings(prepared=prepared())) as session:
+        assert session.classes == [0, 1]
+        session.answer(1, row=20)
+        session.answer("0", row=21)
+    with Session(path, "label", settings=Settings(prepared=prepared())) as session:
+        assert session.state.labels == {20: 1, 21: 0}
+        assert [type(label) for label in session.state.labels.values()] == [int, int]
+
+
+def test_numbers_are_answered_with_intervals():
+    frame, truth = numbers(200)
+    session = Session(frame, "y", settings=Settings(task="numbers", seed=0))
+    assert session.mode == "learn"
+    for _ in range(30):
+        row = session.propose().row
+        session.answer(float(truth[row]))
+    answers = session.answers()
+    unlabelled = np.setdiff1d(np.arange(200), list(session.state.labels))
+    assert np.corrcoef(answers.values[unlabelled], truth[unlabelled])[0, 1] > 0.9
+    inside = (answers.lower <= truth) & (truth <= answers.upper)
+    assert np.mean(inside[unlabelled]) > 0.8
+    assert session.propose().reason == "widest"
+    session.freeze(tolerance=1.0)
+    session.propose("audit")
+    for _ in range(40):
+        session.answer(float(truth[session.propose().row]))
+    assert session.certificate().answers.wrong_at_most < 40
+    assert session.certificate().recall is None
+
+
+def test_a_table_of_texts():
+    rng = np.random.default_rng(0)
+    words = {"yes": ["tumour", "cell", "therapy", "dose"], "no": ["star", "galaxy", "orbit", "dust"]}
+    truth = np.array(["yes" if i % 5 == 0 else "no" for i in range(120)])
+    frame = pd.DataFrame(
+        {"abstract": [" ".join(rng.choice(words[t], 8)) + f" study {i}" for i, t in enumerate(truth)]}
+    )
+    session = Session(frame, "relevant", settings=Settings(seed=0))
+    assert session.classes == ["yes", "no"]
+    for _ in range(40):
+        session.answer(str(truth[session.propose("find").row]))
+    assert session.certificate().recall.found == 24
+    assert session.search("galaxy dust")
+    assert session.search("17")[0] == 16
+
+
+def test_rows_without_words_and_parts_without_labels():
+    frame = pd.DataFrame({"text": ["red red apple pie", "", None, "blue sea water salt"] * 10})
+    session = Session(frame, "y", settings=Settings(seed=0))
+    for _ in range(10):
+        session.answer("yes" if session.propose("learn").row % 4 == 0 else "no")
+    assert len(session.answers().values) == 40
+
+
+def test_second_opinion():
+    session, truth = new_session(120, 40)
+    session.propose("learn")
+    assert not session.think()  # too few labels
+    for _ in range(12):
+        session.answer(str(truth[session.propose().row]))
+    assert session.answers().source == "the spectral graph transducer"
+    assert session.think()
+    began = time.monotonic()
+    while session.think() and time.monotonic() - began < 120:
+        time.sleep(0.1)
+    assert session.answers().source.startswith("a blend of")
+    names = np.array(["yes", "no"])[session.answers().values]
+    assert np.mean(names == truth) > 0.9
+    session.answer(str(truth[session.propose().row]))
+    assert session.answers().source == "the spectral graph transducer"
+    session.close()
+
+
+def test_export(tmp_path):
+    session, truth = new_session(120, 40)
+    for step in range(45):
+        session.answer(str(truth[session.propose("find" if step < 20 else "audit").row]))
+    done = session.export(tmp_path)
+    labelled = pd.read_csv(done.labelled)
+    assert labelled["relevant_label"].notna().sum() == 45
+    assert (labelled["relevant_random"] == "yes").sum() == 25
+    assert (labelled["relevant_by"] == "person").sum() == 45
+    given = labelled["relevant_label"].notna()
+    assert (labelled.loc[given, "relevant_answer"] == labelled.loc[given, "relevant_label"]).all()
+    filled = pd.read_csv(done.filled)
+    assert filled["relevant_filled"].notna().all()
+    assert (filled.loc[given.to_numpy(), "relevant_filled"] == labelled.loc[given, "relevant_label"]).all()
+    assert done.report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert "25 labels of 45 are random draws, the others were chosen" in done.guarantee
+    assert "95 %" in done.certificate.read_text(encoding="utf-8")
+
+
+def test_export_with_too_few_labels_still_writes_the_labels(tmp_path):
+    session, _ = new_session()
+    session.answer("yes")
+    done = session.export(tmp_path)
+    assert done.filled is None
+    assert done.guarantee.startswith("The table could not be filled: ")
+    assert pd.read_csv(done.labelled)["relevant_label"].notna().sum() == 1
+    session.answer("no")
+    with pytest.raises(FileExistsError):
+        session.export(tmp_path)
+    session.export(tmp_path, force=True)
+    assert pd.read_csv(done.labelled)["relevant_label"].notna().sum() == 2
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+def test_refusals(tmp_path):
+    frame, _ = clusters()
+    session, _ = new_session()
+    with pytest.raises(ValueError, match="There is no class 'maybe': choose one of 'yes', 'no'"):
+        session.answer("maybe")
+    with pytest.raises(ValueError, match="There is no row 60"):
+        session.answer("yes", row=60)
+    with pytest.raises(ValueError, match="nothing to undo"):
+        session.undo()
+    with pytest.raises(ValueError, match="no label to change"):
+        session.change(3, "yes")
+    with pytest.raises(ValueError, match="mode must be one of"):
+        session.propose("guess")
+    with pytest.raises(ValueError, match="cannot be added"):
+        session.add_class("yes")
+    with pytest.raises(ValueError, match="more than the 60 rows"):
+        session.plan_draws(61)
+    with pytest.raises(ValueError, match="say into which folder"):
+        session.export()
+    session.propose("audit")
+    with pytest.raises(ValueError, match="cannot change after the first random draw"):
+        session.want("no")
+    with pytest.raises(ValueError, match="waiting"):
+        session.plan_draws(3)
+    with pytest.raises(ValueError, match="recall must lie"):
+        Session(frame, "y", settings=Settings(recall=1.5))
+    with pytest.raises(ValueError, match="no column 'nothing'"):
+        Session(frame, "y", show=["nothing"])
+    with pytest.raises(ValueError, match="there is nothing to learn from"):
+        Session(pd.DataFrame({"a": [1, 1, 1]}), "y")
+    with pytest.raises(ValueError, match="no rows"):
+        Session(frame.iloc[:0], "y")
+
+
+def test_numbers_refuse_what_classes_take():
+    frame, _ = numbers(30)
+    session = Session(
+        frame, "y", settings=Settings(task="numbers", seed=0, prepared=prepare(read_table(frame, "y")))
+    )
+    for bad in ("three", float("nan"), None, True):
+        with pytest.raises(ValueError, match="label must be a number"):
+            session.answer(bad)
+    with pytest.raises(ValueError, match="tolerance"):
+        session.freeze()
+    with pytest.raises(ValueError, match="not searched for"):
+        session.propose("find")
+
+
+def test_a_journal_of_another_table_is_refused(tmp_path):
+    frame, _ = clusters()
+    path = tmp_path / "papers.csv"
+    frame.to_csv(path, index=False)
+    options = {"journal": tmp_path / "j.jsonl", "settings": Settings(seed=1, prepared=prepared())}
+    Session(path, "relevant", **options).close()
+    with pytest.raises(ValueError, match="is about the column 'relevant', not 'other'"):
+        Session(path, "other", **options)
+    with pytest.raises(ValueError, match="begun with the seed 1"):
+        Session(path, "relevant", journal=tmp_path / "j.jsonl", settings=Settings(seed=2))
+    frame.iloc[:50].to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"has changed since j\.jsonl was begun"):
+        Session(path, "relevant", **options)
+
+
+def test_a_forged_draw_is_noticed(tmp_path):
+    frame, _ = clusters()
+    path = tmp_path / "papers.csv"
+    frame.to_csv(path, index=False)
+    with Session(path, "relevant", settings=Settings(seed=1, prepared=prepared())) as session:
+        for _ in range(3):
+            session.propose("audit")
+            session.answer("no")
+        journal = session.journal
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    forged = next(line for line in lines if line["kind"] == "draw")
+    forged["row"] = (forged["row"] + 1) % 60
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(ValueError, match="is not the row that the seed gives"):
+        Session(path, "relevant", settings=Settings(prepared=prepared()))
+
+
+def test_a_journal_about_other_rows_is_refused():
+    session, _ = new_session()
+    with pytest.raises(ValueError, match="row 99, which the table does not have"):
+        replay(session.state.header, {}, [Event("answer", row=99, label="yes")])
