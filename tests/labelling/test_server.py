@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -325,7 +327,11 @@ def test_ctrl_c_ends_cleanly(tmp_path):
     )
     try:
         lines = [running.stdout.readline().decode() for _ in range(3)]
-        assert lines[1].startswith("Open http://127.0.0.1:")
+        port = int(re.match(r"Open http://127.0.0.1:(\d+)/\?token=\S+$", lines[1])[1])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 403  # it is up
+        connection.close()
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=30)
     finally:

@@ -76,15 +76,17 @@ class ClassAnswers:
             y = np.full(n, np.nan)
             y[rows] = labels
             margins, classes = self._margins(y, shares)
-            best = np.nan_to_num(margins, nan=-np.inf).argmax(axis=1)
-            ordered = np.partition(margins, -2, axis=1)
-            certain = np.where(np.isnan(margins[:, 0]), np.nan, ordered[:, -1] - ordered[:, -2])
-            values = np.where(np.isnan(margins[:, 0]), -1, classes[best]).astype(np.int16)
+            best = margins.argmax(axis=1)  # NaN wins where no label reaches, and stays NaN
+            places = np.arange(n), best
+            certain = margins[places]
+            values = np.where(np.isnan(certain), -1, classes[best]).astype(np.int16)
+            margins[places] = -np.inf
+            certain = (certain - margins.max(axis=1)).astype(float)
             source = "the spectral graph transducer"
         values[rows] = labels
         return Answers(values, certain, source)
 
-    def _margins(self, y: Array, shares: Array | None) -> tuple[Array, AnyArray]:
+    def _margins(self, y: Array, shares: Array | None) -> tuple[AnyArray, AnyArray]:
         """Return the margin of each class at each row, and the classes."""
         prior = None
         if shares is not None:
@@ -104,7 +106,7 @@ class ClassAnswers:
             else:
                 self._model.class_prior = prior
                 self._model.relabel(y)
-        margins = self._model.scores_ - self._model.thresholds_
+        margins: AnyArray = (self._model.scores_ - self._model.thresholds_).astype(np.float32)
         if margins.ndim == 1:
             margins = np.stack([-margins, margins], axis=1)
         return margins, self._model.classes_.astype(np.int64)

@@ -95,7 +95,7 @@ class Chooser:
         open_ = answers is not None and bool(np.isfinite(answers.certain).any())
         if answers is not None and open_:
             spread = np.sqrt(np.maximum(self._teaching.variance, 0.0))
-            margins = np.nan_to_num(answers.certain, nan=0.0)
+            margins = np.where(np.isnan(answers.certain), 0.0, answers.certain)
             gains = gains * spread / (margins + spread + 1e-12)
         row = self._unlike(gains, free, recent)
         return Proposal(row, "learn", "teaches" if open_ else "diverse", float(share[row]))

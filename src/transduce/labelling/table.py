@@ -20,6 +20,7 @@ from transduce.tables.target import check_columns
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
 MOST_SHOWN = 12  # columns shown if nobody says which
+MOST_NUMBERS = 4  # in the title of a row without text
 TASKS = {"classification": "classes", "regression": "numbers"}
 
 
@@ -86,11 +87,18 @@ class LabelTable:
 
     def title(self, row: int, length: int = 80) -> str:
         """Return a row in one line: its first text, else its first values."""
-        cells = [cell for cell in self.cells(row) if cell.kind != "missing"]
-        words = [cell.text for cell in cells if cell.kind == "text"][:1]
-        line = " · ".join(words or [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"])
-        line = " ".join(line.split()) or (Path(cells[0].text).name if cells else f"row {row + 1}")
-        return line if len(line) <= length else f"{line[: length - 1]}…"
+        numbers, other = [], f"row {row + 1}"
+        for name in self.show:
+            cell = _cell(name, self.frame[name].iloc[row])
+            if cell.kind == "text" and cell.text.strip():
+                return _shortened(cell.text, length)
+            if cell.kind == "image":
+                other = Path(cell.text).name
+            elif cell.kind == "number":
+                numbers.append(f"{name} {cell.text}")
+                if len(numbers) == MOST_NUMBERS:
+                    break
+        return _shortened(" · ".join(numbers) or other, length)
 
     def image(self, row: int, column: int) -> Path | None:
         """Return the image file of a shown cell; None unless it is one, below the table's folder."""
@@ -125,6 +133,12 @@ class LabelTable:
             number = int(wanted[0]) - 1
             rows = [number, *(row for row in rows if row != number)][:limit]
         return rows
+
+
+def _shortened(text: str, length: int) -> str:
+    """Return a text in one line, its end left out if it is long."""
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def _cell(name: str, value: object) -> Cell:
