@@ -209,7 +209,9 @@ def _statement(found: Guarantee) -> list[str]:
     if found.about == "selection":
         bound = percent(found.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {found.mistake} is on average at most {bound} (0 if none is picked)."
+            f"Of the rows picked, the share whose {found.mistake} is at most {bound} on average over many such tables, "
+            "where a table in which none is picked counts as 0. Where rows are rarely picked, most of one pick may be "
+            "mistakes."
         ]
     if found.about not in _HOLDS or found.confidence is None:
         return []

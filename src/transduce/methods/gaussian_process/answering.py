@@ -160,6 +160,7 @@ def _guarantee(choice: str) -> Guarantee:
         reasons=(
             "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and "
             "noise.",
+            "With few labels they tend to be too small.",
             f"Parameters were chosen on the labels ({choice}).",
             "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine.",
         ),
