@@ -215,7 +215,7 @@ def test_selection_by_definition():
         mask = brute.benjamini_hochberg(np.array(p), 0.2)
         np.testing.assert_array_equal(picked.rows, np.flatnonzero(unlabelled)[mask])
         assert len(picked) > 5
-        assert "on average at most 20 %" in str(picked)
+        assert "at most 20 % on average" in str(picked)
         np.testing.assert_array_equal(picked.to_frame()["value"], picked.values)
     assert "not above -1 or not below 1" in repr(picked)
 
