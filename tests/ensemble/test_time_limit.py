@@ -91,7 +91,7 @@ def test_a_member_that_never_ends_is_stopped_and_said():
     model = TransductiveBlend(members, budget_seconds=3.0, random_state=0).fit(X, y)
     assert list(model.weights_.index) == ["0.0", "1.0"]
     said = model.answer_.diagnostics["left out"]
-    assert said == {"endless": "it was stopped, because the time budget of 3 s was over"}
+    assert said == {"endless": "it was stopped, because it took too much of the time budget of 3 s"}
     plain = TransductiveBlend(constants(), random_state=0).fit(X, y)
     np.testing.assert_allclose(model.transduction_, plain.transduction_)
 

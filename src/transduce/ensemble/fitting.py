@@ -34,6 +34,7 @@ from transduce.model_selection.hidden_labels import (
 
 MIN_LABELS = 5  # fewer say nothing about weights
 PART = 2000  # rows on which members are timed, where they are many and time is limited
+MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
 FOLDS = 5  # in which members without another way are refitted
 NO_GUARANTEE = Guarantee(
     "none",
@@ -248,21 +249,32 @@ def ask_members(
 
 
 def forecast(members: Mapping[str, Any], problem: Problem, budget: Budget) -> dict[str, float]:
-    """Return about how long each member takes, timed on a part of the rows; 0 where time is no matter."""
+    """Return about how long each member takes, by a line through its times on two parts of the rows.
+
+    Where time is no matter, 0 for all.
+    """
     n = problem.n_rows
     if budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
         return dict.fromkeys(members, 0.0)
-    shown = even_part(problem.rows, max(50, PART * len(problem.rows) // n))
-    hidden = even_part(problem.sample.unlabelled, PART - len(shown))
-    rows = np.sort(np.concatenate([shown, hidden]))
-    part = read_problem(
-        take(problem.X, rows), problem.shown(np.arange(len(problem.labels)))[rows], task=problem.task
-    )
+    small, large = (part_of(problem, size) for size in (PART // 4, PART))
     seconds = {}
     for name, member in members.items():
-        reply = _attempt(member, part, budget, 0.0)
-        seconds[name] = reply.seconds * n / len(rows) if isinstance(reply, Reply) else 0.0
+        times = [
+            reply.seconds
+            for reply in (_attempt(member, part, budget, 0.0) for part in (small, large))
+            if isinstance(reply, Reply)
+        ]
+        slope = (times[-1] - times[0]) / (large.n_rows - small.n_rows) if len(times) == 2 else 0.0
+        seconds[name] = times[-1] + max(slope, 0.0) * (n - large.n_rows) if times else 0.0
     return seconds
+
+
+def part_of(problem: Problem, size: int) -> Problem:
+    """Return about so many rows, labelled ones in proportion but 50 at least."""
+    shown = even_part(problem.rows, max(50, size * len(problem.rows) // problem.n_rows))
+    rows = np.sort(np.concatenate([shown, even_part(problem.sample.unlabelled, size - len(shown))]))
+    labels = problem.shown(np.arange(len(problem.labels)))[rows]
+    return read_problem(take(problem.X, rows), labels, task=problem.task)
 
 
 def even_part(rows: AnyArray, count: int) -> AnyArray:
@@ -277,10 +289,10 @@ def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> R
         said = f"it would take about {seconds:,.0f} s, and {max(left, 0.0):,.0f} s were left of {budget.said}"
         return late_failure(said)
     try:
-        with time_limit(left):
+        with time_limit(max(seconds, MOST_OF_THE_REST * left)):
             return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
     except OutOfTimeError:
-        return late_failure(f"it was stopped, because {budget.said} was over")
+        return late_failure(f"it was stopped, because it took too much of {budget.said}")
     except Exception as error:  # an estimator of any make may raise anything
         return Failure(in_a_sentence(error), error)
 

@@ -16,7 +16,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
 from transduce.methods.billiard.classifier import BayesianTransducer
@@ -40,6 +40,7 @@ LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless t
 FEW_LABELS = 30
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
+FARTHEST = 3.0  # where features of linear methods are cut off
 NEIGHBORS = 7  # of label spreading, its default
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
@@ -175,6 +176,14 @@ class _Size:
         return DRAWN if self.n_labels is not None and self.n_labels > DRAWN else None
 
 
+def _clip() -> FunctionTransformer:
+    """Return a step that cuts features off at so many standard deviations of the labelled rows.
+
+    A feature that hardly varies among few labelled rows is millions of these away at some of the others.
+    """
+    return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
+
+
 def _number_methods(size: _Size, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidge(centres=size.centres, random_state=random_state),
@@ -188,7 +197,7 @@ def _number_methods(size: _Size, random_state: Any) -> dict[str, Any]:
             random_state=random_state,
         ),
         "confidence_machine": RidgeConfidenceMachine(confidence=0.5),
-        "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))),
+        "ridge": make_pipeline(StandardScaler(), _clip(), RidgeCV(np.logspace(-3, 4, 30))),
         "random_forest": RandomForestRegressor(
             TREES,
             max_features=MOST_FEATURES if size.wide else 1.0,
@@ -211,7 +220,7 @@ def _class_methods(size: _Size, random_state: Any) -> dict[str, Any]:
             StandardScaler(), LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
         ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
-        "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+        "logistic_regression": make_pipeline(StandardScaler(), _clip(), LogisticRegression(max_iter=2000)),
         "random_forest": RandomForestClassifier(
             TREES, min_samples_leaf=1 if size.few else LEAF, max_samples=size.drawn, random_state=random_state
         ),
