@@ -449,9 +449,13 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (
             _with(price=[f"{k}" for k in range(29)] + ["dear"] + [None] * 30),
             {},
-            "1 of its 30 labels are not numbers, for example 'dear'",
+            "holds numbers, but 1 of its 30 labels is not: 'dear' (row 30)",
         ),
-        (_with(price=TEXTS), {"task": "regression"}, "holds 'red', which is not a number"),
+        (
+            _with(price=TEXTS),
+            {"task": "regression"},
+            "is to be read as numbers, but 40 of its 40 labels are not: 'red'",
+        ),
         (_with(price=pd.date_range("2020", periods=60).where(np.arange(60) > 5)), {}, "holds dates"),
         (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),
         (line_table().iloc[:0], {}, "The table has no rows"),

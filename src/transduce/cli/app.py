@@ -87,6 +87,13 @@ IgnoreOption = Annotated[
 TextOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Read this column word by word. May be repeated.")
 ]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Take cells of any column that hold this value as empty, for example --missing=-999. May be repeated.",
+    ),
+]
 IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
 QuietOption = Annotated[
@@ -172,6 +179,7 @@ def fill_command(  # noqa: PLR0913
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
     seed: SeedOption = 0,
     reject_share: Annotated[
         float | None,
@@ -216,6 +224,7 @@ def fill_command(  # noqa: PLR0913
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
                 reject_share=reject_share,
                 budget_seconds=budget,
                 n_jobs=jobs,
@@ -225,10 +234,11 @@ def fill_command(  # noqa: PLR0913
 
 
 @app.command()
-def draw(
+def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    missing: MissingOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -251,7 +261,12 @@ def draw(
             from transduce.cli import commands
 
             show = commands.draw_rows_of(
-                table, target, commands.Outputs(out, force=force, quiet=quiet), number=number, seed=seed
+                table,
+                target,
+                commands.Outputs(out, force=force, quiet=quiet),
+                number=number,
+                seed=seed,
+                missing=missing or [],
             )
         show()
 
@@ -329,6 +344,7 @@ def compare(  # noqa: PLR0913
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save a plot as PNG, SVG or PDF, as the name says.")
@@ -351,6 +367,7 @@ def compare(  # noqa: PLR0913
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
                 folds=folds,
                 n_jobs=jobs,
                 random_state=seed,

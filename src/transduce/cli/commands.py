@@ -21,6 +21,7 @@ from transduce.display.comparison import plot_comparison
 from transduce.filling import FillResult, fill
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
+from transduce.tables.cells import without
 from transduce.tables.features import vectorize
 from transduce.tables.marks import draw_rows
 from transduce.tables.target import check_columns, read_target
@@ -95,7 +96,9 @@ def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> l
     return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
 
 
-def draw_rows_of(table: str, target: str, to: Outputs, *, number: int, seed: int) -> Show:
+def draw_rows_of(
+    table: str, target: str, to: Outputs, *, number: int, seed: int, missing: Collection[str] = ()
+) -> Show:
     """Mark rows drawn at random from those without a label, and write the table with the marks."""
     out = default_out(table, "draw") if to.out is None else to.out
     _check_paths(table, out)
@@ -107,7 +110,8 @@ def draw_rows_of(table: str, target: str, to: Outputs, *, number: int, seed: int
         raise ValueError(
             f"The table has a column {name!r} already, perhaps from an earlier draw: rename or drop it."
         )
-    rows = draw_rows(source.frame[target].isna().to_numpy(), number, seed)
+    known = without(source.frame[[target]], list(missing))
+    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
     marks = np.zeros(len(source.frame), dtype=bool)
     marks[rows] = True
     new = pd.DataFrame({name: marks}, index=source.frame.index)
@@ -134,6 +138,7 @@ def compare_file(  # noqa: PLR0913
     ignore: Collection[str],
     text: Collection[str],
     id: str | None,
+    missing: Collection[str],
     folds: int,
     n_jobs: int | None,
     random_state: int,
@@ -142,10 +147,12 @@ def compare_file(  # noqa: PLR0913
     if to.plot is not None:
         check_free(to.plot, force=to.force)
     source = _read(table, to.force)
-    frame = source.frame
+    frame = without(source.frame, list(missing))
     check_columns(frame, [target, *ignore, *text, *([] if id is None else [id])])
     labels = read_target(frame, target, task=task, confidence=0.5, cells=source.cells(target))
-    features = vectorize(frame, target, ignore=ignore, text=text, id=id, random_state=random_state)
+    features = vectorize(
+        frame, target, ignore=ignore, text=text, id=id, prefer=source.prefer, random_state=random_state
+    )
     choice = choose_method(
         features.matrix, labels.labels, task=labels.task, cv=folds, n_jobs=n_jobs, random_state=random_state
     )

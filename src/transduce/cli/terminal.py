@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.names import OTHERS, SYSTEMS
+from transduce.core.options import command_line
 from transduce.core.progress import show_progress, stage
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
 def refusals() -> Iterator[None]:
     """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), command_line():
             warnings.simplefilter("ignore")
             yield
     except KeyboardInterrupt:

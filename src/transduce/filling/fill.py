@@ -24,6 +24,7 @@ from transduce.filling.diagnostics import Values, members_and_folds, relevance, 
 from transduce.filling.plan import Plan, PlanSettings, plan, read_method
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
+from transduce.tables.cells import without
 from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
@@ -51,6 +52,7 @@ class FillSettings:
     ignore: list[Any]
     text: list[Any]
     id: Any
+    missing: list[Any]
     reject_share: float | None
     budget_seconds: float
     n_jobs: int | None
@@ -114,6 +116,7 @@ def fill(  # noqa: PLR0913
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
     id: Any = None,
+    missing: Any = (),
     reject_share: float | None = None,
     budget_seconds: float = BUDGET_SECONDS,
     n_jobs: int | None = None,
@@ -158,6 +161,9 @@ def fill(  # noqa: PLR0913
         Columns to leave out, and columns to read word by word.
     id : str, optional
         The column that names the rows in the answer.
+    missing : value or sequence of values
+        Values that mark an empty cell in any column, besides those that are empty: ``"-"``, ``-999``. Numbers are
+        found however they are written, texts in small and capital letters.
     reject_share : float, optional
         The least certain rows, up to this share, get the status "rejected"; their values stay.
     budget_seconds : float, default=300
@@ -214,6 +220,7 @@ def fill(  # noqa: PLR0913
         ignore=_columns("ignore", ignore),
         text=_columns("text", text),
         id=id,
+        missing=list(missing) if isinstance(missing, list | tuple | set | frozenset) else [missing],
         reject_share=reject_share,
         budget_seconds=budget_seconds,
         n_jobs=n_jobs,
@@ -224,7 +231,8 @@ def fill(  # noqa: PLR0913
     frame = as_pandas(given)
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
-    labels = read_target(frame, target, task=task, confidence=confidence, cells=cells)
+    known = without(frame, settings.missing)
+    labels = read_target(known, target, task=task, confidence=confidence, cells=cells)
     settings = replace(settings, method=read_method(method, labels.task))
     if labels.task == "regression" and (label_conditional or probabilities):
         raise ValueError("label_conditional and probabilities are for classes, and these labels are numbers.")
@@ -233,7 +241,13 @@ def fill(  # noqa: PLR0913
     _check_names(frame, labels, probabilities)
     marker = [] if random_labels is None else [random_labels]
     features = vectorize(
-        frame, target, ignore=[*ignore, *marker], text=text, id=id, random_state=random_state
+        known,
+        target,
+        ignore=[*ignore, *marker],
+        text=text,
+        id=id,
+        prefer=table.prefer if isinstance(table, Table) else "point",
+        random_state=random_state,
     )
     if features.matrix.shape[1] == 0:
         raise ValueError(
@@ -277,7 +291,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         )
     with stage("map"):
         where = row_map(features.matrix, settings.random_state)
-    notes = [*target.notes, *_about_columns(features), *found.notes, *fitted.notes]
+    notes = [*target.notes, *features.notes, *_about_columns(features), *found.notes, *fitted.notes]
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )

@@ -35,10 +35,13 @@ class ColumnCells:
         How a number written with a comma, or with groups of digits, was read; "" if there is none.
     markers : dict of str to int
         Words that may stand for an empty cell, and how often they occur.
+    prefer : {"point", "comma"}
+        The decimal sign in case of doubt.
     """
 
     reading: str = ""
     markers: dict[str, int] = field(default_factory=dict)
+    prefer: str = "point"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +187,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     frame = pd.concat([column for column, _ in series], axis=1)
     frame.columns = pd.Index(names)
     cells = {
-        name: ColumnCells(_reading(texts, column), _markers(texts))
+        name: ColumnCells(_reading(texts, column), _markers(texts), prefer)
         for name, texts, (column, _) in zip(names, columns, series, strict=False)
     }
     first, last = pairs[0][0], pairs[-1][0]

@@ -58,8 +58,13 @@ class Table:
     def cells(self, column: Any) -> ColumnCells:
         """Return how the cells of a column were read, where the file was text."""
         if isinstance(self.source, Delimited):
-            return self.source.cells.get(column, ColumnCells())
+            return self.source.cells.get(column, ColumnCells(prefer=self.prefer))
         return ColumnCells()
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return "comma" if isinstance(self.source, Delimited) and self.source.delimiter == ";" else "point"
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:

@@ -108,6 +108,11 @@ def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
     readings = {decimal: [_read(number, decimal) for number in numbers] for decimal in order}
     best = max(readings, key=lambda decimal: int(np.sum(~np.isnan(readings[decimal]))))
     values[present] = readings[best]
+    if not unit and best == "point":  # such as 1e-5, which no amount of money is
+        values[present] = [
+            float(text) if good else value
+            for text, good, value in zip(given[present], plain, values[present], strict=True)
+        ]
     return TextNumbers(values, best, unit)
 
 
@@ -118,6 +123,21 @@ def _unit(amount: re.Match[str] | None) -> str | None:
     before, after = amount["before"].strip(), amount["after"].strip()
     good = _BEFORE.fullmatch(before) and _AFTER.fullmatch(after) and not (before and after)
     return before + after if good else None
+
+
+def number_of(text: str, decimal: str, unit: str = "") -> float:
+    """Return the number that a text is under one reading and with one unit, NaN if it is not one.
+
+    Examples
+    --------
+    >>> number_of("1.200,5 EUR", "comma", "EUR"), number_of("1,5", "point"), number_of("1e-3", "point")
+    (1200.5, nan, 0.001)
+    """
+    words = text.strip()
+    if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
+        return float(words)
+    amount = _AMOUNT.fullmatch(words)
+    return _read(amount["number"].strip(), decimal) if amount and _unit(amount) == unit else np.nan
 
 
 def _read(number: str, decimal: str) -> float:
