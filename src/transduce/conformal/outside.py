@@ -19,6 +19,7 @@ from transduce.model_selection.hidden_labels import Fitted, Reply
 
 BLOCK = 4096
 
+
 @dataclass(frozen=True, eq=False)
 class Scoring:
     """How rows are scored one by one; fixed by the rows of the fit, so that all rows outside are treated alike.
@@ -220,7 +221,7 @@ class OutsideCalibration:
         return replace(found, n_unreached=n_unreached, tolerance=self.tolerance)
 
 
-def calibrate_outside(  # noqa: PLR0913
+def calibrate_outside(
     fitted: Fitted,
     inside: Array,
     shown: AnyArray,

@@ -65,13 +65,17 @@ class DaskParts:
         """Number of partitions."""
         return int(self.frame.npartitions)
 
-    def beside(self, work: Callable[[Any, pd.DataFrame], pd.DataFrame], items: Sequence[Any]) -> Any:
-        """Return a lazy frame of ``work(item, partition)`` for every partition and the item at its place.
+    def beside(
+        self, work: Callable[[Any, Any, pd.DataFrame], pd.DataFrame], shared: Any, items: Sequence[Any]
+    ) -> Any:
+        """Return a lazy frame of ``work(shared, item, partition)`` for every partition and the item at its place.
 
         Parameters
         ----------
         work : callable
             Returns the partition with new columns; called with an empty one too, to learn their types.
+        shared : object
+            Travels once to every worker.
         items : sequence
             As many as there are partitions.
 
@@ -82,9 +86,23 @@ class DaskParts:
         import dask
         import dask.dataframe as dd
 
-        meta = work(items[0], self.frame._meta)
+        meta = work(shared, None, self.frame._meta)
         partitions = self.frame.to_delayed()
+        sent = _sent(shared)
         tasks = [
-            dask.delayed(work)(item, partition) for item, partition in zip(items, partitions, strict=True)
+            dask.delayed(work)(sent, item, partition)
+            for item, partition in zip(items, partitions, strict=True)
         ]
         return dd.from_delayed(tasks, meta=meta, divisions=self.frame.divisions, verify_meta=False)
+
+
+def _sent(shared: Any) -> Any:
+    """Return what stands for an object on the workers: sent to a running cluster now, else a part of the graph."""
+    import dask
+
+    try:
+        from distributed import get_client
+
+        return get_client().scatter(shared, broadcast=True, hash=False)
+    except (ImportError, ValueError):  # there is no cluster
+        return dask.delayed(shared, pure=False)

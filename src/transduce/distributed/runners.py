@@ -39,7 +39,9 @@ class LocalRunner:
         from joblib import Parallel, delayed
 
         jobs = (delayed(work)(shared, item) for item in items)
-        yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(jobs)
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(
+            jobs
+        )
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[Da
     try:
         client = Client(address, timeout="10s")
     except (OSError, TimeoutError, ValueError) as error:
-        raise ConnectionError(f"No Dask scheduler answers at {address}: check the address and that it runs.") from error
+        raise ConnectionError(
+            f"No Dask scheduler answers at {address}: check the address and that it runs."
+        ) from error
     with client:
         yield DaskRunner(client)

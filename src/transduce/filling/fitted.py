@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,10 @@ from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import Fitted
-from transduce.tables.features import Encoder
+from transduce.tables.encoder import Encoder
+from transduce.tables.given import LabelReading
 from transduce.tables.new_columns import new_columns
-from transduce.tables.target import Target, read_given
+from transduce.tables.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,10 @@ class FittedFill:
 
     Parameters
     ----------
-    target : Target
-        The labels of the rows that were fitted to.
+    labels : array
+        The labels that were fitted to.
+    reading : LabelReading
+        How the cells of the target are read.
     encoder : Encoder
         Turns the columns of any row into features.
     outside : OutsideCalibration
@@ -42,20 +44,28 @@ class FittedFill:
     >>> from transduce.filling import fit_fill
     >>> size = np.arange(200.0)
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> fitted = fit_fill(table, "price", method="ridge")
+    >>> fitted = fit_fill(table, "price", method="ridge").fitted
     >>> new = fitted.answer(pd.DataFrame({"size": [10.5], "price": [np.nan]}))
     >>> bool(new["price_lower"][0] <= 21.0 <= new["price_upper"][0])
     True
     """
 
-    target: Target
+    labels: AnyArray
+    reading: LabelReading
     encoder: Encoder
     outside: OutsideCalibration
     confidence: float
     probabilities: bool = False
 
     @classmethod
-    def of(cls, result: FillResult, labels: Target, calibration: pd.DataFrame, held: Target) -> FittedFill:
+    def of(
+        cls,
+        result: FillResult,
+        labels: Target,
+        calibration: pd.DataFrame,
+        held: Target,
+        reading: LabelReading,
+    ) -> FittedFill:
         """Return what a filled sample makes possible, calibrated by labelled rows that were kept from it.
 
         Parameters
@@ -66,6 +76,8 @@ class FittedFill:
             Labels of the sample, and of the calibration rows.
         calibration : pandas.DataFrame
             The calibration rows.
+        reading : LabelReading
+            How labels are read.
 
         Returns
         -------
@@ -88,7 +100,9 @@ class FittedFill:
             by_class=bool(result.settings["label_conditional"]),
             tolerance=result.settings["tolerance"],
         )
-        return cls(labels, result.encoder, outside, result.confidence, bool(result.settings["probabilities"]))
+        shares = bool(result.settings["probabilities"])
+        known = labels.labels[~labels.missing]
+        return cls(known, reading, result.encoder, outside, result.confidence, shares)
 
     def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.
@@ -119,17 +133,21 @@ class FittedFill:
         pandas.DataFrame
             ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``), ``_confidence`` and ``_status``.
         """
-        labels = read_given(frame, self.target)
+        labels = self.reading.read(frame)
         wanted = np.flatnonzero(labels.missing)
         return self.columns(labels, self.answers(frame.iloc[wanted], wanted), frame.index)
 
     def columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
-        """Return the new columns of some rows, given their answers."""
-        return new_columns(
+        """Return the new columns of some rows, given their answers; of the same types, whatever the rows."""
+        new = new_columns(
             labels,
             answer,
             self.confidence,
             index,
             probabilities=self.probabilities,
-            known=self.target.labels[~self.target.missing],
+            known=self.labels,
         )
+        kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
+        if self.reading.whole:
+            kinds[f"{self.reading.name}_filled"] = "Int64"
+        return new.astype(kinds)

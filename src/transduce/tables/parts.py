@@ -153,7 +153,9 @@ def find_files(pattern: str) -> tuple[str, tuple[Path, ...]]:
     for path in sorted(found):
         kind = kind_of(path)[0]
         if kind not in STREAMED:
-            raise ValueError(f"{path} is not a table that can be read in parts: CSV, TSV, Parquet or JSON lines.")
+            raise ValueError(
+                f"{path} is not a table that can be read in parts: CSV, TSV, Parquet or JSON lines."
+            )
         kinds.setdefault(str(kind), path)
     if len(kinds) > 1:
         one, other = list(kinds.values())[:2]
@@ -375,7 +377,9 @@ def _json_batches(path: Path) -> Iterator[Any]:
                 names = list(row)
             new = [name for name in row if name not in names]
             if new:
-                raise ValueError(f"{path} has a new key, {new[0]!r}, in line {number}: give it in the first line too.")
+                raise ValueError(
+                    f"{path} has a new key, {new[0]!r}, in line {number}: give it in the first line too."
+                )
             lines.append({**{name: _json_text(row.get(name)) for name in names}, LINE: line.rstrip("\r\n")})
             if len(lines) == _GROUP_ROWS:
                 yield _texts(lines, names)

@@ -59,7 +59,9 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
         numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
         return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
     codes, levels = pd.factorize(column.astype(object))
-    words = np.array([*(level if isinstance(level, str) else str(level) for level in levels), ""], dtype=object)
+    words = np.array(
+        [*(level if isinstance(level, str) else str(level) for level in levels), ""], dtype=object
+    )
     found = np.asarray(pd.util.hash_array(words), dtype=np.uint64)
     found[-1] = 0  # of missing cells, whose code is -1
     return found[codes]
@@ -110,13 +112,18 @@ class PartScan:
         Where the label is missing.
     hashes : uint64 array of shape (n,)
         One for each row.
+    drawn : boolean array of shape (n,), optional
+        Which labelled rows were drawn at random; if given, only these may calibrate.
     """
 
     missing: Mask
     hashes: AnyArray
+    drawn: Mask | None = None
 
 
-def scan_part(frame: pd.DataFrame, target: Any, missing: Mask, seed: int) -> PartScan:
+def scan_part(
+    frame: pd.DataFrame, target: Any, missing: Mask, seed: int, drawn: Mask | None = None
+) -> PartScan:
     """Return what a draw needs to know of a part; the label counts where there is one."""
     others = [name for name in frame.columns if name != target]
     hashes = row_hashes(frame[others], seed)
@@ -124,7 +131,7 @@ def scan_part(frame: pd.DataFrame, target: Any, missing: Mask, seed: int) -> Par
     if known.any():
         with np.errstate(over="ignore"):
             hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
-    return PartScan(missing, hashes)
+    return PartScan(missing, hashes, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +181,13 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
     hashes = np.concatenate([part.hashes for part in parts])
     starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])
     labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
-    known = _smallest(labelled, draw_keys(hashes[labelled]), n_calibration + n_visible)
+    keys = draw_keys(hashes[labelled])
+    may = np.ones(len(labelled), dtype=bool)
+    if parts and parts[0].drawn is not None:
+        may = np.concatenate([part.drawn for part in parts])[labelled]
+    held = _smallest(labelled[may], keys[may], n_calibration)
+    others = ~np.isin(labelled, held)
+    shown = _smallest(labelled[others], keys[others], n_visible)
     some = _smallest(unlabelled, draw_keys(hashes[unlabelled]), n_sampled)
 
     def places(rows: AnyArray) -> AnyArray:
@@ -182,8 +195,8 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
         return np.column_stack([part, rows - starts[part]])
 
     return RowDraw(
-        places(known[n_calibration:]),
-        places(known[:n_calibration]),
+        places(shown),
+        places(held),
         places(some),
         len(labelled),
         len(unlabelled),
