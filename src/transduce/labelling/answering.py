@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 
 from transduce.core.types import AnyArray, Array
-from transduce.labelling.prepare import Prepared
+from transduce.labelling.prepare import N_COMPONENTS, Prepared
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
-from transduce.methods.spectral_graph import SpectralGraphTransducer
+from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, default_label_weight
 
 FEWEST_NUMBERS = 3
 MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
@@ -55,7 +55,6 @@ class ClassAnswers:
 
     def __init__(self, prepared: Prepared) -> None:
         self._spectrum = prepared.spectrum
-        self._model: SpectralGraphTransducer | None = None
 
     def answer(self, codes: Mapping[int, int], shares: Array | None = None) -> Answers:
         """Return the answers that follow from labels.
@@ -73,9 +72,7 @@ class ClassAnswers:
         labels = np.fromiter(codes.values(), dtype=np.int64, count=len(codes))
         source = "nobody: labels of two classes are needed"
         if len(set(labels.tolist())) > 1:
-            y = np.full(n, np.nan)
-            y[rows] = labels
-            margins, classes = self._margins(y, shares)
+            margins, classes = self._margins(rows, labels, shares)
             best = margins.argmax(axis=1)  # NaN wins where no label reaches, and stays NaN
             places = np.arange(n), best
             certain = margins[places]
@@ -86,30 +83,20 @@ class ClassAnswers:
         values[rows] = labels
         return Answers(values, certain, source)
 
-    def _margins(self, y: Array, shares: Array | None) -> tuple[AnyArray, AnyArray]:
-        """Return the margin of each class at each row, and the classes."""
-        prior = None
-        if shares is not None:
-            present = np.unique(y[np.isfinite(y)]).astype(int)
-            prior = dict(
-                zip(
-                    present.astype(float).tolist(),
-                    (shares[present] / shares[present].sum()).tolist(),
-                    strict=True,
-                )
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if self._model is None:
-                model = SpectralGraphTransducer(metric="precomputed", class_prior=prior)
-                self._model = model.fit(self._spectrum, y)
-            else:
-                self._model.class_prior = prior
-                self._model.relabel(y)
-        margins: AnyArray = (self._model.scores_ - self._model.thresholds_).astype(np.float32)
-        if margins.ndim == 1:
-            margins = np.stack([-margins, margins], axis=1)
-        return margins, self._model.classes_.astype(np.int64)
+    def _margins(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, AnyArray]:
+        """Return the margin of each class at each row, and the classes.
+
+        What `SpectralGraphTransducer.relabel` computes, without the answer that it makes of it.
+        """
+        classes, counts = np.unique(labels, return_counts=True)
+        prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
+        held = slice(None) if len(classes) > 2 else slice(1, 2)
+        members = labels[:, None] == classes[held]
+        sides = np.where(members, counts[held], len(rows) - counts[held])
+        costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
+        cut = cut_graph(self._spectrum, KnownLabels(rows, members, costs, prior[held], weight), N_COMPONENTS)
+        margins = np.subtract(cut.scores, cut.thresholds, dtype=np.float32)
+        return np.hstack([-margins, margins]) if len(classes) == 2 else margins, classes
 
 
 class NumberAnswers:

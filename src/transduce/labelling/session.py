@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core import checks
+from transduce.core.linalg import few_threads
 from transduce.core.types import AnyArray, Mask
 from transduce.labelling.answering import Answers, ClassAnswers, NumberAnswers
 from transduce.labelling.background import FEWEST_LABELS, MOST_ROWS, Background, Question
@@ -208,7 +209,8 @@ class Session:
                 raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
             self._record(Event("mode", mode=mode))
         if self._proposal is None or self._proposal[0] != self.state.n_events:
-            proposal = self._choose()
+            with few_threads(0):  # tall and thin products are bound by memory, and idle threads disturb them
+                proposal = self._choose()
             self._proposal = (self.state.n_events, proposal)
             if proposal is not None and (not self._recent or self._recent[-1] != proposal.row):
                 self._recent.append(proposal.row)
@@ -412,12 +414,15 @@ class Session:
     def _first_opinion(self) -> Answers:
         version = self.state.version
         if self._answers is None or self._answers[0] != version:
-            if isinstance(self._first, NumberAnswers):
-                labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
-                self._answers = (version, self._first.answer(labels))
-            else:
-                self._answers = (version, self._first.answer(self.codes(), self.state.class_shares()))
+            with few_threads(0):
+                self._answers = (version, self._answered())
         return self._answers[1]
+
+    def _answered(self) -> Answers:
+        if isinstance(self._first, NumberAnswers):
+            labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
+            return self._first.answer(labels)
+        return self._first.answer(self.codes(), self.state.class_shares())
 
     def answers(self) -> Answers:
         """Return the current answers at all rows: the second opinion if it is ready, else the first.
