@@ -126,8 +126,16 @@ class NumberAnswers:
         """Return width and level of the machine: a level that so few labels can support."""
         return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
 
-    def answer(self, labels: Mapping[int, float]) -> Answers:
-        """Return the answers that follow from labels."""
+    def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
+        """Return the answers that follow from labels.
+
+        Parameters
+        ----------
+        labels : mapping of int to float
+            Labels by row.
+        everywhere : bool, default=False
+            Whether values at all rows are wanted, however many there are.
+        """
         n = len(self._matrix)
         rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
         y = np.fromiter(labels.values(), dtype=float, count=len(labels))
@@ -145,8 +153,10 @@ class NumberAnswers:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             machine.fit(self._matrix[used], np.concatenate([y, np.full(len(others), np.nan)]))
-            asked = np.arange(n) if n <= MOST_VALUES else others
-            self._values[asked] = machine.predict(self._matrix[asked])
+            asked = np.arange(n) if everywhere or n <= MOST_VALUES else others
+            for start in range(0, len(asked), MOST_VALUES):
+                part = asked[start : start + MOST_VALUES]
+                self._values[part] = machine.predict(self._matrix[part])
         if len(others) and machine.answer_.regions is not None:
             lower[others], upper[others] = machine.answer_.regions.hull().T
         values = self._values.copy()

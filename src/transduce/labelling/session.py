@@ -361,7 +361,7 @@ class Session:
         tolerance : float, optional
             How far a number may be off and still count as right; needed for numbers.
         """
-        answers = self.answers()
+        answers = self.complete_answers()
         if self.task == "numbers":
             if tolerance is None:
                 raise ValueError(
@@ -418,10 +418,10 @@ class Session:
                 self._answers = (version, self._answered())
         return self._answers[1]
 
-    def _answered(self) -> Answers:
+    def _answered(self, *, everywhere: bool = False) -> Answers:
         if isinstance(self._first, NumberAnswers):
             labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
-            return self._first.answer(labels)
+            return self._first.answer(labels, everywhere=everywhere)
         return self._first.answer(self.codes(), self.state.class_shares())
 
     def answers(self) -> Answers:
@@ -433,6 +433,18 @@ class Session:
         """
         return self._background.answer(self.state.version) or self._first_opinion()
 
+    def complete_answers(self) -> Answers:
+        """Return the current answers, renewed at all rows of the largest table, which may take seconds.
+
+        Returns
+        -------
+        Answers
+        """
+        second = self._background.answer(self.state.version)
+        return second or (
+            self._answered(everywhere=True) if self.task == "numbers" else self._first_opinion()
+        )
+
     def think(self) -> bool:
         """Begin to work on a second opinion in the background, where it is worth it.
 
@@ -442,7 +454,8 @@ class Session:
             Whether it is being worked on.
         """
         state, labelled = self.state, self.state.labelled
-        enough = len(labelled) >= FEWEST_LABELS and self.table.n_rows <= MOST_ROWS
+        small = self.task == "numbers" or self.table.n_rows <= MOST_ROWS
+        enough = len(labelled) >= FEWEST_LABELS and small
         if self._background.busy or not enough or self._background.answer(state.version) is not None:
             return self._background.busy
         rows = np.array(list(labelled), dtype=np.int64)
