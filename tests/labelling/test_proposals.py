@@ -93,7 +93,7 @@ def test_ranking_is_kernel_ridge(hits, others, parts):
     unit = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     rows = [*hits, *others]
-    K = 1.0 + unit @ unit.T + GRAPH_WEIGHT**2 * blocks @ np.diag(prior) @ blocks.T
+    K = 1.0 + unit @ unit.T + GRAPH_WEIGHT["features"] ** 2 * blocks @ np.diag(prior) @ blocks.T
     y = np.array([1.0] * len(hits) + [-1.0] * len(others))
     w = np.array([len(rows) / 2 / max(len(part), 1) for part in (hits, others) for _ in part])
     b = np.linalg.solve(K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y)

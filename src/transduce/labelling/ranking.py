@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from transduce.core.types import AnyArray, Array
 from transduce.labelling.graph_features import GraphFeatures
 
-GRAPH_WEIGHT = 0.6
+GRAPH_WEIGHT = {"words": 0.4, "features": 0.6}
 RIDGE = 1.0
 TOLERANCE = 1e-4
 MOST_STEPS = 200
@@ -33,6 +33,7 @@ class Ranking:
 
     def __init__(self, unit: AnyArray | sp.csr_array, graph: GraphFeatures) -> None:
         self._unit, self._graph = unit, graph
+        self._weight = GRAPH_WEIGHT["words" if sp.issparse(unit) else "features"]
         self._last: dict[int, float] = {}
 
     def scores(self, hits: list[int], others: list[int]) -> Array:
@@ -55,7 +56,7 @@ class Ranking:
             [np.full(len(part), len(rows) / (2 * max(len(part), 1))) for part in (hits, others)]
         )
         own = self._unit[rows]
-        prior = np.sqrt(self._graph.prior) * GRAPH_WEIGHT
+        prior = np.sqrt(self._graph.prior) * self._weight
         near = self._graph.at(rows) * prior
         places = self._graph.component[rows]
         parts = [np.flatnonzero(places == component) for component in np.unique(places)]

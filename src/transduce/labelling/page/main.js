@@ -46,7 +46,8 @@ function drawModes(view) {
     const mode = button.dataset.mode;
     button.setAttribute("aria-checked", String(view.mode === mode));
     button.tabIndex = view.mode === mode ? 0 : -1;
-    button.disabled = mode === "find" && (model.about.task === "numbers" || view.wanted === null);
+    button.hidden = mode === "find" && model.about.task === "numbers";
+    button.disabled = mode === "find" && view.wanted === null;
   }
   $("want-box").hidden = model.about.task === "numbers";
   const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
@@ -193,7 +194,10 @@ const actions = {
   history: () => openHistory(model, choose).catch(failed),
   export: () => openExport(failed),
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
-  mode: (mode) => { if (model.view.mode !== mode && !$("modes").querySelector(`[data-mode=${mode}]`).disabled) act("mode", { mode }); },
+  mode: (mode) => {
+    const button = $("modes").querySelector(`[data-mode=${mode}]`);
+    if (model.view.mode !== mode && !button.disabled && !button.hidden) act("mode", { mode });
+  },
   escape: () => { if (model.looking) back(); },
 };
 
@@ -210,7 +214,7 @@ function arrows(group) {
   group.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const buttons = [...group.children].filter((button) => !button.disabled);
+    const buttons = [...group.children].filter((button) => !button.disabled && !button.hidden);
     const next = buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length];
     next.focus();
     next.click();
