@@ -107,8 +107,9 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
     state = session.state
     decision, label = state.decisions.get(row), state.label_of(row)
     bounds: Json = None
-    if answers.lower is not None and answers.upper is not None and np.isfinite(answers.lower[row]):
-        bounds = [float(answers.lower[row]), float(answers.upper[row])]
+    if answers.lower is not None and answers.upper is not None:
+        ends = [float(answers.lower[row]), float(answers.upper[row])]
+        bounds = [*ends] if np.isfinite(ends).all() else None
     hidden = label is None and state.was_drawn(row)
     x, y = session.prepared.map.place(row)
     return {
@@ -118,6 +119,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         "label": _json(label),
         "by": None if label is None else "person" if row in state.labels else "table",
         "decision": None if decision is None else decided(session, decision),
+        "step": None if decision is None else list(state.decisions)[::-1].index(row),
         "answer": None if hidden else _json(named(session, answers.values[[row]])[0]),
         "bounds": None if hidden else bounds,
         "place": [x, y],
@@ -140,9 +142,9 @@ def decided(session: Session, decision: Decision) -> dict[str, Json]:
     }
 
 
-def history(session: Session, limit: int = 300) -> list[Json]:
-    """Return the latest decisions, the latest first."""
-    return [decided(session, decision) for decision in session.history()[::-1][:limit]]
+def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
+    """Return some decisions, the latest first, after leaving out the latest `start`."""
+    return [decided(session, decision) for decision in session.history()[::-1][start : start + count]]
 
 
 def _json(value: object) -> Json:
@@ -217,8 +219,9 @@ def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
         finite = np.isfinite(values)
         if finite.any():
             low, high = (float(q) for q in np.quantile(values[finite], [0.02, 0.98]))
-        steps = np.clip((np.nan_to_num(values) - low) / max(high - low, 1e-12), 0.0, 1.0) * (NONE - 1)
-        codes = np.where(finite, steps.round(), NONE).astype(np.uint8)
+        codes = np.full(len(rows), NONE, dtype=np.uint8)
+        steps = (np.clip(values[finite], low, high) - low) / (high - low if high > low else 1.0)
+        codes[finite] = (steps * (NONE - 1)).round()
     else:
         codes = np.where(values < 0, NONE, np.minimum(values, NONE - 1)).astype(np.uint8)
     labelled = np.isin(rows, np.fromiter(session.state.labelled, dtype=np.int64))

@@ -114,7 +114,12 @@ async function label(code) {
 }
 
 async function number() {
-  const shown = card(), text = $("number").value.trim().replace(",", "."), value = Number(text);
+  const typed = $("number").value.trim(), shown = card();
+  if (/^[-+]?\d{1,3}(,\d{3})+$/.test(typed)) {
+    toast(`“${typed}” can be read in two ways: type ${typed.replaceAll(",", "")}, or ${typed.replace(",", ".")}.`);
+    return;
+  }
+  const text = typed.replace(",", "."), value = Number(text);
   if (!shown || text === "" || !Number.isFinite(value)) {
     toast("Type a number.");
     return;
@@ -167,11 +172,13 @@ function back() {
 
 async function step(direction) {
   try {
-    const decisions = await read("/api/history"); // the latest first
-    const here = model.looking ? decisions.findIndex(({ row }) => row === model.looking.row) : -1;
-    const next = here + direction;
-    if (next < 0) back();
-    else if (next < decisions.length) await choose(decisions[next].row);
+    const next = (model.looking?.step ?? -1) + direction; // 0 is the latest decision
+    if (next < 0) {
+      back();
+      return;
+    }
+    const [decision] = await read(`/api/history?start=${next}&count=1`);
+    if (decision) await choose(decision.row);
   } catch (error) {
     failed(error);
   }
@@ -191,7 +198,7 @@ const actions = {
   earlier: () => step(1),
   later: () => { if (model.looking) step(-1); },
   search: () => { $("search-dialog").showModal(); $("search").select(); },
-  history: () => openHistory(model, choose).catch(failed),
+  history: () => openHistory(model, choose, failed),
   export: () => openExport(failed),
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
   mode: (mode) => {
