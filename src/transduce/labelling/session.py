@@ -22,9 +22,17 @@ from transduce.labelling.journal import Event, Journal, Label, now
 from transduce.labelling.packing import pack, unpack
 from transduce.labelling.prepare import Prepared, prepare
 from transduce.labelling.proposals import Chooser, Proposal
-from transduce.labelling.settings import Settings, as_path, checked, default_wanted, journal_path, open_state
+from transduce.labelling.settings import (
+    Settings,
+    as_path,
+    checked,
+    default_wanted,
+    differing,
+    journal_path,
+    open_state,
+)
 from transduce.labelling.state import MODES, Decision
-from transduce.labelling.table import first_classes, read_table
+from transduce.labelling.table import as_class, as_number, first_classes, read_table
 
 HELD_BACK = 30  # skipped rows come back after so many others
 
@@ -98,16 +106,18 @@ class Session:
         settings: Settings | None = None,
     ) -> None:
         self.settings = checked(settings or Settings())
+        named = [as_class(label) for label in classes]
         self.table = read_table(table, target, show)
         self.notes: list[str] = []
         self._journal = Journal(journal_path(self.table) if journal == "auto" else as_path(journal))
         try:
             self.notes += [self._journal.note] if self._journal.note else []
-            self.state = open_state(self.table, self._journal, self.settings, "classes" if classes else None)
-            self._name_classes(classes, wanted)
+            self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
+            self.notes += differing(self.state.header, self.settings)
+            self._name_classes(named, None if wanted is None else as_class(wanted))
             self._prepared = self.settings.prepared or prepare(self.table)
         except BaseException:
-            self._journal.close()
+            self._journal.abandon()
             raise
         self._chooser = Chooser(self._prepared)
         seed, confidence = self.state.header.seed, self.settings.confidence
@@ -305,15 +315,17 @@ class Session:
         return self._proposal[1] if self._proposal is not None and current else None
 
     def _read_row(self, row: int | None) -> int:
-        if row is None or not 0 <= row < self.table.n_rows:
-            raise ValueError(f"There is no row {row}: rows count from 0 to {self.table.n_rows - 1}.")
+        whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
+        if row is None or not whole or not 0 <= row < self.table.n_rows:
+            raise ValueError(f"There is no row {row!r}: rows count from 0 to {self.table.n_rows - 1}.")
         return int(row)
 
     def _read_label(self, label: Label) -> Label:
         """Return a label as it is kept."""
         if self.task == "numbers":
-            checks.check_number("label", label)
-            return float(label)  # type: ignore[arg-type]
+            if isinstance(label, bool | str):
+                raise ValueError(f"label must be a number; got {label!r}.")
+            return as_number(label)
         for known in self.state.classes:
             if type(known) is type(label) and known == label:
                 return known
@@ -368,7 +380,7 @@ class Session:
                     "Say how far a number may be off and still count as right: give a tolerance."
                 )
             checks.check_not_negative("tolerance", tolerance, "a number from 0")
-            data = pack(answers.values.astype(np.float32))
+            data = pack(answers.values.astype(np.float64))
         else:
             data = pack(answers.values.astype(np.int16))
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
@@ -468,8 +480,7 @@ class Session:
             labels = np.array(list(self.codes().values()), dtype=np.int64)
             if np.unique(labels, return_counts=True)[1].min() < 2 or len(set(labels.tolist())) < 2:
                 return False
-        self._background.ask(Question(state.version, self.task, rows, labels, machine))
-        return True
+        return self._background.ask(Question(state.version, self.task, rows, labels, machine))
 
     @property
     def busy(self) -> bool:
