@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
-from transduce.labelling import Session, Settings
+from transduce.labelling import Session, Settings, answering
 from transduce.labelling.journal import Event
 from transduce.labelling.packing import pack
 from transduce.labelling.prepare import prepare
@@ -500,6 +500,42 @@ def test_rows_without_words_and_parts_without_labels():
     for _ in range(10):
         session.answer("yes" if session.propose("learn").row % 4 == 0 else "no")
     assert len(session.answers().values) == 40
+
+
+def test_a_label_reaches_rows_that_no_neighbour_ties_to_it():
+    """Rows that occur many times are each other's neighbours: the graph falls into parts, one for each distinct row."""
+    frame, truth = _combinations()
+    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
+    parts = session.prepared.graph.component
+    assert len(np.unique(parts)) == 64
+    for part in range(0, 64, 2):
+        row = int(np.flatnonzero(parts == part)[0])
+        session.answer(str(truth[row]), row=row)
+    found = np.array(["yes", "no", None], dtype=object)[session.answers().values]
+    labelled = parts % 2 == 0
+    assert np.all(found[labelled] == truth[labelled])
+    assert np.mean(found[~labelled] == truth[~labelled]) > 0.85
+    assert "where no neighbour leads" in session.answers().source
+
+
+def _combinations():
+    """All rows of six flags, twelve times; class yes if most of the first three are set."""
+    flags = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1).T
+    rows = np.random.default_rng(2).permutation(np.repeat(flags, 12, axis=0))
+    truth = np.where(rows[:, :3].sum(axis=1) >= 2, "yes", "no").astype(object)
+    return pd.DataFrame(rows.astype(float), columns=list("abcdef")), truth
+
+
+def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
+    frame, truth = _combinations()
+    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
+    monkeypatch.setattr(answering, "MOST_PARTS", 5)
+    rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
+    for row in rows:
+        session.answer(str(truth[row]), row=row)
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.all(found[rows] == truth[rows])
+    assert np.mean(found == truth) > 0.9
 
 
 def test_second_opinion():
