@@ -12,8 +12,8 @@ A simulated person labels rows in the order of one of these, from one random hit
 *labels to certify*: the person searches until 30 proposals in a row were no hits, then audits by random draws until the
 page's certificate says that 95 % are found with 95 % certainty; after three hits in one audit they search again.
 *recall then* is what was found in truth. Reuters are the 3,299 test documents by TF-IDF, optdigits all 5,620 images,
-adult 2,000 random people of each run. How much the graph weighs in "find", and the ridge, were chosen on some classes
-of these sets: what is shown is what they can do here.
+adult 2,000 random people of each run. How much the graph weighs in "find" was chosen on these sets: what is shown is
+what it can do here.
 
 Runs are kept in FOLDER/labelling-effort.csv, and those that are there are not done again. With --quick models are
 trained again when labels have grown by 3 %, not after each.
