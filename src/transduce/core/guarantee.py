@@ -7,7 +7,11 @@ from typing import Any
 
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
+DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
 SEEN = "every class of the unlabelled rows has a label"
+
+# The one condition that "exact" has, by the assumption that it comes from.
+_CONDITIONS = {CHANCE: "if chance chose the labels", DESIGN: "if the given probabilities are right"}
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -145,6 +149,12 @@ class Guarantee:
         What has to be true, such as `CHANCE`.
     reasons : tuple of str
         Why it is of this kind, in sentences.
+    factor : float
+        The odds of a label may be wrong by this factor, either way, without harm.
+    effective : float or None
+        How many labels of equal weight the calibration labels are worth, where they do not weigh the same.
+    n_unbounded : int
+        Rows that weigh too much for these calibration labels: nothing is ruled out there.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
 
@@ -174,13 +184,20 @@ class Guarantee:
     mistake: str = ""
     assumptions: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    factor: float = 1.0
+    effective: float | None = None
+    n_unbounded: int = 0
     verdict: Verdict | None = None
 
     @property
     def headline(self) -> str:
         """The kind, with the one condition that "exact" always has."""
-        chance = self.kind == "exact" and CHANCE in self.assumptions
-        return "exact if chance chose the labels" if chance else self.kind
+        if self.kind != "exact":
+            return self.kind
+        if self.factor > 1.0:
+            return f"exact if the odds of a label are off by no more than a factor of {self.factor:g}"
+        condition = next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
+        return f"exact {condition}".rstrip()
 
     @property
     def statement(self) -> str:
@@ -232,6 +249,12 @@ def _statement(found: Guarantee) -> list[str]:
         one = found.n_short == 1
         few = "One class has" if one else f"{found.n_short} classes have"
         said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+    if found.n_unbounded:
+        at, verb = counted(found.n_unbounded, "row"), "is" if found.n_unbounded == 1 else "are"
+        said.append(
+            f"At {at} the {region} is {everything}: rows like {'it' if verb == 'is' else 'them'} {verb} so rarely "
+            "labelled that these labels rule nothing out there."
+        )
     if found.n_unreached:
         said.append(
             f"At {counted(found.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
@@ -281,8 +304,18 @@ def _grounds(found: Guarantee) -> list[str]:
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
                 "calibrate; the fit could not tell these rows from the unlabelled ones."
             )
+        if found.effective is not None:
+            said.append(
+                "They are weighted by the odds that such a row has no label, and worth "
+                f"{found.effective:.0f} labels of equal weight."
+            )
         if found.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(found.assumptions)}.")
+        if found.factor > 1.0:
+            said.append(
+                f"It holds even if the odds of a label also depend on the value itself, by a factor of up to "
+                f"{found.factor:g} either way."
+            )
     if found.verdict is not None:
         said.append(str(found.verdict))
     return said
