@@ -176,6 +176,8 @@ class Calibrated:
     def regions(self, confidence: float) -> Regions:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
+        if not self.weighing.supports(confidence):
+            return Regions.from_intervals(ends)
         for _, at, ranking in self.rankings():
             values, scales = self.unlabelled.values[at], self.measures[1][at]
             ends[at] = intervals(ranking, values, scales, confidence, self.unit).hull()
@@ -190,6 +192,8 @@ class Calibrated:
 
     def sets(self, p: Array, confidence: float) -> Mask:
         """Return the sets of classes at a level."""
+        if not self.weighing.supports(confidence):
+            return np.ones(p.shape, dtype=bool)
         return label_sets(p, confidence) | ~self.unlabelled.given[:, None]
 
     def n_unbounded(self, confidence: float) -> int:

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.weighing import KNOWN, Weighing, odds_without_label
+from transduce.conformal.estimated_odds import CHANCE_ALONE, EstimatedOdds
+from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.weighing import ESTIMATED, KNOWN, Weighing, odds_without_label
 from transduce.core import checks
 from transduce.core.guarantee import CHANCE, DESIGN, DRAWN, Guarantee
 from transduce.core.types import Array, Mask
 from transduce.model_selection.hidden_labels import Problem
+
+SHIFTS = ("auto", "estimate", "ignore")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +28,15 @@ class Chosen:
         Which labels are of rows that were drawn at random.
     probability : array of shape (n,) or None
         With which each row was chosen to be labelled.
+    shift : {"auto", "estimate", "ignore"}
+        Whether odds are estimated: if a test says that labelled and unlabelled rows differ, always, or never.
     factor : float
         By how much odds may be off.
     """
 
     drawn: Mask | None = None
     probability: Array | None = None
+    shift: str = "auto"
     factor: float = 1.0
 
     def assumed(self, found: Guarantee) -> Guarantee:
@@ -41,6 +48,14 @@ class Chosen:
             found,
             assumptions=tuple(instead if one == CHANCE else one for one in found.assumptions),
             factor=self.factor,
+        )
+
+    def estimates(self, compared: Exchangeability | None) -> bool:
+        """Return whether odds are to be estimated, given how labelled and unlabelled rows compare."""
+        if self.drawn is not None or self.probability is not None:
+            return False
+        return self.shift == "estimate" or (
+            self.shift == "auto" and compared is not None and compared.shifted
         )
 
     @property
@@ -58,9 +73,16 @@ def read_chosen(params: dict[str, Any], problem: Problem) -> Chosen:
             "calibration marks rows drawn at random, and sampling_probability says that labels were drawn with "
             "different probabilities: leave out one of the two."
         )
+    checks.check_choice("shift", params["shift"], SHIFTS)
+    if params["shift"] == "estimate" and (drawn is not None or probability is not None):
+        known = (
+            "calibration marks rows drawn at random" if drawn is not None else "sampling_probability is given"
+        )
+        raise ValueError(f"{known}, so there is nothing to estimate: leave out shift='estimate'.")
     return Chosen(
         drawn,
         None if probability is None else read_probability(probability, problem.sample.labelled),
+        params["shift"],
         read_factor(params["sensitivity"]),
     )
 
@@ -128,10 +150,15 @@ def read_drawn(calibration: Any, problem: Problem) -> Mask:
     return drawn
 
 
-def weigh(chosen: Chosen, problem: Problem, held_out: Mask) -> Weighing:
+def weigh(
+    chosen: Chosen, problem: Problem, held_out: Mask, estimated: EstimatedOdds | None = None
+) -> Weighing:
     """Return how much calibration and unlabelled rows weigh."""
     calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-    if chosen.probability is None:
+    if chosen.probability is not None:
+        odds, kind = odds_without_label(chosen.probability), KNOWN
+    elif estimated is not None and estimated.model != CHANCE_ALONE:
+        odds, kind = estimated.odds, ESTIMATED
+    else:
         return Weighing.equal(len(calibration), len(unlabelled), chosen.factor)
-    found = Weighing.of(odds_without_label(chosen.probability), calibration, unlabelled, KNOWN)
-    return replace(found, factor=chosen.factor)
+    return replace(Weighing.of(odds, calibration, unlabelled, kind), factor=chosen.factor)

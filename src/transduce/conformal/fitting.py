@@ -12,8 +12,9 @@ from sklearn.base import is_classifier, is_regressor
 
 from transduce.conformal.calibrated import Calibrated
 from transduce.conformal.chosen import Chosen, weigh
+from transduce.conformal.estimated_odds import EstimatedOdds, estimate_odds
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.guarantee import calibrated_guarantee
+from transduce.conformal.guarantee import calibrated_guarantee, rows_to_label
 from transduce.conformal.held_out import calibration_number, read_number
 from transduce.conformal.scores import SCORES
 from transduce.conformal.second_fit import holding_values, with_values
@@ -114,6 +115,8 @@ class CalibratedFit:
     exchangeability : Exchangeability or None
     chosen : Chosen
         How labels came about.
+    estimated : EstimatedOdds or None
+        Odds that rows have no label, if they were estimated.
     tolerance : float or None
         By how much a number may be off.
     """
@@ -125,6 +128,7 @@ class CalibratedFit:
     calibrated: Calibrated
     exchangeability: Exchangeability | None
     chosen: Chosen
+    estimated: EstimatedOdds | None
     tolerance: float | None
 
     @property
@@ -166,6 +170,9 @@ class CalibratedFit:
             certainty=certainty,
             wrong=wrong,
         )
+        if found.kind == "none":
+            missing = ~self.problem.sample.labelled
+            return replace(found, remedy=rows_to_label(self.calibrated, confidence, missing))
         if self.problem.classes is None or found.wrong is None:
             return replace(found, tolerance=self.tolerance)
         by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
@@ -294,10 +301,13 @@ def fit_calibrated(
         wanted=settings.nonconformity,
         ties=ties,
     )
-    calibrated = replace(calibrated, weighing=weigh(chosen, problem, held_out))
+    estimated = None
+    if chosen.estimates(compared) and len(unlabelled):
+        estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
+    calibrated = replace(calibrated, weighing=weigh(chosen, problem, held_out, estimated))
     assert found.fitted is not None
     return CalibratedFit(
-        problem, held_out, found.fitted, second, calibrated, compared, chosen, settings.tolerance
+        problem, held_out, found.fitted, second, calibrated, compared, chosen, estimated, settings.tolerance
     )
 
 

@@ -8,9 +8,13 @@ from transduce.conformal.calibrated import Calibrated
 from transduce.conformal.chosen import Chosen
 from transduce.conformal.held_out import labels_needed
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
-from transduce.core.guarantee import CHANCE, SEEN, CountBound, Guarantee, Verdict, counted, percent
+from transduce.conformal.weighing import ESTIMATED, effective_needed
+from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict, counted, percent
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Mask
+from transduce.tables.marks import draw_rows
+
+N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 
 
 def calibrated_guarantee(
@@ -71,7 +75,15 @@ def calibrated_guarantee(
         assumptions=(CHANCE, SEEN) if found.by_class else (CHANCE,),
         reasons=untested if verdict is None and chosen.testable else (),
     )
-    return chosen.assumed(_with_counts(sure, found, confidence, certainty)).doubted(verdict)
+    sure = _with_counts(sure, found, confidence, certainty)
+    if found.weighing.kind == ESTIMATED:
+        sure = replace(
+            sure,
+            kind="approximate",
+            assumptions=tuple(ESTIMATE if one == CHANCE else one for one in sure.assumptions),
+            reasons=("The odds of a label are estimated, and no estimate bears an exact guarantee.",),
+        )
+    return chosen.assumed(sure).doubted(verdict)
 
 
 def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certainty: float) -> Guarantee:
@@ -90,21 +102,32 @@ def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certaint
 def nothing_supported(found: Calibrated, confidence: float, n_labelled: int) -> str | None:
     """Return why the calibration labels rule nothing out at any row, and how many would; None if they do at some."""
     law = found.law(confidence)
-    if law is None:
-        if found.n_unbounded(confidence) < int(found.unlabelled.given.sum()):
-            return None
-        off = (
-            f" that may be off by a factor of {found.weighing.factor:g}"
-            if found.weighing.factor > 1.0
-            else ""
-        )
-        return (
-            f"{counted(len(found.labels), 'calibration label')}, worth {found.weighing.effective:.0f} of equal weight, "
-            f"cannot support {percent(confidence)} with odds{off or ' as different as these'}"
-        )
-    if shortages(law) < (1 if isinstance(law, Miscoverage) else len(law.ranks)):
+    if law is None and len(found.labels):
+        return _worth_too_little(found, confidence)
+    if law is not None and shortages(law) < (1 if isinstance(law, Miscoverage) else len(law.ranks)):
         return None
     return too_few(found, confidence, n_labelled)
+
+
+def _worth_too_little(found: Calibrated, confidence: float) -> str | None:
+    """Return why labels that weigh differently rule nothing out at any row; None if they do at some."""
+    weighing, labels = found.weighing, counted(len(found.labels), "calibration label")
+    if not weighing.supports(confidence):
+        return (
+            f"Labelled and unlabelled rows differ so much that {labels} are worth {weighing.effective:.0f} of equal "
+            f"weight, and {percent(confidence)} takes {effective_needed(confidence):.0f}"
+        )
+    if found.n_unbounded(confidence) < int(found.unlabelled.given.sum()):
+        return None
+    off = (
+        f"that may be off by a factor of {weighing.factor:g}"
+        if weighing.factor > 1.0
+        else "as different as these"
+    )
+    return (
+        f"{labels}, worth {weighing.effective:.0f} of equal weight, cannot support {percent(confidence)} with odds "
+        f"{off}"
+    )
 
 
 def shortages(law: Miscoverage | ClassMiscoverage) -> int:
@@ -135,6 +158,14 @@ def too_few(
         f"{counted(n, 'calibration label')}{of} {verb} {limit}: {percent(confidence)} takes "
         f"{fewest_calibration(confidence)}"
     )
+
+
+def rows_to_label(found: Calibrated, confidence: float, missing: Mask) -> tuple[int, ...]:
+    """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""
+    if found.weighing.kind != ESTIMATED:
+        return ()
+    number = min(max(N_TO_LABEL, fewest_calibration(confidence)), int(missing.sum()))
+    return tuple(draw_rows(missing, number, 0).tolist())
 
 
 def everything_possible(found: Calibrated, law: Miscoverage | ClassMiscoverage) -> bool:

@@ -83,6 +83,11 @@ class ConformalTransducer(EitherTransducer):
         The probability with which each row was chosen to be labelled, above 0, each row by itself. Calibration labels
         are then weighted by ``(1 - e) / e``, and each interval or set holds its level although labels were not chosen
         by chance alone; the column has no guarantee, unless all probabilities are equal.
+    shift : {"auto", "estimate", "ignore"}, default="auto"
+        What to do where nothing is known of how labels were chosen. ``"estimate"``: calibration labels are weighted by
+        odds of a label that are estimated from the features; the guarantee is approximate, and none where these labels
+        are worth fewer than ``2 / (1 - confidence)`` of equal weight. ``"auto"``: the same if the test says that
+        labelled and unlabelled rows differ. ``"ignore"``: all labels weigh the same.
     sensitivity : float, default=1.0
         A factor from 1 on: intervals and sets hold their level even if the odds of a label also depend on the label
         itself by up to this factor, either way. The column has no guarantee then.
@@ -104,6 +109,8 @@ class ConformalTransducer(EitherTransducer):
         depends on how many of the unlabelled rows belong to which class. None if rows weigh differently.
     exchangeability_ : Exchangeability or None
         How labelled and unlabelled rows compare; None if that was not tested.
+    estimated_odds_ : EstimatedOdds or None
+        Odds that rows have no label, where they were estimated.
     mean_ : pandas.DataFrame
         Numbers: estimate and standard error of the mean of the missing labels. Classes: the share of every class among
         them, with an exact interval at `confidence`.
@@ -182,6 +189,7 @@ class ConformalTransducer(EitherTransducer):
         test_exchangeability: bool = True,
         tolerance: float | None = None,
         sampling_probability: Any = None,
+        shift: str = "auto",
         sensitivity: float = 1.0,
         random_state: Any = None,
         missing_label: Any = None,
@@ -197,6 +205,7 @@ class ConformalTransducer(EitherTransducer):
         self.test_exchangeability = test_exchangeability
         self.tolerance = tolerance
         self.sampling_probability = sampling_probability
+        self.shift = shift
         self.sensitivity = sensitivity
         self.random_state = random_state
         self.missing_label = missing_label
@@ -254,6 +263,7 @@ class ConformalTransducer(EitherTransducer):
             found.calibrated.scores,
         )
         self.exchangeability_ = found.exchangeability
+        self.estimated_odds_ = found.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):

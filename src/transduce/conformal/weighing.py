@@ -65,12 +65,27 @@ class Weighing:
         squares = float(np.sum(self.calibration**2))
         return float(np.sum(self.calibration)) ** 2 / squares if squares > 0.0 else 0.0
 
+    def supports(self, confidence: float) -> bool:
+        """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
+        return self.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
+
     def parts(self, known: Mask, given: Mask) -> list[tuple[Mask, Mask]]:
         """Return which calibration rows are compared with which unlabelled ones, of those with an answer."""
         if self.cells is None:
             return [(known, given)]
         first, rest = self.cells
         return [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
+
+
+def effective_needed(confidence: float) -> float:
+    """Return how many labels of equal weight a level takes where weights are estimated.
+
+    Examples
+    --------
+    >>> round(effective_needed(0.9))
+    20
+    """
+    return 2.0 / (1.0 - confidence)
 
 
 def odds_without_label(probability: Array) -> Array:

@@ -8,10 +8,13 @@ from typing import Any
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
 DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
+ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
 
 # The one condition that "exact" has, by the assumption that it comes from.
 _CONDITIONS = {CHANCE: "if chance chose the labels", DESIGN: "if the given probabilities are right"}
+
+SUSPECTED = 0.1  # p-values below this are signs of a difference
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -56,12 +59,18 @@ class Verdict:
         Rows that were compared.
     features : tuple of str
         The features in which they differ, the most different first.
+    detectable : float or None
+        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
+        if it would not find any.
 
     Examples
     --------
     >>> print(Verdict(0.002, True, 40, 160, ("age",)))
     Labelled and unlabelled rows differ (p = 0.002, most of all in age): more than chance decided which rows have a
     label, and guarantees that rest on chance may fail.
+    >>> print(Verdict(0.3, False, 40, 160, detectable=0.92))
+    No difference between 40 labelled and 160 unlabelled rows was found (p = 0.3). With so many rows a shift of one
+    column by 0.9 standard deviations would be found at least four times in five; smaller ones may well be there.
     """
 
     p_value: float | None
@@ -69,19 +78,36 @@ class Verdict:
     n_labelled: int
     n_unlabelled: int
     features: tuple[str, ...] = ()
+    detectable: float | None = None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether there are signs of a difference, too weak to be sure of it."""
+        return self.p_value is not None and not self.shifted and self.p_value < SUSPECTED
 
     def __str__(self) -> str:
         rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} unlabelled rows"
         if self.p_value is None:
             return f"Whether labelled and unlabelled rows differ could not be tested with {rows} and their features."
+        where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
             return (
                 f"Labelled and unlabelled rows differ ({p}{where}): more than chance decided which rows have a label, "
                 "and guarantees that rest on chance may fail."
             )
-        return f"No difference between {rows} was found ({p})."
+        if self.suspected:
+            return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
+        return f"No difference between {rows} was found ({p}). {self._power()}"
+
+    def _power(self) -> str:
+        """Return what difference would have been found."""
+        if self.detectable is None:
+            return "With so few rows none would be found, however large."
+        return (
+            f"With so many rows a shift of one column by {self.detectable:.1f} standard deviations would be found at "
+            "least four times in five; smaller ones may well be there."
+        )
 
 
 @dataclass(frozen=True)
@@ -155,6 +181,8 @@ class Guarantee:
         How many labels of equal weight the calibration labels are worth, where they do not weigh the same.
     n_unbounded : int
         Rows that weigh too much for these calibration labels: nothing is ruled out there.
+    remedy : tuple of int
+        Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
 
@@ -187,6 +215,7 @@ class Guarantee:
     factor: float = 1.0
     effective: float | None = None
     n_unbounded: int = 0
+    remedy: tuple[int, ...] = ()
     verdict: Verdict | None = None
 
     @property
@@ -318,4 +347,15 @@ def _grounds(found: Guarantee) -> list[str]:
             )
     if found.verdict is not None:
         said.append(str(found.verdict))
+    if found.remedy:
+        said.append(remedy_sentence(found))
     return said
+
+
+def remedy_sentence(found: Guarantee) -> str:
+    """Return which rows to label for an exact guarantee, in a sentence; rows are counted from 1."""
+    rows = ", ".join(f"{row + 1:,}" for row in found.remedy)
+    return (
+        f"Labels of rows drawn at random would make it exact, whatever the other labels are: rows {rows} were drawn "
+        "for that (counted from 1; `transduce draw` marks them)."
+    )
