@@ -229,6 +229,8 @@ def fill(  # noqa: PLR0913
     )
     given = table.frame if isinstance(table, Table) else table
     frame = as_pandas(given)
+    if isinstance(table, Table):
+        table.check_column(target)
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
     known = without(frame, settings.missing)
@@ -253,7 +255,8 @@ def fill(  # noqa: PLR0913
         raise ValueError(
             f"No column except {target!r} varies from row to row: there is nothing to learn from."
         )
-    result = _fill(frame, labels, features, settings)
+    about = table.notes if isinstance(table, Table) else []
+    result = _fill(frame, replace(labels, notes=[*labels.notes, *about]), features, settings)
     return result if given is frame else replace(result, frame=beside(given, result.new))
 
 

@@ -52,8 +52,8 @@ class FillResult:
         ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
         ``probability`` of the answered class, if there is one.
     columns : pandas.DataFrame
-        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
-        ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
+        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, empty,
+        target, ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
     relevance : pandas.Series or None
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None

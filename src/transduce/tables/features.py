@@ -205,8 +205,10 @@ def _is_number(series: pd.Series) -> bool:
 def _constant(name: Any, series: pd.Series) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     n_missing, distinct = int(series.isna().sum()), series.nunique()
-    if distinct == 0 or (distinct == 1 and n_missing == 0):
-        return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and n_missing == 0:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     return None
 
 
@@ -264,8 +266,10 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     marks = sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
-    if distinct == 0 or (distinct == 1 and not n_missing):
-        return _Column(name, "constant", "dropped: " + ("one value" if distinct else "empty"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     whole = bool(np.all(values[~missing] == np.round(values[~missing])))
     if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
