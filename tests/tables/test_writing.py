@@ -176,9 +176,7 @@ def test_columns_of_bytes_are_refused(tmp_path):
         files.read(tmp_path / "a.parquet")
 
 
-@pytest.mark.parametrize(
-    "content", [bytes(range(256)), b"\xff\xfe\x00\xd8\x01", b"\xef\xbb\xbf\xff\xfe,1"]
-)
+@pytest.mark.parametrize("content", [bytes(range(256)), b"\xff\xfe\x00\xd8\x01", b"\xef\xbb\xbf\xff\xfe,1"])
 def test_random_bytes_are_no_table(tmp_path, content):
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(ValueError, match="is a binary file, not a table"):

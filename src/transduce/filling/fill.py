@@ -19,9 +19,10 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
-from transduce.core.types import Mask
+from transduce.core.types import Array, Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan, read_method
+from transduce.filling.probabilities import right_probability
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
 from transduce.tables.cells import without
@@ -29,7 +30,7 @@ from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
 from transduce.tables.marks import read_marks
-from transduce.tables.new_columns import beside, new_columns, new_names
+from transduce.tables.new_columns import answered_probability, beside, new_columns, new_names
 from transduce.tables.target import Target, check_columns, read_target
 
 BUDGET_SECONDS = 300.0
@@ -178,8 +179,9 @@ def fill(  # noqa: PLR0913
     Returns
     -------
     FillResult
-        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``, ``json()``.
+        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``), ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``,
+        ``json()``.
 
     See Also
     --------
@@ -303,6 +305,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         fitted.answer,
         float(settings.confidence),
         frame.index,
+        right=_right(fitted.answer, folds),
         probabilities=settings.probabilities,
     )
     return FillResult(
@@ -325,6 +328,13 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+
+
+def _right(answer: Answer, folds: pd.DataFrame) -> Array | None:
+    """Return the probability that each answered class is right; None for numbers."""
+    if answer.regions is not None:
+        return None
+    return right_probability(folds, answered_probability(answer), len(answer))
 
 
 def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:

@@ -25,8 +25,10 @@ class FillResult:
     Parameters
     ----------
     frame : pandas or polars DataFrame
-        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own.
+        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
+        number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
+        the level up to which no other class is possible.
     new : pandas.DataFrame
         The new columns alone.
     target : str

@@ -21,6 +21,7 @@ from transduce.tables.numbers_in_text import is_missing
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
+MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
@@ -114,10 +115,11 @@ def vectorize(
     column of which most cells are numbers is one of numbers: limits such as "<0.5" are read as 0.5, with a feature that
     says so, footnote marks are left out, other texts and values such as -999, far from all others, are missing, and
     `notes` name them.
-    Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
-    letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
-    identifiers and of one value are dropped. Everything is fitted on the features of all rows, and no label is seen:
-    calibration and unlabelled rows are treated in the same way, which exact guarantees need.
+    Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
+    dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
+    at most 50 features. Columns of identifiers and of one value are dropped. Everything is fitted on the features of
+    all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
+    need.
 
     Examples
     --------
@@ -150,8 +152,16 @@ def vectorize(
     matrix = np.empty((len(frame), len(parts)))
     if parts:
         matrix[order] = np.column_stack(parts)
-    notes = [note for column in columns for note in column.notes]
-    return Features(matrix, names, origins, _account(columns), notes)
+    return Features(matrix, names, origins, _account(columns), _notes(columns))
+
+
+def _notes(columns: list[_Column]) -> list[str]:
+    """Return the notes on cells; of very many columns the first, and how many more there are."""
+    noted = [column for column in columns if column.notes]
+    notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
+    if len(noted) > MOST_NOTED:
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in such ways.")
+    return notes
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
@@ -239,6 +249,8 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
     for side, word in ((-1, "below"), (1, "above")):
         if column.kind == "number" and (found.side == side).any():
             column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     return column
 
@@ -290,12 +302,35 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
 
 
 def _encode(columns: list[_Column]) -> None:
-    """Turn dates and categories into features with skrub."""
+    """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
+    some = {}
+    for j, column in enumerate(columns):
+        if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
+            column.parts = _indicators(column)
+            column.treatment = f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+        elif column.kind in ("date", "category"):
+            some[f"c{j}"] = column
+    if some:
+        _encode_with_skrub(some)
+
+
+def _indicators(column: _Column) -> dict[str, Array]:
+    """Return a feature for each category, missing ones too; of two categories for the second only."""
+    assert column.values is not None
+    values = column.values.to_numpy(dtype=object)
+    missing = column.values.isna().to_numpy()
+    levels = sorted(set(values[~missing]))
+    codes = pd.Categorical(values, categories=levels).codes
+    parts = {_feature_name(column.name, level): (codes == j).astype(float) for j, level in enumerate(levels)}
+    if missing.any():
+        parts[_feature_name(column.name, "nan")] = missing.astype(float)
+    return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+
+def _encode_with_skrub(some: dict[str, _Column]) -> None:
+    """Turn dates, and categories of which there are many, into features."""
     from skrub import StringEncoder, TableVectorizer
 
-    some = {f"c{j}": column for j, column in enumerate(columns) if column.kind in ("date", "category")}
-    if not some:
-        return
     data = {key: column.values for key, column in some.items()}
     # With a sign before it, a category such as "01234" is not taken for a number.
     table = pd.DataFrame(
@@ -310,11 +345,10 @@ def _encode(columns: list[_Column]) -> None:
         warnings.simplefilter("ignore")
         found = vectorizer.fit_transform(table)
     for key, column in some.items():
-        outputs = vectorizer.input_to_outputs_.get(key, [])
-        for output in outputs:
+        for output in vectorizer.input_to_outputs_.get(key, []):
             values = found[output].to_numpy(dtype=float, na_value=np.nan)
             column.parts[_feature_name(column.name, output.removeprefix(key).lstrip("_"))] = _finite(values)
-        column.treatment = _encoding(column, vectorizer.column_to_kind_.get(key))
+        column.treatment = _encoding(column)
         if column.n_missing and column.kind == "date":
             column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
 
@@ -327,12 +361,10 @@ def _feature_name(column: Any, output: str) -> str:
     return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
 
 
-def _encoding(column: _Column, kind: str | None) -> str:
+def _encoding(column: _Column) -> str:
     if column.kind == "date":
         return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
-    if kind == "high_cardinality":
-        return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
-    return f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+    return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
 def _finite(values: Array) -> Array:
