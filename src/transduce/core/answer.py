@@ -28,8 +28,9 @@ class Answer:
     values : array of shape (m,)
         The answer itself: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; ``"tied"`` where two classes are equally good; ``"rejected"`` where the answer is too unsure;
-        ``"unreached"`` where there is no answer.
+        ``"answered"``; ``"unusual"`` where even the answered class is ruled out at the stated confidence; ``"tied"``
+        where two classes are equally good; ``"rejected"`` where the answer is too unsure; ``"unreached"`` where there
+        is no answer.
     guarantee : Guarantee
         What is guaranteed about these answers.
     regions : Regions, optional
