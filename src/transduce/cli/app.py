@@ -43,12 +43,19 @@ def _share(value: float | None) -> float | None:
 def _out(value: str | None) -> str | None:
     """Return the name of a file whose kind is known, or refuse it."""
     if value is not None:
-        from transduce.tables.files import out_kind
+        from transduce.tables.writing import out_kind
 
         try:
             out_kind(value, "csv")
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
+    return value
+
+
+def _plot(value: Path | None) -> Path | None:
+    """Return the name of a plot whose kind is known, or refuse it."""
+    if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"{value}: let its name end in .png, .svg or .pdf.")
     return value
 
 
@@ -63,7 +70,8 @@ TableFile = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; - for standard input.",
+        help="CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; - for standard "
+        "input.",
     ),
 ]
 TargetOption = Annotated[
@@ -93,6 +101,9 @@ MissingOption = Annotated[
         metavar="VALUE",
         help="Take cells of any column that hold this value as empty, for example --missing=-999. May be repeated.",
     ),
+]
+SheetOption = Annotated[
+    str | None, typer.Option(metavar="SHEET", help="The sheet of an Excel file, by name or number.")
 ]
 IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
@@ -180,6 +191,7 @@ def fill_command(  # noqa: PLR0913
     text: TextOption = None,
     id: IdOption = None,
     missing: MissingOption = None,
+    sheet: SheetOption = None,
     seed: SeedOption = 0,
     reject_share: Annotated[
         float | None,
@@ -225,6 +237,7 @@ def fill_command(  # noqa: PLR0913
                 text=text or [],
                 id=id,
                 missing=missing or [],
+                sheet=sheet,
                 reject_share=reject_share,
                 budget_seconds=budget,
                 n_jobs=jobs,
@@ -239,6 +252,7 @@ def draw(  # noqa: PLR0913
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
     missing: MissingOption = None,
+    sheet: SheetOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -267,6 +281,7 @@ def draw(  # noqa: PLR0913
                 number=number,
                 seed=seed,
                 missing=missing or [],
+                sheet=sheet,
             )
         show()
 
@@ -345,9 +360,13 @@ def compare(  # noqa: PLR0913
     text: TextOption = None,
     id: IdOption = None,
     missing: MissingOption = None,
+    sheet: SheetOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a plot as PNG, SVG or PDF, as the name says.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=_plot, help="Save a plot as PNG, SVG or PDF, as the name says."
+        ),
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -368,6 +387,7 @@ def compare(  # noqa: PLR0913
                 text=text or [],
                 id=id,
                 missing=missing or [],
+                sheet=sheet,
                 folds=folds,
                 n_jobs=jobs,
                 random_state=seed,

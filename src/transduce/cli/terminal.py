@@ -121,8 +121,8 @@ def _how(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    columns = list(result.frame.columns[-5 if result.task == "regression" else -4 :])
-    lines = result.frame.iloc[result.answer.rows[:n_rows]][columns]
+    columns = list(result.new.columns[:5])
+    lines = result.new.iloc[result.answer.rows[:n_rows]][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     show_table(lines.reset_index(names="row"))
 

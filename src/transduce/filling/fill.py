@@ -102,9 +102,10 @@ def fill(  # noqa: PLR0913
     Returns
     -------
     FillResult
-        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``, ``json()``. Of a Dask
-        frame, a lazy frame with the new columns (see `transduce.filling.fill_lazily` for its guarantee).
+        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``), ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``,
+        ``json()``. Of a Dask frame, a lazy frame with the new columns (see `transduce.filling.fill_lazily` for its
+        guarantee).
 
     See Also
     --------
@@ -169,6 +170,8 @@ def _read(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target
     """Return the table as given and as a frame, its labels, the settings for their task, and the decimal sign."""
     given = table.frame if isinstance(table, Table) else table
     frame, target = as_pandas(given), settings.target
+    if isinstance(table, Table):
+        table.check_column(target)
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
     labels = read_target(
@@ -179,6 +182,8 @@ def _read(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target
         cells=cells,
     )
     check_names(frame, labels, settings.probabilities)
+    if isinstance(table, Table):
+        labels = replace(labels, notes=[*labels.notes, *table.notes])
     return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")
 
 

@@ -11,6 +11,7 @@ from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
+from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import Fitted
 from transduce.tables.encoder import Encoder
@@ -34,6 +35,8 @@ class FittedFill:
     outside : OutsideCalibration
         Answers any row that was not fitted to.
     confidence : float
+    chance : RightChance
+        How probable it is that an answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
 
@@ -55,6 +58,7 @@ class FittedFill:
     encoder: Encoder
     outside: OutsideCalibration
     confidence: float
+    chance: RightChance
     probabilities: bool = False
 
     @classmethod
@@ -102,7 +106,7 @@ class FittedFill:
         )
         shares = bool(result.settings["probabilities"])
         known = labels.labels[~labels.missing]
-        return cls(known, reading, result.encoder, outside, result.confidence, shares)
+        return cls(known, reading, result.encoder, outside, result.confidence, result.chance, shares)
 
     def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.
@@ -144,6 +148,7 @@ class FittedFill:
             answer,
             self.confidence,
             index,
+            right=right_of(self.chance, answer),
             probabilities=self.probabilities,
             known=self.labels,
         )

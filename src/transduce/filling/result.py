@@ -14,6 +14,7 @@ from transduce.core.answer import Answer
 from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
+from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize
 from transduce.tables.encoder import Encoder
 from transduce.tables.frames import as_pandas
@@ -26,8 +27,10 @@ class FillResult:
     Parameters
     ----------
     frame : pandas or polars DataFrame
-        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own.
+        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
+        number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
+        the level up to which no other class is possible.
     new : pandas.DataFrame
         The new columns alone.
     target : str
@@ -53,8 +56,8 @@ class FillResult:
         ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
         ``probability`` of the answered class, if there is one.
     columns : pandas.DataFrame
-        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
-        ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
+        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, empty,
+        target, ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
     relevance : pandas.Series or None
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None
@@ -65,6 +68,8 @@ class FillResult:
         What the user should know: how the task was guessed, columns left out, time budget, too few labels.
     encoder : Encoder
         Turns rows which come later into the features that were fitted to.
+    chance : RightChance
+        How probable it is that an answered class is right.
     totals : dict or None
         Counts of the whole table, where this is a sample of it.
 
@@ -100,6 +105,7 @@ class FillResult:
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     encoder: Encoder = field(default_factory=Encoder)
+    chance: RightChance = field(default_factory=RightChance)
     totals: dict[str, int] | None = None
 
     @property

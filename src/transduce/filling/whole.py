@@ -19,6 +19,7 @@ from transduce.core.progress import stage
 from transduce.core.types import Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan
+from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
@@ -75,6 +76,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
+        n_outside=settings.n_outside,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
@@ -93,11 +95,13 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
+    chance = RightChance.of(folds)
     new = new_columns(
         target,
         fitted.answer,
         float(settings.confidence),
         frame.index,
+        right=right_of(chance, fitted.answer),
         probabilities=settings.probabilities,
     )
     return FillResult(
@@ -114,6 +118,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         out_of_fold=folds,
         columns=features.columns,
         encoder=features.encoder,
+        chance=chance,
         miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
         exchangeability=fitted.compared,
         relevance=relevance(fitted.values.estimator, features),

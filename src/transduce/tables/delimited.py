@@ -86,7 +86,10 @@ def decode(content: bytes) -> tuple[str, str, bytes]:
     """
     for mark, encoding in _BOMS:
         if content.startswith(mark):
-            return content[len(mark) :].decode(encoding), encoding, mark
+            try:
+                return content[len(mark) :].decode(encoding), encoding, mark
+            except UnicodeDecodeError:
+                raise ValueError("is a binary file, not a table that can be read") from None
     control = sum(content[:8192].count(byte) for byte in (0, 1, 2, 3, 4, 5, 6, 7, 8))
     if control:
         raise ValueError("is a binary file, not a table that can be read")
@@ -203,6 +206,17 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         cells=cells,
     )
     return frame, source
+
+
+def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
+    """Return the fields of some columns, as they were given."""
+    found: dict[int, list[str]] = {place: [] for place in places}
+    if places:
+        for record in source.records:
+            fields = next(csv.reader(io.StringIO(record, newline=""), delimiter=source.delimiter))
+            for place in places:
+                found[place].append(fields[place])
+    return found
 
 
 def _reading(texts: AnyArray, column: pd.Series) -> str:

@@ -92,6 +92,35 @@ class NumberReading:
         }
 
 
+def feature_name(column: Any, output: str) -> str:
+    """Return what a feature of a category or a part of a date is called."""
+    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
+
+
+@dataclass(frozen=True)
+class LevelsReading:
+    """How a column of a few categories is read: a feature for each, and of two for the second only.
+
+    Parameters
+    ----------
+    levels : tuple of str
+    missing : bool
+        Whether being missing is a category too.
+    """
+
+    levels: tuple[str, ...]
+    missing: bool
+
+    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
+        """Return a feature for each category; a category that is not among them has none."""
+        texts = as_texts(series)
+        codes = pd.Categorical(texts.to_numpy(dtype=object), categories=list(self.levels)).codes
+        parts = {feature_name(name, level): (codes == j).astype(float) for j, level in enumerate(self.levels)}
+        if self.missing:
+            parts[feature_name(name, "nan")] = texts.isna().to_numpy(dtype=float)
+        return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+
 @dataclass(frozen=True, eq=False)
 class WordsReading:
     """How a column of texts is read word by word: TF-IDF weights, and their reduction, if there is one."""

@@ -18,12 +18,14 @@ from transduce.core.types import AnyArray, Array
 from transduce.tables.cells import NumberCells, cell_notes, holds_code, read_numbers, sentinel_note, sentinels
 from transduce.tables.encoder import (
     Encoder,
+    LevelsReading,
     NumberReading,
     Scale,
     TableReading,
     WordsReading,
     as_floats,
     as_texts,
+    feature_name,
     is_number,
     marked,
 )
@@ -31,6 +33,7 @@ from transduce.tables.encoder import (
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
+MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
@@ -128,10 +131,11 @@ def vectorize(
     column of which most cells are numbers is one of numbers: limits such as "<0.5" are read as 0.5, with a feature that
     says so, footnote marks are left out, other texts and values such as -999, far from all others, are missing, and
     `notes` name them.
-    Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
-    letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
-    identifiers and of one value are dropped. Everything is fitted on the features of all rows, and no label is seen:
-    calibration and unlabelled rows are treated in the same way, which exact guarantees need.
+    Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
+    dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
+    at most 50 features. Columns of identifiers and of one value are dropped. Everything is fitted on the features of
+    all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
+    need.
 
     Examples
     --------
@@ -162,15 +166,24 @@ def vectorize(
     matrix = np.empty((len(frame), len(parts)))
     if parts:
         matrix[order] = np.column_stack(parts)
-    readings = {column.name: column.reading for column in columns if column.kind in ("number", "text")}
+    readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
     return Features(
         matrix,
         [scale.feature for scale in scales],
         [scale.column for scale in scales],
         _account(columns),
-        [note for column in columns for note in column.notes],
+        _notes(columns),
         Encoder(readings, table, scales),
     )
+
+
+def _notes(columns: list[_Column]) -> list[str]:
+    """Return the notes on cells; of very many columns the first, and how many more there are."""
+    noted = [column for column in columns if column.notes]
+    notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
+    if len(noted) > MOST_NOTED:
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in such ways.")
+    return notes
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
@@ -210,8 +223,10 @@ def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _
 def _constant(name: Any, series: pd.Series) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     n_missing, distinct = int(series.isna().sum()), series.nunique()
-    if distinct == 0 or (distinct == 1 and n_missing == 0):
-        return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and n_missing == 0:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     return None
 
 
@@ -242,6 +257,8 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
     for side, word in ((-1, "below"), (1, "above")):
         if column.kind == "number" and (found.side == side).any():
             column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     if column.kind == "number":
         column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
@@ -271,8 +288,10 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     marks = sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
-    if distinct == 0 or (distinct == 1 and not n_missing):
-        return _Column(name, "constant", "dropped: " + ("one value" if distinct else "empty"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     whole = bool(np.all(values[~missing] == np.round(values[~missing])))
     if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
@@ -295,12 +314,23 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
 
 
 def _encode(columns: list[_Column]) -> TableReading | None:
-    """Turn dates and categories into features with skrub, and return how."""
+    """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
+    some = {}
+    for j, column in enumerate(columns):
+        if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
+            values = pd.Series(column.values)
+            reading = LevelsReading(tuple(sorted(set(values.dropna()))), bool(values.isna().any()))
+            column.reading, column.parts = reading, reading.parts(column.name, values)
+            column.treatment = f"{values.nunique()} categories, one feature each"
+        elif column.kind in ("date", "category"):
+            some[f"c{j}"] = column
+    return _encode_with_skrub(some) if some else None
+
+
+def _encode_with_skrub(some: dict[str, _Column]) -> TableReading:
+    """Turn dates, and categories of which there are many, into features, and return how."""
     from skrub import StringEncoder, TableVectorizer
 
-    some = {f"c{j}": column for j, column in enumerate(columns) if column.kind in ("date", "category")}
-    if not some:
-        return None
     data = {key: pd.Series(column.values) for key, column in some.items()}
     table = pd.DataFrame({key: s if _is_date(s) else marked(s) for key, s in data.items()})
     n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
@@ -315,10 +345,10 @@ def _encode(columns: list[_Column]) -> TableReading | None:
     for key, column in some.items():
         features[column.name] = []
         for output in vectorizer.input_to_outputs_.get(key, []):
-            name = _feature_name(column.name, output.removeprefix(key).lstrip("_"))
+            name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
             column.parts[name], middle = _finite(found[output].to_numpy(dtype=float, na_value=np.nan))
             features[column.name].append((name, output, middle))
-        column.treatment = _encoding(column, vectorizer.column_to_kind_.get(key))
+        column.treatment = _encoding(column)
         if column.n_missing and column.kind == "date":
             column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
     keys = {column.name: key for key, column in some.items()}
@@ -330,16 +360,10 @@ def _is_date(series: Any) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(series))
 
 
-def _feature_name(column: Any, output: str) -> str:
-    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
-
-
-def _encoding(column: _Column, kind: str | None) -> str:
+def _encoding(column: _Column) -> str:
     if column.kind == "date":
         return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
-    if kind == "high_cardinality":
-        return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
-    return f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+    return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
 def _finite(values: Array) -> tuple[Array, float]:

@@ -1,4 +1,4 @@
-"""The columns that filling adds to a table: values, intervals or sets, confidence, and status."""
+"""The columns that filling adds to a table: values, intervals or sets, probability, confidence, and status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEPARATOR = " | "
 
 def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     """Return the names of the new columns; with `classes`, one for the probability of each."""
-    ends = ("lower", "upper") if task == "regression" else ("set",)
+    ends = ("lower", "upper") if task == "regression" else ("set", "probability")
     names = [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
@@ -39,6 +39,7 @@ def new_columns(
     level: float,
     index: pd.Index,
     *,
+    right: Array | None = None,
     probabilities: bool = False,
     known: AnyArray | None = None,
 ) -> pd.DataFrame:
@@ -53,6 +54,8 @@ def new_columns(
         Confidence of the intervals.
     index : pandas.Index
         Names of the rows.
+    right : array of shape (m,), optional
+        Probability that each answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
     known : array, optional
@@ -61,6 +64,8 @@ def new_columns(
     Returns
     -------
     pandas.DataFrame
+        The confidence of a number is how much narrower its interval is than one made without features
+        (`narrowness`); that of a class is the level up to which no other class is possible.
     """
     known = target.labels[~target.missing] if known is None else known
     n, unlabelled = len(index), answer.rows
@@ -77,8 +82,11 @@ def new_columns(
     else:
         filled = target.labels.copy()
         filled[unlabelled] = np.array([*answer.values.tolist(), None], dtype=object)[:-1]
-        confidence[unlabelled] = answered_probability(answer)
-        middle = [_sets(answer, n)]
+        assert answer.confidence is not None
+        confidence[unlabelled] = answer.confidence
+        chance = np.full(n, np.nan)
+        chance[unlabelled] = np.nan if right is None else right
+        middle = [_sets(answer, n), chance]
         if probabilities and answer.probabilities is not None:
             wide = np.full((n, answer.probabilities.shape[1]), np.nan)
             wide[unlabelled] = answer.probabilities
@@ -128,11 +136,10 @@ def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
 
 
-def answered_probability(answer: Answer) -> Array:
-    """Return the probability of each answered class; where there are none, how sure the sets make the answer."""
+def answered_probability(answer: Answer) -> Array | None:
+    """Return the probability that the method states for each answered class, if it states one."""
     if answer.probabilities is None or answer.classes is None:
-        assert answer.confidence is not None
-        return answer.confidence
+        return None
     codes = class_codes(answer.values, answer.classes)
     own = np.take_along_axis(answer.probabilities, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
     return np.where(codes >= 0, own, np.nan)

@@ -19,6 +19,11 @@ IN_TEXT = frozenset(
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
+_BREAK = {decimal: re.compile(group) for decimal, group in _GROUP.items()}
+_NUMBER = {
+    decimal: re.compile(rf"[-+]?([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
+    for decimal, group in _GROUP.items()
+}
 _AMOUNT = re.compile(
     r"(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)", re.S
 )
@@ -142,12 +147,9 @@ def number_of(text: str, decimal: str, unit: str = "") -> float:
 
 def _read(number: str, decimal: str) -> float:
     """Return a number under one reading, NaN if it is not one."""
-    group, sign = _GROUP[decimal], _SIGN[decimal]
-    if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}({group}\d{{3}})+)?({sign}\d*)?", number) or not re.search(
-        r"\d", number
-    ):
+    if not _NUMBER[decimal].fullmatch(number) or not any(map(str.isdigit, number)):
         return np.nan
-    return float(re.sub(group, "", number).replace(",", "."))
+    return float(_BREAK[decimal].sub("", number).replace(",", "."))
 
 
 def number_text(value: float, decimal: str = "point") -> str:

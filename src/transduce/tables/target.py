@@ -256,7 +256,8 @@ def _not_numbers(name: Any, texts: AnyArray, found: NumberCells) -> str:
     start = "holds" if found.nearly_all else "is to be read as"
     return (
         f"Column {name!r} {start} numbers, but {len(found.unread):,} of its {n_labels:,} labels "
-        f"{'is' if one else 'are'} not: {cells}. Correct {'it' if one else 'them'}, take {'it' if one else 'them'} as empty with "
+        f"{'is' if one else 'are'} not: {cells}. Correct {'it' if one else 'them'}, take "
+        f"{'it' if one else 'them'} as empty with "
         f"{missing_option(holes)}, or ask for classes with {option('task', 'classification')}."
     )
 
