@@ -122,7 +122,7 @@ class Miscoverage:
         found = np.where(counts < 0, 0.0, 1.0)
         some = (counts >= 0) & (counts < self.n_unlabelled)
         if not self._certain and np.any(some):
-            # More than t are outside if, of the t + 1 + c - k largest of all scores, at most c - k are calibration ones.
+            # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
             above, total = self.n_calibration - self.rank, self.n_calibration + self.n_unlabelled
             more = hypergeom.cdf(above, total, self.n_calibration, counts[some] + 1 + above)
             found[some] = 1.0 - more

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.chosen import Chosen
 from transduce.conformal.guarantee import calibrated_guarantee
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
 from transduce.conformal.second_fit import holding_values
+from transduce.conformal.weighing import Weighing
 from transduce.conformal.wrong_answers import wrong_answers
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
@@ -126,6 +128,7 @@ class OutsideCalibration:
             measures=(self.scoring.measure(self.calibration), self.scoring.measure(reply)),
             ties=(np.zeros(len(self.labels)), np.zeros(len(reply.values))),
             unit=self.scoring.unit,
+            weighing=Weighing.equal(len(self.labels), len(reply.values)),
         )
 
     def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
@@ -156,12 +159,12 @@ class OutsideCalibration:
         )
         if self.classes is None:
             return holding_values(replace(found, regions=table.regions(confidence)))
-        p, sizes = table.p_values()
+        p = table.p_values()
         ranked = np.sort(p, axis=1)
         return holding_values(
             replace(
                 found,
-                label_sets=table.sets(p, sizes, confidence),
+                label_sets=table.sets(p, confidence),
                 p_values=p,
                 confidence=1.0 - ranked[:, -2],
                 credibility=ranked[:, -1],
@@ -212,12 +215,14 @@ class OutsideCalibration:
         width = () if self.classes is None else (len(self.classes),)
         measure = np.broadcast_to(np.ones(1), (n_answered, *width))
         table = self._beside(self.calibration)
-        table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure))
+        weighing = Weighing.equal(len(self.labels), n_answered)
+        table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure), weighing=weighing)
         found = calibrated_guarantee(
             table,
             confidence,
             sum(self.n_shown) + len(self.labels),
             verdict,
+            chosen=Chosen(),
             certainty=certainty,
             wrong=wrong_answers(table, None, certainty, self.tolerance),
         )

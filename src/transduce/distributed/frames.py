@@ -27,6 +27,13 @@ class DaskParts:
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> parts = DaskParts(dd.from_pandas(pd.DataFrame({"a": range(5)}), npartitions=2))
+    >>> sum(parts.each(lambda number, frame: len(frame), range(parts.n_parts)))
+    5
     """
 
     frame: Any
@@ -50,13 +57,13 @@ class DaskParts:
         list
             None where the item is None.
         """
-        import dask
+        from dask import compute, delayed
 
         wanted = [number for number, item in enumerate(items) if item is not None]
         partitions = self.frame.to_delayed()
-        tasks = [dask.delayed(work)(items[number], partitions[number]) for number in wanted]
+        tasks = [delayed(work)(items[number], partitions[number]) for number in wanted]
         found: list[Any] = [None] * len(items)
-        for number, result in zip(wanted, dask.compute(*tasks), strict=True):
+        for number, result in zip(wanted, compute(*tasks), strict=True):
             found[number] = result
         return found
 
@@ -83,26 +90,25 @@ class DaskParts:
         -------
         dask.dataframe.DataFrame
         """
-        import dask
         import dask.dataframe as dd
+        from dask import delayed
 
         meta = work(shared, None, self.frame._meta)
         partitions = self.frame.to_delayed()
         sent = _sent(shared)
         tasks = [
-            dask.delayed(work)(sent, item, partition)
-            for item, partition in zip(items, partitions, strict=True)
+            delayed(work)(sent, item, partition) for item, partition in zip(items, partitions, strict=True)
         ]
         return dd.from_delayed(tasks, meta=meta, divisions=self.frame.divisions, verify_meta=False)
 
 
 def _sent(shared: Any) -> Any:
     """Return what stands for an object on the workers: sent to a running cluster now, else a part of the graph."""
-    import dask
+    from dask import delayed
 
     try:
         from distributed import get_client
 
         return get_client().scatter(shared, broadcast=True, hash=False)
     except (ImportError, ValueError):  # there is no cluster
-        return dask.delayed(shared, pure=False)
+        return delayed(shared, pure=False)

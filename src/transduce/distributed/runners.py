@@ -11,7 +11,14 @@ Work = Callable[[Any, Any], Any]
 
 
 class Runner(Protocol):
-    """Runs a function on many items, and yields what it returns as soon as it is there, in any order."""
+    """Runs a function on many items, and yields what it returns as soon as it is there, in any order.
+
+    Examples
+    --------
+    >>> runner: Runner = LocalRunner(n_jobs=1)
+    >>> sorted(runner.map(pow, 3, [0, 1]))
+    [1, 3]
+    """
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item."""
@@ -84,6 +91,12 @@ def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[Da
     Yields
     ------
     DaskRunner
+
+    Examples
+    --------
+    >>> from transduce.filling import fill_folder
+    >>> with cluster_runner("local", n_workers=2) as runner:  # doctest: +SKIP
+    ...     fill_folder("data/*.parquet", "price", "filled", runner=runner)
     """
     try:
         from distributed import Client, LocalCluster

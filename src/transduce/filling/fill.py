@@ -158,7 +158,7 @@ def fill(  # noqa: PLR0913
     )
     if is_dask(table):
         return fill_partitions(table, settings).frame
-    given, frame, labels, settings, prefer = _read(table, settings)
+    given, frame, labels, settings, prefer = read_table(table, settings)
     if is_sampled(settings, labels):
         result = fill_by_sample(frame, labels, settings, prefer)
     else:
@@ -166,7 +166,7 @@ def fill(  # noqa: PLR0913
     return result if given is frame else replace(result, frame=beside(given, result.new))
 
 
-def _read(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:
+def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:
     """Return the table as given and as a frame, its labels, the settings for their task, and the decimal sign."""
     given = table.frame if isinstance(table, Table) else table
     frame, target = as_pandas(given), settings.target
@@ -187,7 +187,7 @@ def _read(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target
     return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")
 
 
-def fit_fill(table: Any, target: Any, **settings: Any) -> SampleFit:
+def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> SampleFit:
     """Fit a model of one column, to answer rows that come later.
 
     Parameters
@@ -196,6 +196,8 @@ def fit_fill(table: Any, target: Any, **settings: Any) -> SampleFit:
         Rows with and without a label.
     target : str
         The column.
+    prefer : {"point", "comma"}, optional
+        The decimal sign of numbers in text, in case of doubt; that of the table by default.
     **settings
         As those of `fill`.
 
@@ -203,7 +205,7 @@ def fit_fill(table: Any, target: Any, **settings: Any) -> SampleFit:
     -------
     SampleFit
         ``fitted.answer(rows)`` gives the new columns of later rows, ``result`` is the table filled, and
-        ``guarantee(n)`` says what holds for n later rows.
+        ``guarantee_of_later(n)`` says what holds for n later rows.
 
     Notes
     -----
@@ -220,5 +222,5 @@ def fit_fill(table: Any, target: Any, **settings: Any) -> SampleFit:
     >>> found.fitted.answer(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
     [25.0]
     """
-    _, frame, labels, read, prefer = _read(table, FillSettings.read(target, settings))
-    return fit_table(frame, labels, read, prefer)[0]
+    _, frame, labels, read, sign = read_table(table, FillSettings.read(target, settings))
+    return fit_table(frame, labels, read, prefer or sign)[0]

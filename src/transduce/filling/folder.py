@@ -57,6 +57,13 @@ class FolderResult:
         Rows, labels, filled cells, how often each status occurs, and, of classes, how often each was answered.
     parts : list of str
         The files, in the order of the rows.
+
+    Examples
+    --------
+    See `fill_folder`.
+
+    >>> FolderResult.__dataclass_fields__.keys() >= {"folder", "guarantee", "counts"}
+    True
     """
 
     folder: Path
@@ -334,6 +341,20 @@ def fill_folder(
     -----
     All rows are read three times: to see where labels are missing and draw the rows that the fit sees, to gather these,
     and to answer all. Which rows are drawn depends on what is in them and on the seed alone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> size = np.arange(300.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.to_parquet(f"{folder}/prices.parquet")
+    ...     found = fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge")
+    ...     names = [path.name for path in sorted(found.folder.iterdir())]
+    >>> names
+    ['manifest.json', 'part-00000-prices.parquet']
+    >>> found.counts["answered"]
+    100
     """
     wanted, folder = FillSettings.read(target, settings), Path(out)
     if wanted.guarantee == "row":

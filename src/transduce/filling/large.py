@@ -66,6 +66,15 @@ class SampleFit:
     result : FillResult
         Of the sample: the labelled rows that were fitted to, then the unlabelled ones.
     fitted : FittedFill
+
+    Examples
+    --------
+    >>> from transduce.filling import fit_fill
+    >>> size = np.arange(200.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> found = fit_fill(table, "price", method="ridge")
+    >>> found.guarantee_of_later(1000).outside.at_most < 250
+    True
     """
 
     result: FillResult
@@ -85,21 +94,13 @@ class SampleFit:
             Its bounds are sums of a bound for the sample and one for the others, which share the uncertainty.
         """
         result, doubt = self.result, 1.0 - self.result.certainty
-        verdict = None if result.exchangeability is None else result.exchangeability.verdict
-
-        def outside(certainty: float) -> Guarantee:
-            return self.fitted.outside.guarantee(
-                result.confidence,
-                n_answered=n_answered,
-                n_unreached=n_unreached,
-                certainty=certainty,
-                verdict=verdict,
-            )
-
+        if n_answered + n_unreached == 0:
+            return result.answer.guarantee
         if len(result.answer) == 0 or not hasattr(result.model, "guarantee_at"):
-            found = outside(result.certainty)
+            found = self.guarantee_of_later(n_answered, n_unreached)
             return replace(found, outside=None, wrong=None) if len(result.answer) else found
-        rest = outside(1.0 - (1.0 - _SAMPLE_DOUBT) * doubt)
+        sure = 1.0 - (1.0 - _SAMPLE_DOUBT) * doubt
+        rest = self.guarantee_of_later(n_answered, n_unreached, certainty=sure)
         inside = result.model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt)
         if inside.kind == "none" or rest.kind == "none":
             return replace(rest, n_labelled=result.settings["n_labels"]) if rest.kind == "none" else inside
@@ -110,6 +111,31 @@ class SampleFit:
             wrong=_sum(rest.wrong, inside.wrong, result.certainty),
             n_unreached=rest.n_unreached + inside.n_unreached,
             n_short=max(rest.n_short, inside.n_short),
+        )
+
+    def guarantee_of_later(
+        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+    ) -> Guarantee:
+        """Return what is guaranteed of rows that the fit did not see.
+
+        Parameters
+        ----------
+        n_answered, n_unreached : int
+            How many have an answer, and how many have none.
+        certainty : float, optional
+            Of the bounds for all of them together; that of the settings by default.
+
+        Returns
+        -------
+        Guarantee
+        """
+        result = self.result
+        return self.fitted.outside.guarantee(
+            result.confidence,
+            n_answered=n_answered,
+            n_unreached=n_unreached,
+            certainty=result.certainty if certainty is None else certainty,
+            verdict=None if result.exchangeability is None else result.exchangeability.verdict,
         )
 
 

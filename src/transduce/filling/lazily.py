@@ -148,6 +148,13 @@ class LazyFill:
         The filled sample, and what answers all other rows; ``sample.result`` has its report.
     guarantee : Guarantee
         Of all answers together.
+
+    Examples
+    --------
+    See `fill_lazily`.
+
+    >>> LazyFill.__dataclass_fields__.keys() >= {"frame", "sample", "guarantee"}
+    True
     """
 
     frame: Any
@@ -172,7 +179,7 @@ def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
     target : str
         The column to fill.
     **settings
-        As those of `fill`. Rows that name, mark or order others need a table in memory.
+        As those of `fill`.
 
     Returns
     -------
@@ -182,6 +189,17 @@ def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
     -----
     Which rows the fit sees depends on what is in them, on the seed, and on nothing else: partitions, their order and
     the number of workers change no answer.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> size = np.arange(300.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> found = fill_lazily(dd.from_pandas(table, npartitions=3), "price", method="ridge")
+    >>> found.guarantee.outside.of
+    100
+    >>> found.frame.compute()["price_filled"].round().tolist()[:4]
+    [0.0, 2.0, 4.0, 6.0]
     """
     return fill_partitions(table, FillSettings.read(target, settings))
 

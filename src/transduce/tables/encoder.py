@@ -114,7 +114,7 @@ class LevelsReading:
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return a feature for each category; a category that is not among them has none."""
         texts = as_texts(series)
-        codes = pd.Categorical(texts.to_numpy(dtype=object), categories=list(self.levels)).codes
+        codes = pd.Index(self.levels, dtype=object).get_indexer_for(texts.to_numpy(dtype=object))
         parts = {feature_name(name, level): (codes == j).astype(float) for j, level in enumerate(self.levels)}
         if self.missing:
             parts[feature_name(name, "nan")] = texts.isna().to_numpy(dtype=float)
@@ -163,15 +163,11 @@ class TableReading:
 
     def parts(self, frame: pd.DataFrame) -> dict[Any, dict[str, Array]]:
         """Return the features of each column; what is in a column is looked at once, however often it occurs."""
-        if not self.keys:
-            return {}
         codes, levels = {}, {}
         for name in self.keys:
             series = self.dated(name, frame[name]) if name in self.dates else marked(as_texts(frame[name]))
             codes[name], levels[name] = pd.factorize(series, use_na_sentinel=False)
         most = max(len(found) for found in levels.values())
-        if not most:
-            return {name: {f[0]: np.empty(0) for f in self.features[name]} for name in self.keys}
         table = pd.DataFrame(
             {key: _repeated(levels[name], most, date=name in self.dates) for name, key in self.keys.items()}
         )
@@ -270,8 +266,10 @@ class Encoder:
         lacking = [name for name in self.columns if name not in frame.columns]
         if lacking:
             raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
-        found = {} if self.table is None else self.table.parts(frame)
         matrix = np.empty((len(frame), len(self.scales)))
+        if not len(frame):
+            return matrix
+        found = {} if self.table is None else self.table.parts(frame)
         for j, scale in enumerate(self.scales):
             if scale.column not in found:
                 found[scale.column] = self.readings[scale.column].parts(scale.column, frame[scale.column])

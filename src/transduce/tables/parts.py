@@ -125,13 +125,15 @@ def is_many(pattern: str) -> bool:
     return Path(pattern).is_dir() or (glob.has_magic(pattern) and not Path(pattern).exists())
 
 
-def find_files(pattern: str) -> tuple[str, tuple[Path, ...]]:
+def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[Path, ...]]:
     """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them.
 
     Parameters
     ----------
     pattern : str
         A file, a folder (all tables in it and below), or a pattern such as ``data/*.parquet``.
+    leave_out : Path, optional
+        A folder whose files do not count: that which is written to.
 
     Returns
     -------
@@ -147,6 +149,8 @@ def find_files(pattern: str) -> tuple[str, tuple[Path, ...]]:
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
         found = [Path(name) for name in names if Path(name).is_file()]
         missing = f"There is no file {pattern}."
+    if leave_out is not None:
+        found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
     if not found:
         raise FileNotFoundError(missing)
     kinds: dict[str, Path] = {}
@@ -175,7 +179,7 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
     pattern : str
         A file, a folder, or a pattern.
     work : Path
-        A folder for texts, which are read once and kept as Parquet.
+        A folder for texts, which are read once and kept as Parquet; it is in the folder that is written to.
     batch_rows : int, default=200,000
         About how many rows a part is to have.
 
@@ -184,7 +188,7 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
     PartFiles
         Text columns stay text: what they hold is found out from a sample of rows, not from their first lines.
     """
-    kind, files = find_files(pattern)
+    kind, files = find_files(pattern, work.parent)
     style = TextStyle()
     if kind == "parquet":
         readable = files
@@ -200,7 +204,9 @@ def _cut(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schemas, parts, n_bytes, n_rows = [], [], 0, 0
+    schemas: list[Any] = []
+    parts: list[Part] = []
+    n_bytes = n_rows = 0
     for given, path in zip(files, readable, strict=True):
         try:
             with pq.ParquetFile(path) as file:
