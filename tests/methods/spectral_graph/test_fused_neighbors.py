@@ -37,5 +37,7 @@ def test_all_neighbours_are_found():
     pytest.importorskip("triton", reason="triton is not installed")
     source = str(Path(__file__).parents[3] / "src")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": source}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
