@@ -204,6 +204,45 @@ def test_answers_are_right_after_a_few_labels():
     assert np.mean(names == truth) > 0.95
 
 
+def test_a_search_that_finds_hits_only_does_not_make_all_rows_hits():
+    session, truth = new_session(200, 30)
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
+    session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
+    session.propose("find")
+    for _ in range(15):
+        row = session.propose().row
+        assert truth[row] == "yes"
+        session.answer("yes")
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.mean(found == truth) > 0.9
+
+
+@pytest.mark.parametrize(("labels", "low", "high"), [("yes", 0.02, 0.4), ("no", 0.0, 0.03)])
+def test_shares_of_classes_after_a_search(labels, low, high):
+    """Twenty hits in a row leave many, twenty misses few; ten random draws are believed instead."""
+    session, _ = new_session(2000, 300)
+    for _ in range(20):
+        session.propose("find")
+        session.answer(labels)
+    shares = session.state.class_shares()
+    assert shares.sum() == pytest.approx(1.0)
+    assert low <= shares[0] <= high
+    for _ in range(10):
+        session.propose("audit")
+        session.answer("yes")
+    assert session.state.class_shares()[0] > 0.9
+
+
+def test_one_class_has_all_the_share():
+    session = Session(
+        clusters()[0], "y", classes=["all"], wanted="all", settings=Settings(prepared=prepared())
+    )
+    for _ in range(3):
+        session.propose("find")
+        session.answer("all")
+    assert session.state.class_shares().tolist() == [1.0]
+
+
 def test_cold_start_shows_diverse_rows():
     """The first rows proposed, with no label at all, are of both clouds and not near each other."""
     session, truth = new_session(300, 100)
