@@ -116,8 +116,8 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
     if word == "confidence-machine":
         return Plan(_machine(task, settings), {}, 1.0, [])
     if word in ("auto", "blend"):
-        # Once whole and once a fold, for the values and, from labels that are not held out, for the intervals.
-        fits = (1 + FOLDS) * (2 if n_calibration else 1)
+        # For the values and, from labels that are not held out, for the intervals; weights take about as long again.
+        fits = 2 * (2 if n_calibration else 1)
         inner, left_out, seconds = _blend(task, n_rows, n_labels, settings, fits)
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
         notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}."]
@@ -198,7 +198,7 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
     if member == "transductive_ridge":
         return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
     if member == "gaussian_process":
-        return 0.3 + 8.0 * (n_labels / 850) ** 3 + 1e-5 * n_rows
+        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 2e-4 * n_labels + 3e-5 * n_rows
     if member == "bayesian_transduction":
         return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
     if member == "spectral_graph":

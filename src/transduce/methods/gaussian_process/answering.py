@@ -13,6 +13,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array
 from transduce.methods.gaussian_process.fitting import Found
+from transduce.methods.gaussian_process.inducing import InducedPosterior, fit_posterior
 from transduce.methods.gaussian_process.moments import Match
 from transduce.methods.gaussian_process.process import Posterior
 from transduce.methods.gaussian_process.search import Descent
@@ -76,7 +77,7 @@ class Fitted:
 
     scaling: Scaling
     units: Units
-    posterior: Posterior
+    posterior: Posterior | InducedPosterior
     noise: float
     unlabelled: Array
     predicted: tuple[Array, Array]
@@ -98,11 +99,12 @@ class Fitted:
         """Predict with the parameters found, and match."""
         y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
         X_l = found.objective.X[: len(y_l)]
-        posterior = Posterior.fit(X_l, y_l, best)
+        posterior = fit_posterior(X_l, y_l, best)
         predicted = plain = posterior.predict(unlabelled)
         if found.plain is not found.best:
-            plain = Posterior.fit(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
-        q = found.objective.match(best) if len(matched) and np.ptp(y_l) > 0.0 else None
+            plain = fit_posterior(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
+        few = isinstance(posterior, Posterior)
+        q = found.objective.match(best) if few and len(matched) and np.ptp(y_l) > 0.0 else None
         noise = float(units.squared(np.exp(best)[-1]))
         return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, found, order)
 

@@ -14,14 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.gaussian_process.inducing import fit_posterior
 from transduce.methods.gaussian_process.matching import Choice, choose_matching
-from transduce.methods.gaussian_process.process import Objective, Posterior
+from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search, even_steps
 from transduce.methods.gaussian_process.settings import Settings
 
 log = logging.getLogger(__name__)
 
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
+MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
 def scale_rows(
@@ -102,7 +104,22 @@ class Found(NamedTuple):
 
 
 def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
-    """Search without matching, choose how hard to match, and search again with it."""
+    """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
+    whole, objective = objective, _fewer_labels(objective, settings.max_searched)
+    found = _search(objective, settings, random)
+    return found._replace(objective=replace(found.objective, X=whole.X, y_l=whole.y_l))
+
+
+def _fewer_labels(objective: Objective, most: int) -> Objective:
+    """Return the objective with at most so many of the labels, at even steps of the ordered rows."""
+    n = len(objective.y_l)
+    if n <= most:
+        return objective
+    some = even_steps(n, most)
+    return replace(objective, X=np.concatenate([objective.X[some], objective.X[n:]]), y_l=objective.y_l[some])
+
+
+def _search(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
     n_restarts, n_jobs = settings.n_restarts, settings.n_jobs
     search = Search.at(objective.X, objective.y_l, common=not settings.relevance, solver=settings.solver)
     search = replace(search, max_iter=settings.max_iter, tolerance=settings.tol)
@@ -141,14 +158,17 @@ def answers_in_folds(
     place, whole = np.argsort(order), found.objective
     X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
     short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+    few = len(order) <= MOST_DESCENDED
     answers = []
     for visible, hidden in folds:
         shown = np.sort(place[visible])
         mean, spread = label_moments(whole.y_l[shown])
         y_l = (whole.y_l[shown] - mean) / spread
-        objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
-        end = short.descend(objective, found.best.log_parameters)
-        posterior = Posterior.fit(X_l[shown], y_l, end.log_parameters)
+        parameters = found.best.log_parameters
+        if few:
+            objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
+            parameters = short.descend(objective, parameters).log_parameters
+        posterior = fit_posterior(X_l[shown], y_l, parameters)
         answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
     return answers
 

@@ -55,6 +55,9 @@ class TransductiveGPRegressor(NumberTransducer):
         the paper. Both lower the same objective at every step; the first needs several times fewer evaluations.
     max_matched : int, default=300
         With more unlabelled rows than this, the moments are matched at as many of them; all are answered.
+    max_searched : int, default=2000
+        With more labels than this, relevances and noise are searched on as many of them; the process then uses all
+        labels, by 500 inducing points if they are more than 3,000.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     n_jobs : int or None, default=None
@@ -144,6 +147,7 @@ class TransductiveGPRegressor(NumberTransducer):
         tol: float = 1e-8,
         solver: str = "nested",
         max_matched: int = 300,
+        max_searched: int = 2000,
         standardize: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -158,6 +162,7 @@ class TransductiveGPRegressor(NumberTransducer):
         self.tol = tol
         self.solver = solver
         self.max_matched = max_matched
+        self.max_searched = max_searched
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -181,7 +186,7 @@ class TransductiveGPRegressor(NumberTransducer):
         sample = validation.read_sample(self, X, y)
         y_l = validation.numeric_labels(sample)
         settings = read_settings(self.get_params(deep=False))
-        announce_cost(len(y_l))
+        announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
         units = Units.of(y_l)
@@ -269,7 +274,7 @@ class TransductiveGPRegressor(NumberTransducer):
         -------
         list of arrays
             For each fold the process at its hidden rows, given its visible labels. Relevances and noise are those of at
-            most 30 steps with the visible labels, beginning at those of the fit.
+            most 30 steps with the visible labels, beginning at those of the fit; beyond 500 labels those of the fit.
 
         Notes
         -----

@@ -122,7 +122,7 @@ class Basis:
     at_all_rows: bool
 
     @classmethod
-    def fit_apply(cls, X: Array, settings: Settings) -> tuple[Basis, Array]:
+    def fit_apply(cls, X: Array, labelled: Mask, settings: Settings) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling, rotation, centres = None, None, None
         if settings.standardize and settings.kernel != "precomputed":
@@ -132,7 +132,7 @@ class Basis:
             rotation = np.linalg.svd(X, full_matrices=False)[2].T
             X = X @ rotation
         if settings.kernel not in OWN_BASIS:
-            centres = _place_centres(X, scaling, settings)
+            centres = _place_centres(X, labelled, scaling, settings)
         all_rows = settings.centres is None and settings.kernel != "linear"
         return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
 
@@ -164,18 +164,27 @@ class Basis:
         return Spectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, scaling: Scaling | None, settings: Settings) -> Array:
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: Settings) -> Array:
     """Return all rows, some of the distinct rows, or the centres given."""
     if settings.centres is None:
         return rows
     if not isinstance(settings.centres, int):
         return scaling.apply(settings.centres) if scaling else settings.centres
     # Sorted first, so that the choice depends on the rows but not on their order.
-    distinct = np.unique(rows, axis=0)
-    if settings.centres >= len(distinct):
+    distinct, wanted = np.unique(rows, axis=0), settings.centres
+    if wanted >= len(distinct):
         return distinct
+    shown = np.unique(rows[labelled], axis=0)
+    if len(shown) <= wanted:
+        return shown
     random = check_random_state(settings.random_state)
-    return distinct[np.sort(random.choice(len(distinct), settings.centres, replace=False))]
+    both = [_some(shown, (wanted + 1) // 2, random), _some(distinct, wanted // 2, random)]
+    return np.unique(np.concatenate(both), axis=0)
+
+
+def _some(rows: Array, count: int, random: np.random.RandomState) -> Array:
+    """Return so many rows, drawn at random."""
+    return rows[random.choice(len(rows), min(count, len(rows)), replace=False)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,7 +382,7 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
 
 def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
     labelled, y_l = sample.labelled, labels.scaled()
-    basis, rows = Basis.fit_apply(sample.X, settings)
+    basis, rows = Basis.fit_apply(sample.X, labelled, settings)
     basis.kernel.check_symmetry(rows)
     choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
     basis = basis.with_width(choice.width)

@@ -46,8 +46,9 @@ class TransductiveRidge(NumberTransducer):
         answers themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by
         transductive cross-validation.
     centres : None, int or array of shape (p, d), default=None
-        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: as many distinct rows,
-        drawn at random from all; nothing ``n x n`` is formed. An array: these.
+        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
+        those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
+        Nothing ``n x n`` is formed. An array: these.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     max_memory_mb : float, default=2048
