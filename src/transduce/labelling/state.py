@@ -198,7 +198,18 @@ class State:
         return int(np.flatnonzero(self.pool)[place])
 
     def class_shares(self) -> Array:
-        """Return a guess of each class's share in all rows.
+        """Return a guess of each class's share in all rows."""
+        known = self._class_counts()
+        return (known + (self.header.n_rows - known.sum()) * self.shares_left()) / self.header.n_rows
+
+    def _class_counts(self) -> Array:
+        """Return how many labels each class has."""
+        places = {label: code for code, label in enumerate(self.classes)}
+        codes = [places[label] for label in self.labelled.values()]
+        return np.bincount(codes, minlength=len(places)).astype(float)
+
+    def shares_left(self) -> Array:
+        """Return a guess of each class's share in the rows without a label.
 
         Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
         are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
@@ -212,17 +223,16 @@ class State:
         if len(drawn) >= ENOUGH_DRAWS:
             told, late = drawn, []
         counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
-        known = np.bincount([places[label] for label in self.labelled.values()], minlength=len(places))
-        left = int(self.header.n_rows - known.sum())
+        left = self.header.n_rows - len(self.labelled)
         shares = counts / counts.sum()
         if late and left and self.wanted is not None and len(places) > 1:
             wanted = places[self.wanted]
             rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
-            ahead = min(len(late) * rate / (1.0 - rate), known[wanted] + 0.5, rate * left) / left
+            ahead = min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * left) / left
             mean = (len(told) * shares[wanted] + len(late) * ahead) / (len(told) + len(late))
             shares *= (1.0 - mean) / (1.0 - shares[wanted])
             shares[wanted] = mean
-        return np.asarray(known + left * shares) / self.header.n_rows
+        return np.asarray(shares)
 
     # ------------------------------------------------------------------------------------------------ counting
 
