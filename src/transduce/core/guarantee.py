@@ -197,7 +197,16 @@ class Guarantee:
         shifted = verdict is not None and verdict.shifted and self.kind == "exact"
         return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it rests on chance, and a test has found that more than chance chose the labels."""
+        shifted = self.verdict is not None and self.verdict.shifted
+        return self.kind == "approximate" and CHANCE in self.assumptions and shifted
+
     def __str__(self) -> str:
+        if self.in_doubt:
+            start = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels:"
+            return " ".join([start, *_statement(self), *_grounds(self)])
         return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
 
 

@@ -357,6 +357,7 @@ class _Answered:
     compared: Exchangeability
     notes: list[str]
     seconds: float
+    verdict: str
 
 
 def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
@@ -366,18 +367,26 @@ def _fit(found: Plan, features: Features, target: Target, settings: FillSettings
         model = found.model.fit(features.matrix, y)
     answer, values = _values(model, found, features, target)
     seconds = time.perf_counter() - began
-    compared = _compare(model, features, target, settings)
+    numbered = _compare(model, features, target, settings)
+    compared = _with_names(numbered, features)
     if isinstance(model, ConformalTransducer):
         guarantee = model.guarantee_at(certainty=float(settings.certainty))
+        guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
     else:
         guarantee = model.guarantee_.doubted(compared.verdict)
     answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
-    return _Answered(model, answer, values, compared, notes, seconds)
+    return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
+
+
+def _with_names(compared: Exchangeability, features: Features) -> Exchangeability:
+    """Return a comparison whose features have the names of the table's."""
+    names = {f"column {j}": name for j, name in enumerate(features.names)}
+    return replace(compared, features=compared.features.rename(index=names))
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
     """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    return issubclass(category, TooFewLabelsWarning) or str(message) == str(fitted.compared.verdict)
+    return issubclass(category, TooFewLabelsWarning) or str(message) == fitted.verdict
 
 
 def _about_columns(features: Features) -> list[str]:
