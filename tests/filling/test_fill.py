@@ -442,9 +442,9 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"target": "size"}, "nothing to fill"),
         (_with(price=np.nan), {}, "All cells of column 'price' are empty"),
         (
-            _with(price=[1.0, 2.0, 3.0] + [np.nan] * 57),
+            _with(price=[1.0, 2.0] + [np.nan] * 58),
             {},
-            "has 3 labels, and 90 % confidence takes at least 9",
+            "has 2 labels, and it takes at least 3 to learn anything",
         ),
         (_with(price=[5.0] * 30 + [np.nan] * 30), {}, "are the same number, 5.0"),
         (_with(price=["a"] * 30 + [None] * 30), {}, "are the same class, 'a'"),
@@ -534,3 +534,17 @@ def test_few_labels_are_guaranteed_exactly(task):
     result = fill(pd.DataFrame({"a": a, "y": y}), "y", confidence=0.8, task=task, method="ridge")
     assert (result.guarantee.kind, result.guarantee.n_calibration) == ("exact", 0)
     assert "othing is guaranteed" not in result.report()
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task):
+    a = np.random.default_rng(1).normal(size=40)
+    y = pd.Series(2 * a if task == "regression" else np.where(a > 0, "u", "v"), dtype=object)
+    y[5:] = None
+    result = fill(pd.DataFrame({"a": a, "y": y}), "y", task=task)
+    assert result.guarantee.kind == "none"
+    assert "takes at least 9 labels, and there are 5" in str(result.guarantee)
+    assert result.new["y_filled"].notna().all()
+    page = result.report()
+    assert "no guarantee" in page
+    assert "at least 90" not in page[: page.index("<main")]

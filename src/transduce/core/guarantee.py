@@ -210,6 +210,26 @@ class Guarantee:
         return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
 
 
+def too_few_labels(found: Guarantee, n_labels: int, least: int) -> Guarantee:
+    """Return that nothing is guaranteed, since there are fewer labels than the confidence takes.
+
+    Examples
+    --------
+    >>> few = too_few_labels(Guarantee("exact", about="interval", confidence=0.9), 5, 9)
+    >>> print(few)
+    none: Nothing is guaranteed at 90 %. It takes at least 9 labels, and there are 5: the values stand without a
+    guarantee, and every interval is the whole line.
+    """
+    region, _, everything = _HOLDS[found.about]
+    reason = (
+        f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "
+        f"{region} {'holds' if found.about == 'set' else 'is'} {everything}."
+    )
+    return replace(
+        found, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
+    )
+
+
 def _statement(found: Guarantee) -> list[str]:
     """Return what is guaranteed, sentence by sentence."""
     if found.kind == "none":

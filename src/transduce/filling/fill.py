@@ -15,10 +15,12 @@ from transduce.conformal import ConformalTransducer, Exchangeability, exchangeab
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import Guarantee, too_few_labels
 from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.options import option
 from transduce.core.progress import stage
+from transduce.core.ranks import fewest_calibration
 from transduce.core.types import Array, Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan, read_method
@@ -81,7 +83,7 @@ class FillSettings:
         checks.check_whole("random_state", self.random_state, least=0)
         if self.random_labels is not None and self.guarantee == "row":
             raise ValueError(
-                "random_labels calibrate, which guarantee 'row' does not need: leave out one of the two."
+                f"{option('random_labels')} calibrate, which {option('guarantee', 'row')} does not need: leave out one."
             )
         if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
             raise ValueError(
@@ -236,12 +238,13 @@ def fill(  # noqa: PLR0913
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
     known = without(frame, settings.missing)
-    labels = read_target(known, target, task=task, confidence=confidence, cells=cells)
+    labels = read_target(known, target, task=task, cells=cells)
     settings = replace(settings, method=read_method(method, labels.task))
     if labels.task == "regression" and (label_conditional or probabilities):
-        raise ValueError("label_conditional and probabilities are for classes, and these labels are numbers.")
+        names = f"{option('label_conditional')} and {option('probabilities')}"
+        raise ValueError(f"{names} are for classes, and these labels are numbers.")
     if labels.task == "classification" and tolerance is not None:
-        raise ValueError("tolerance is for numbers, and these labels are classes.")
+        raise ValueError(f"{option('tolerance')} is for numbers, and these labels are classes.")
     _check_names(frame, labels, probabilities)
     marker = [] if random_labels is None else [random_labels]
     features = vectorize(
@@ -374,6 +377,9 @@ def _fit(found: Plan, features: Features, target: Target, settings: FillSettings
         guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
     else:
         guarantee = model.guarantee_.doubted(compared.verdict)
+    least = fewest_calibration(float(settings.confidence))
+    if target.n_labels < least:
+        guarantee = too_few_labels(guarantee, target.n_labels, least)
     answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
     return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
 
