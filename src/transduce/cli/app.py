@@ -466,6 +466,18 @@ def methods() -> None:
 
 
 @app.command()
+def example(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("houses.csv"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
+    with refusals():
+        from transduce.cli import commands
+
+        commands.write_example(out, force=force)
+
+
+@app.command()
 def demo(
     name: Annotated[DemoName, typer.Argument(help="The table.")] = FIRST_DEMO,
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path("demo-output"),

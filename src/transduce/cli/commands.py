@@ -13,12 +13,15 @@ import numpy as np
 import pandas as pd
 import typer
 
+from transduce.cli.comparing import SCORES, candidates_for, readable
 from transduce.cli.demo import compare_with_truth, demo_table
 from transduce.cli.names import TABLES
-from transduce.cli.terminal import say, show_choice, show_preview, show_result, show_table
+from transduce.cli.terminal import say, show_choice, show_result, show_table
 from transduce.core.atomic_file import check_free, whole_file
 from transduce.core.names import OTHERS, SYSTEMS
+from transduce.core.options import option
 from transduce.core.progress import stage
+from transduce.datasets.houses import load_houses
 from transduce.display.comparison import plot_comparison
 from transduce.distributed import cluster_runner
 from transduce.filling import FillResult, fill, fill_folder, load, save
@@ -27,6 +30,7 @@ from transduce.tables import files as tables
 from transduce.tables.cells import without
 from transduce.tables.features import vectorize
 from transduce.tables.marks import draw_rows
+from transduce.tables.new_columns import rounded
 from transduce.tables.parts import STREAMED, is_many
 from transduce.tables.target import check_columns, read_target
 from transduce.tables.writing import check_fits, write
@@ -208,7 +212,7 @@ def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> l
     if to.json is not None:
         result.json(to.json, force=to.force)
     with stage("writing"):
-        write(out, source, result.new, force=to.force)
+        write(out, source, rounded(result.new, result.target, result.task), force=to.force)
     return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
 
 
@@ -276,18 +280,36 @@ def compare_file(  # noqa: PLR0913
     source.check_column(target)
     frame = without(source.frame, list(missing))
     check_columns(frame, [target, *ignore, *text, *([] if id is None else [id])])
-    labels = read_target(frame, target, task=task, confidence=0.5, cells=source.cells(target))
+    labels = read_target(frame, target, task=task, cells=source.cells(target))
+    if labels.n_labels < folds:
+        raise ValueError(
+            f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label more rows, or ask for "
+            f"{option('folds', max(2, labels.n_labels // 2))}."
+        )
     features = vectorize(
         frame, target, ignore=ignore, text=text, id=id, prefer=source.prefer, random_state=random_state
     )
     choice = choose_method(
-        features.matrix, labels.labels, task=labels.task, cv=folds, n_jobs=n_jobs, random_state=random_state
+        features.matrix,
+        labels.labels,
+        candidates_for(labels.task, random_state),
+        task=labels.task,
+        scoring=SCORES[labels.task],
+        cv=folds,
+        n_jobs=n_jobs,
+        random_state=random_state,
     )
+    shown = readable(choice)
     if to.plot is not None:
-        _save(plot_comparison(choice.table, choice.scoring).figure, to.plot, to.force)
+        numbers = labels.task == "regression"
+        drawn = shown.set_index("method").rename(
+            columns={shown.columns[1]: "score", shown.columns[2]: "spread"}
+        )
+        what = f"{target}, off by on average" if numbers else "share of right answers"
+        _save(plot_comparison(drawn, what, smaller=numbers).figure, to.plot, to.force)
 
     def show() -> None:
-        show_choice(choice)
+        show_choice(choice, shown, labels.notes)
         if to.plot is not None and not to.quiet:
             say(f"Written: {to.plot}")
 
@@ -300,6 +322,17 @@ def _save(figure: Any, path: Path, force: bool) -> None:
     with whole_file(path, force=force) as file:
         figure.savefig(file, format=path.suffix.lstrip(".").lower() or "png", dpi=150)
     plt.close(figure)
+
+
+def write_example(path: Path, *, force: bool) -> None:
+    """Write a real table with missing prices."""
+    table, _ = load_houses()
+    with whole_file(path, force=force) as file:
+        file.write(table.astype({"price": "Int64"}).to_csv(index=False).encode())
+    say(
+        f"{path}: {len(table)} districts of California in 1990, {table['price'].isna().sum()} of them without a price."
+    )
+    say(f"Now: transduce fill {path} --target price --report houses.html")
 
 
 def list_methods() -> None:
@@ -332,7 +365,6 @@ def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_
     def show() -> None:
         say(f"{TABLES[name][2]}.")
         show_result(result, written)
-        show_preview(result)
         say(str(compare_with_truth(result, truth)))
 
     return show

@@ -178,7 +178,6 @@ def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, T
         without(frame, settings.missing),
         target,
         task=settings.task,
-        confidence=settings.confidence,
         cells=cells,
     )
     check_names(frame, labels, settings.probabilities)

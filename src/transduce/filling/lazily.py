@@ -99,7 +99,7 @@ def gather(
     known = without(frame, settings.missing)
     gone = missing_labels(known[settings.target])
     known = known.assign(**{settings.target: known[settings.target].mask(gone, None)})
-    target = read_target(known, settings.target, task=settings.task, confidence=settings.confidence)
+    target = read_target(known, settings.target, task=settings.task)
     check_names(frame, target, settings.probabilities)
     n = len(inside)
     rows = np.arange(len(frame))

@@ -10,6 +10,7 @@ from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.guarantee import counted, percent
 from transduce.core.linalg import n_threads
 from transduce.core.names import METHODS
+from transduce.core.options import option
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import Mask
 from transduce.ensemble.blend import TransductiveBlend
@@ -130,7 +131,7 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
             0,
             f"Guarantee for each row: the {what} come from the confidence machine, with no label held out, the values "
             f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
-            "outside is not bounded; guarantee 'column' does that, and holds labels out for it.",
+            f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
         return Plan(_machine(task, settings), left_out, seconds, notes, inner)
     notes.append(
@@ -156,7 +157,7 @@ def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
     if settings.guarantee == "column" and number == 0:
         raise ValueError(
             f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)} for the "
-            f"column: it takes {labels_needed(settings.confidence)}; guarantee 'row' needs none held out."
+            f"column: it takes {labels_needed(settings.confidence)}; {option('guarantee', 'row')} needs none held out."
         )
     return number
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from transduce.core import checks
 from transduce.core.names import GUARANTEES
+from transduce.core.options import option
 from transduce.filling.plan import read_method
 
 BUDGET_SECONDS = 300.0
@@ -77,7 +78,7 @@ class FillSettings:
         checks.check_whole("random_state", self.random_state, least=0)
         if self.random_labels is not None and self.guarantee == "row":
             raise ValueError(
-                "random_labels calibrate, which guarantee 'row' does not need: leave out one of the two."
+                f"{option('random_labels')} calibrate, which {option('guarantee', 'row')} does not need: leave out one."
             )
         if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
             raise ValueError(
@@ -87,11 +88,10 @@ class FillSettings:
     def for_task(self, task: str) -> FillSettings:
         """Return the settings with the method's full name, or raise a ValueError if they do not suit the task."""
         if task == "regression" and (self.label_conditional or self.probabilities):
-            raise ValueError(
-                "label_conditional and probabilities are for classes, and these labels are numbers."
-            )
+            names = f"{option('label_conditional')} and {option('probabilities')}"
+            raise ValueError(f"{names} are for classes, and these labels are numbers.")
         if task == "classification" and self.tolerance is not None:
-            raise ValueError("tolerance is for numbers, and these labels are classes.")
+            raise ValueError(f"{option('tolerance')} is for numbers, and these labels are classes.")
         return replace(self, method=read_method(self.method, task), task=task)
 
     @property

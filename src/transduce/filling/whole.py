@@ -13,9 +13,10 @@ import pandas as pd
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import Guarantee, too_few_labels
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
+from transduce.core.ranks import fewest_calibration
 from transduce.core.types import Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan
@@ -148,6 +149,7 @@ class _Answered:
     compared: Exchangeability
     notes: list[str]
     seconds: float
+    verdict: str
 
 
 def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
@@ -157,18 +159,29 @@ def _fit(found: Plan, features: Features, target: Target, settings: FillSettings
         model = found.model.fit(features.matrix, y)
     answer, values = _values(model, found, features, target)
     seconds = time.perf_counter() - began
-    compared = _compare(model, features, target, settings)
+    numbered = _compare(model, features, target, settings)
+    compared = _with_names(numbered, features)
     if isinstance(model, ConformalTransducer):
         guarantee = model.guarantee_at(certainty=float(settings.certainty))
+        guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
     else:
         guarantee = model.guarantee_.doubted(compared.verdict)
+    least = fewest_calibration(float(settings.confidence))
+    if target.n_labels < least:
+        guarantee = too_few_labels(guarantee, target.n_labels, least)
     answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
-    return _Answered(model, answer, values, compared, notes, seconds)
+    return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
+
+
+def _with_names(compared: Exchangeability, features: Features) -> Exchangeability:
+    """Return a comparison whose features have the names of the table's."""
+    names = {f"column {j}": name for j, name in enumerate(features.names)}
+    return replace(compared, features=compared.features.rename(index=names))
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
     """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    return issubclass(category, TooFewLabelsWarning) or str(message) == str(fitted.compared.verdict)
+    return issubclass(category, TooFewLabelsWarning) or str(message) == fitted.verdict
 
 
 def _about_columns(features: Features) -> list[str]:

@@ -97,6 +97,61 @@ def new_columns(
     return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(index)
 
 
+def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
+    """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it.
+
+    Parameters
+    ----------
+    new : pandas.DataFrame
+        Of `new_columns`.
+    target : str
+    task : {"regression", "classification"}
+
+    Returns
+    -------
+    pandas.DataFrame
+        Values have as many decimals as the labels, or more where that would be coarser than a fiftieth of their
+        standard deviation; lower ends are rounded down and upper ends up; probabilities and confidences have four
+        decimals.
+
+    Examples
+    --------
+    >>> new = pd.DataFrame({"y_filled": [90.0, 10.0, 20.123], "y_lower": 17.77, "y_upper": 25.01})
+    >>> new = new.assign(y_confidence=0.19999999999999996, y_status=["given", "given", "answered"])
+    >>> rounded(new, "y", "regression").iloc[2].tolist()
+    [20.1, 17.7, 25.1, 0.2, 'answered']
+    """
+    new = new.copy()
+    shares = [
+        name
+        for name in new.columns
+        if str(name).startswith((f"{target}_probability", f"{target}_confidence"))
+    ]
+    new[shares] = new[shares].astype(float).round(4)
+    if task == "regression":
+        names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
+        given = (new[f"{target}_status"] == "given").to_numpy()
+        digits = _decimals(new[names[0]].to_numpy(dtype=float)[given])
+        ways: tuple[Any, ...] = (np.round, np.floor, np.ceil)
+        for name, way in zip(names, ways, strict=True):
+            values = new[name].to_numpy(dtype=float)
+            near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
+            new[name] = np.where(given | ~np.isfinite(near), values, near)
+    return new
+
+
+def _decimals(labels: Array) -> int:
+    """Return how many decimals answers have: those of the labels, or more where that would be coarse."""
+    texts = [repr(float(label)) for label in np.unique(labels)[:10_000]]
+    own = max(
+        (len(text.partition(".")[2]) for text in texts if "e" not in text and not text.endswith(".0")),
+        default=0,
+    )
+    spread = float(np.std(labels)) if len(labels) else 0.0
+    fine = int(np.ceil(-np.log10(spread / 50.0))) if spread > 0.0 else 0
+    return int(np.clip(max(own, fine), 0, 12))
+
+
 def _sets(answer: Answer, n: int) -> AnyArray:
     """Return the sets as text, classes parted by " | ", for all n rows of the table."""
     assert answer.label_sets is not None
