@@ -108,6 +108,7 @@ def exchangeability_test(
     n_permutations: int = 499,
     significance: float = 0.01,
     max_rows: int = 1000,
+    within: Any = None,
     random_state: Any = 0,
 ) -> Exchangeability:
     """Test whether chance alone may have decided which rows are labelled, by their features.
@@ -124,6 +125,8 @@ def exchangeability_test(
         p-values up to this make the verdict "shifted": the share of tables flagged by mistake.
     max_rows : int, default=1000
         From more rows this many are drawn at random, half of each kind if there are enough.
+    within : integer array of shape (n,), optional
+        Categories within which chance may have chosen: permutations then stay within them.
     random_state : int, RandomState or None, default=0
         Seed of folds, trees, permutations and drawn rows.
 
@@ -181,9 +184,8 @@ def exchangeability_test(
     if min(sizes["n_labelled"], sizes["n_unlabelled"]) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n_permutations=0, significance=significance, **sizes)
-    members = np.column_stack(
-        [unlabelled, *(random.permutation(unlabelled) for _ in range(n_permutations))]
-    ).astype(float)
+    cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
+    members = _permuted(unlabelled, cells, n_permutations, random)
     smoothers = _smoothers(features, random)
     areas = [_areas(smoother @ members, members) for smoother in smoothers]
     distances = _distances(features, members)
@@ -206,6 +208,16 @@ def exchangeability_test(
         detectable=_detectable(found[:, 1:], significance, features.shape[1], sizes),
         **sizes,
     )
+
+
+def _permuted(unlabelled: Mask, cells: AnyArray, number: int, random: np.random.RandomState) -> Array:
+    """Return memberships as they are, and permuted within cells so many times, shape (n, number + 1)."""
+    members = np.repeat(unlabelled[:, None], number + 1, axis=1).astype(float)
+    for cell in np.unique(cells):
+        own = np.flatnonzero(cells == cell)
+        for b in range(1, number + 1):
+            members[own, b] = random.permutation(unlabelled[own])
+    return members
 
 
 def _largest(found: Array, reference: Array) -> Array:
