@@ -21,6 +21,7 @@ from transduce.cli.demo import TABLES, Verdict, compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars
 from transduce.core.progress import show_progress, stage
 from transduce.tables import files as tables
+from transduce.tables import writing
 
 ROOT = Path(__file__).parents[2]
 
@@ -192,7 +193,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "target", "--method", "magic"], 2, "magic"),
         (["fill", "houses.csv", "--target", "target", "--seed", "-1"], 2, "seed"),
         (["compare", "houses.csv", "--target", "prize"], 1, "has no column 'prize'"),
-        (["compare", "houses.csv", "--target", "target", "--plot", "houses.csv"], 2, "exists already"),
+        (["compare", "houses.csv", "--target", "target", "--plot", "c.bmp"], 2, ".png, .svg or .pdf"),
         (["demo", "iris"], 2, "iris"),
         (["frobnicate"], 2, "frobnicate"),
     ],
@@ -227,7 +228,7 @@ def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
         file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tables, "append_columns", stop)
+    monkeypatch.setattr(writing, "append_columns", stop)
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force")
     assert result.exit_code == 130
     assert Path("out.csv").read_text() == "old"

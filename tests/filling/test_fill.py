@@ -23,6 +23,7 @@ from transduce import (
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import row_map, score
 from transduce.filling.plan import PlanSettings, plan
+from transduce.filling.probabilities import right_probability
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.features import vectorize
 from transduce.tables.new_columns import narrowness, new_names
@@ -73,7 +74,11 @@ def test_classes_agree_with_the_library():
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == model.answer_.values.tolist()
     assert lines["target_set"].tolist() == [" | ".join(found) for found in model.answer_.to_frame()["set"]]
-    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.probabilities.max(axis=1))
+    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
+    np.testing.assert_array_equal(
+        lines["target_probability"],
+        right_probability(result.out_of_fold, model.answer_.probabilities.max(axis=1), len(lines)),
+    )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
 
@@ -148,9 +153,7 @@ def test_how_many_are_wrong_is_said():
     assert json.loads(result.json())["guarantee"]["wrong"]["at_most"] == result.guarantee.wrong.at_most
     shares = result.frame.filter(like="target_probability_").iloc[result.answer.rows]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(
-        shares.max(axis=1), result.frame["target_confidence"].iloc[result.answer.rows]
-    )
+    np.testing.assert_array_equal(shares.max(axis=1), result.answer.probabilities.max(axis=1))
 
 
 def test_within_every_class():
@@ -401,7 +404,7 @@ def coverage(frame, column, n_maskings, n_labels, **settings):
 def holds(result, truth):
     if result.task == "regression":
         return truth.between(result.frame.iloc[:, -4], result.frame.iloc[:, -3]).to_numpy()
-    sets = result.frame.iloc[:, -3]
+    sets = result.frame[f"{result.target}_set"]
     return np.array([str(y) in str(s).split(" | ") for y, s in zip(truth, sets, strict=True)])
 
 
@@ -449,9 +452,13 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (
             _with(price=[f"{k}" for k in range(29)] + ["dear"] + [None] * 30),
             {},
-            "1 of its 30 labels are not numbers, for example 'dear'",
+            "holds numbers, but 1 of its 30 labels is not: 'dear' (row 30)",
         ),
-        (_with(price=TEXTS), {"task": "regression"}, "holds 'red', which is not a number"),
+        (
+            _with(price=TEXTS),
+            {"task": "regression"},
+            "is to be read as numbers, but 40 of its 40 labels are not: 'red'",
+        ),
         (_with(price=pd.date_range("2020", periods=60).where(np.arange(60) > 5)), {}, "holds dates"),
         (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),
         (line_table().iloc[:0], {}, "The table has no rows"),

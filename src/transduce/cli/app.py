@@ -43,12 +43,19 @@ def _share(value: float | None) -> float | None:
 def _out(value: str | None) -> str | None:
     """Return the name of a file whose kind is known, or refuse it."""
     if value is not None:
-        from transduce.tables.files import out_kind
+        from transduce.tables.writing import out_kind
 
         try:
             out_kind(value, "csv")
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
+    return value
+
+
+def _plot(value: Path | None) -> Path | None:
+    """Return the name of a plot whose kind is known, or refuse it."""
+    if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"{value}: let its name end in .png, .svg or .pdf.")
     return value
 
 
@@ -63,7 +70,8 @@ TableFile = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; - for standard input.",
+        help="CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; - for standard "
+        "input.",
     ),
 ]
 TargetOption = Annotated[
@@ -86,6 +94,16 @@ IgnoreOption = Annotated[
 ]
 TextOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Read this column word by word. May be repeated.")
+]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Take cells of any column that hold this value as empty, for example --missing=-999. May be repeated.",
+    ),
+]
+SheetOption = Annotated[
+    str | None, typer.Option(metavar="SHEET", help="The sheet of an Excel file, by name or number.")
 ]
 IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
@@ -172,6 +190,8 @@ def fill_command(  # noqa: PLR0913
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     seed: SeedOption = 0,
     reject_share: Annotated[
         float | None,
@@ -216,6 +236,8 @@ def fill_command(  # noqa: PLR0913
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
+                sheet=sheet,
                 reject_share=reject_share,
                 budget_seconds=budget,
                 n_jobs=jobs,
@@ -225,10 +247,12 @@ def fill_command(  # noqa: PLR0913
 
 
 @app.command()
-def draw(
+def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -251,7 +275,13 @@ def draw(
             from transduce.cli import commands
 
             show = commands.draw_rows_of(
-                table, target, commands.Outputs(out, force=force, quiet=quiet), number=number, seed=seed
+                table,
+                target,
+                commands.Outputs(out, force=force, quiet=quiet),
+                number=number,
+                seed=seed,
+                missing=missing or [],
+                sheet=sheet,
             )
         show()
 
@@ -329,9 +359,14 @@ def compare(  # noqa: PLR0913
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a plot as PNG, SVG or PDF, as the name says.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=_plot, help="Save a plot as PNG, SVG or PDF, as the name says."
+        ),
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -351,6 +386,8 @@ def compare(  # noqa: PLR0913
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
+                sheet=sheet,
                 folds=folds,
                 n_jobs=jobs,
                 random_state=seed,

@@ -21,9 +21,11 @@ from transduce.display.comparison import plot_comparison
 from transduce.filling import FillResult, fill
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
+from transduce.tables.cells import without
 from transduce.tables.features import vectorize
 from transduce.tables.marks import draw_rows
 from transduce.tables.target import check_columns, read_target
+from transduce.tables.writing import check_fits, write
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,15 @@ class Outputs:
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
 
 
-def fill_file(table: str, target: str, to: Outputs, **settings: Any) -> Show:
+def fill_file(table: str, target: str, to: Outputs, *, sheet: str | None = None, **settings: Any) -> Show:
     """Fill a column of a table in a file, and write the filled table, the report and the numbers."""
     out = default_out(table) if to.out is None else to.out
     _check_paths(table, to.report, to.json, out)
     for path in (out, to.report, to.json):
         if path is not None:
             check_free(path, force=to.force)
-    source = _read(table, to.force)
+    source = _read(table, to.force, sheet)
+    check_fits(out, source)
     result = fill(source, target, source=source.name, **settings)
     written = _write(source, result, out, to)
 
@@ -79,9 +82,9 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(path.with_name(f"{name}-{word}{ends if tables.kind_of(path)[0] else '.csv'}"))
 
 
-def _read(table: str, force: bool) -> tables.Table:
+def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
     with stage("reading"):
-        return tables.read(table, force=force)
+        return tables.read(table, sheet=sheet, force=force)
 
 
 def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> list[str]:
@@ -91,28 +94,40 @@ def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> l
     if to.json is not None:
         result.json(to.json, force=to.force)
     with stage("writing"):
-        tables.write(out, source, result.new, force=to.force)
+        write(out, source, result.new, force=to.force)
     return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
 
 
-def draw_rows_of(table: str, target: str, to: Outputs, *, number: int, seed: int) -> Show:
+def draw_rows_of(
+    table: str,
+    target: str,
+    to: Outputs,
+    *,
+    number: int,
+    seed: int,
+    missing: Collection[str] = (),
+    sheet: str | None = None,
+) -> Show:
     """Mark rows drawn at random from those without a label, and write the table with the marks."""
     out = default_out(table, "draw") if to.out is None else to.out
     _check_paths(table, out)
     check_free(out, force=to.force)
-    source = _read(table, to.force)
+    source = _read(table, to.force, sheet)
+    check_fits(out, source)
+    source.check_column(target)
     check_columns(source.frame, [target])
     name = f"{target}_random"
     if name in source.frame.columns:
         raise ValueError(
             f"The table has a column {name!r} already, perhaps from an earlier draw: rename or drop it."
         )
-    rows = draw_rows(source.frame[target].isna().to_numpy(), number, seed)
+    known = without(source.frame[[target]], list(missing))
+    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
     marks = np.zeros(len(source.frame), dtype=bool)
     marks[rows] = True
     new = pd.DataFrame({name: marks}, index=source.frame.index)
     with stage("writing"):
-        tables.write(out, source, new, force=to.force)
+        write(out, source, new, force=to.force)
 
     def show() -> None:
         if not to.quiet:
@@ -134,6 +149,8 @@ def compare_file(  # noqa: PLR0913
     ignore: Collection[str],
     text: Collection[str],
     id: str | None,
+    missing: Collection[str],
+    sheet: str | None,
     folds: int,
     n_jobs: int | None,
     random_state: int,
@@ -141,11 +158,14 @@ def compare_file(  # noqa: PLR0913
     """Compare the methods on the labels of a table in a file, and draw it if that is wanted."""
     if to.plot is not None:
         check_free(to.plot, force=to.force)
-    source = _read(table, to.force)
-    frame = source.frame
+    source = _read(table, to.force, sheet)
+    source.check_column(target)
+    frame = without(source.frame, list(missing))
     check_columns(frame, [target, *ignore, *text, *([] if id is None else [id])])
     labels = read_target(frame, target, task=task, confidence=0.5, cells=source.cells(target))
-    features = vectorize(frame, target, ignore=ignore, text=text, id=id, random_state=random_state)
+    features = vectorize(
+        frame, target, ignore=ignore, text=text, id=id, prefer=source.prefer, random_state=random_state
+    )
     choice = choose_method(
         features.matrix, labels.labels, task=labels.task, cv=folds, n_jobs=n_jobs, random_state=random_state
     )

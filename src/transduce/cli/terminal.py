@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.names import OTHERS, SYSTEMS
+from transduce.core.options import command_line
 from transduce.core.progress import show_progress, stage
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
 def refusals() -> Iterator[None]:
     """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), command_line():
             warnings.simplefilter("ignore")
             yield
     except KeyboardInterrupt:
@@ -120,8 +121,8 @@ def _how(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    columns = list(result.frame.columns[-5 if result.task == "regression" else -4 :])
-    lines = result.frame.iloc[result.answer.rows[:n_rows]][columns]
+    columns = list(result.new.columns[:5])
+    lines = result.new.iloc[result.answer.rows[:n_rows]][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     show_table(lines.reset_index(names="row"))
 

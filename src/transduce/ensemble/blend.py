@@ -37,8 +37,10 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     task : {"auto", "regression", "classification"}, default="auto"
         What labels are. ``"auto"``: what the given members are for, or else how the labels look: text and booleans
         are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
-    cv : int, splitter or iterable, default=5
-        Folds for the weights, as in `cross_val_transduce`.
+    cv : "auto", int, splitter or iterable, default="auto"
+        Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
+        (leave-one-out in closed form, the trees that did not draw a row, another cut of the same graph), else from five
+        folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
@@ -106,7 +108,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         *,
         weights: Any = "shrunk",
         task: str = "auto",
-        cv: Any = 5,
+        cv: Any = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         missing_label: Any = None,

@@ -16,12 +16,14 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
 from transduce.core.types import Array, Mask
+from transduce.ensemble.left_out import without_refits
 from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, stack
 from transduce.ensemble.weights import mix, shrunk_weights
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, failure
 
 MIN_LABELS = 5  # fewer say nothing about weights
+FOLDS = 5  # in which members without another way are refitted
 NO_GUARANTEE = Guarantee(
     "none",
     reasons=(
@@ -138,7 +140,11 @@ class BlendFit:
 
 @dataclass(frozen=True)
 class BlendSettings:
-    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time."""
+    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time.
+
+    With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a row
+    without its label.
+    """
 
     weights: Any
     cv: Any
@@ -148,6 +154,11 @@ class BlendSettings:
     def estimated(self) -> bool:
         """Whether weights are estimated from out-of-fold answers."""
         return isinstance(self.weights, str) and self.weights == "shrunk"
+
+    @property
+    def refits(self) -> bool:
+        """Whether every member is to be refitted in every fold."""
+        return not (isinstance(self.cv, str) and self.cv == "auto")
 
 
 def fit_blend(
@@ -237,7 +248,8 @@ def _folds(
         return []
     if not any(_needs_folds(problem, reply, settings) for reply in replies.values()):
         return []
-    return read_folds(settings.cv, problem, random_state=random, quiet=True)
+    cv = settings.cv if settings.refits else FOLDS
+    return read_folds(cv, problem, random_state=random, quiet=True)
 
 
 def _ask_hidden(
@@ -251,11 +263,14 @@ def _ask_hidden(
     if not folds:
         return {}
     names = [name for name in replies if _needs_folds(problem, replies[name], settings)]
-    hidden = ask_folds([members[name] for name in names], problem, folds, n_jobs=settings.n_jobs)
-    results: dict[str, Any] = {
-        name: next((reply for reply in found if isinstance(reply, Failure)), found)
-        for name, found in zip(names, hidden, strict=True)
-    }
+    results: dict[str, Any] = {}
+    if not settings.refits:
+        found = {name: without_refits(replies[name], problem, folds) for name in names}
+        results = {name: answers for name, answers in found.items() if answers is not None}
+    again = [name for name in names if name not in results]
+    hidden = ask_folds([members[name] for name in again], problem, folds, n_jobs=settings.n_jobs)
+    for name, answers in zip(again, hidden, strict=True):
+        results[name] = next((reply for reply in answers if isinstance(reply, Failure)), answers)
     failures = _failures(results, " when labels were hidden")
     return {name: results.get(name) for name in replies if name not in failures}
 

@@ -19,16 +19,18 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
-from transduce.core.types import Mask
+from transduce.core.types import Array, Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.plan import Plan, PlanSettings, plan, read_method
+from transduce.filling.probabilities import right_probability
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
+from transduce.tables.cells import without
 from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
 from transduce.tables.marks import read_marks
-from transduce.tables.new_columns import beside, new_columns, new_names
+from transduce.tables.new_columns import answered_probability, beside, new_columns, new_names
 from transduce.tables.target import Target, check_columns, read_target
 
 BUDGET_SECONDS = 300.0
@@ -51,6 +53,7 @@ class FillSettings:
     ignore: list[Any]
     text: list[Any]
     id: Any
+    missing: list[Any]
     reject_share: float | None
     budget_seconds: float
     n_jobs: int | None
@@ -114,6 +117,7 @@ def fill(  # noqa: PLR0913
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
     id: Any = None,
+    missing: Any = (),
     reject_share: float | None = None,
     budget_seconds: float = BUDGET_SECONDS,
     n_jobs: int | None = None,
@@ -158,6 +162,9 @@ def fill(  # noqa: PLR0913
         Columns to leave out, and columns to read word by word.
     id : str, optional
         The column that names the rows in the answer.
+    missing : value or sequence of values
+        Values that mark an empty cell in any column, besides those that are empty: ``"-"``, ``-999``. Numbers are
+        found however they are written, texts in small and capital letters.
     reject_share : float, optional
         The least certain rows, up to this share, get the status "rejected"; their values stay.
     budget_seconds : float, default=300
@@ -172,8 +179,9 @@ def fill(  # noqa: PLR0913
     Returns
     -------
     FillResult
-        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``, ``json()``.
+        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``), ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``,
+        ``json()``.
 
     See Also
     --------
@@ -214,6 +222,7 @@ def fill(  # noqa: PLR0913
         ignore=_columns("ignore", ignore),
         text=_columns("text", text),
         id=id,
+        missing=list(missing) if isinstance(missing, list | tuple | set | frozenset) else [missing],
         reject_share=reject_share,
         budget_seconds=budget_seconds,
         n_jobs=n_jobs,
@@ -222,9 +231,12 @@ def fill(  # noqa: PLR0913
     )
     given = table.frame if isinstance(table, Table) else table
     frame = as_pandas(given)
+    if isinstance(table, Table):
+        table.check_column(target)
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
-    labels = read_target(frame, target, task=task, confidence=confidence, cells=cells)
+    known = without(frame, settings.missing)
+    labels = read_target(known, target, task=task, confidence=confidence, cells=cells)
     settings = replace(settings, method=read_method(method, labels.task))
     if labels.task == "regression" and (label_conditional or probabilities):
         raise ValueError("label_conditional and probabilities are for classes, and these labels are numbers.")
@@ -233,13 +245,20 @@ def fill(  # noqa: PLR0913
     _check_names(frame, labels, probabilities)
     marker = [] if random_labels is None else [random_labels]
     features = vectorize(
-        frame, target, ignore=[*ignore, *marker], text=text, id=id, random_state=random_state
+        known,
+        target,
+        ignore=[*ignore, *marker],
+        text=text,
+        id=id,
+        prefer=table.prefer if isinstance(table, Table) else "point",
+        random_state=random_state,
     )
     if features.matrix.shape[1] == 0:
         raise ValueError(
             f"No column except {target!r} varies from row to row: there is nothing to learn from."
         )
-    result = _fill(frame, labels, features, settings)
+    about = table.notes if isinstance(table, Table) else []
+    result = _fill(frame, replace(labels, notes=[*labels.notes, *about]), features, settings)
     return result if given is frame else replace(result, frame=beside(given, result.new))
 
 
@@ -277,7 +296,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         )
     with stage("map"):
         where = row_map(features.matrix, settings.random_state)
-    notes = [*target.notes, *_about_columns(features), *found.notes, *fitted.notes]
+    notes = [*target.notes, *features.notes, *_about_columns(features), *found.notes, *fitted.notes]
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
@@ -286,6 +305,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         fitted.answer,
         float(settings.confidence),
         frame.index,
+        right=_right(fitted.answer, folds),
         probabilities=settings.probabilities,
     )
     return FillResult(
@@ -308,6 +328,13 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+
+
+def _right(answer: Answer, folds: pd.DataFrame) -> Array | None:
+    """Return the probability that each answered class is right; None for numbers."""
+    if answer.regions is not None:
+        return None
+    return right_probability(folds, answered_probability(answer), len(answer))
 
 
 def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:

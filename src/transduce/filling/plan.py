@@ -219,7 +219,7 @@ def _blend(
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         late = True
-    blend = TransductiveBlend(task=task, cv=FOLDS, n_jobs=settings.n_jobs, random_state=seed)
+    blend = TransductiveBlend(task=task, n_jobs=settings.n_jobs, random_state=seed)
     if late:
         blend.set_params(estimators={name: members[name] for name in costs})
     return blend, left_out, sum(costs.values())

@@ -25,8 +25,10 @@ class FillResult:
     Parameters
     ----------
     frame : pandas or polars DataFrame
-        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own.
+        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
+        number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
+        the level up to which no other class is possible.
     new : pandas.DataFrame
         The new columns alone.
     target : str
@@ -52,8 +54,8 @@ class FillResult:
         ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
         ``probability`` of the answered class, if there is one.
     columns : pandas.DataFrame
-        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
-        ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
+        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, empty,
+        target, ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
     relevance : pandas.Series or None
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -375,14 +376,27 @@ def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> S
 
     state = State(header, given)
     for number, event in enumerate(events, start=2):
-        if not -1 <= event.row < header.n_rows:
-            raise ValueError(
-                f"Line {number} of the journal is about row {event.row}, which the table does not have."
-            )
         try:
-            state.apply(event, frozen=unpack(event.data) if event.kind == "freeze" else None)
-        except (ValueError, IndexError, ZeroDivisionError) as error:
+            _check_event(state, event)
+            frozen = unpack(event.data) if event.kind == "freeze" else None
+            if frozen is not None and len(frozen) != header.n_rows:
+                raise ValueError("as many answers as rows must be frozen")
+            state.apply(event, frozen=frozen)
+        except (ValueError, TypeError, LookupError, ArithmeticError, zlib.error) as error:
             raise ValueError(
                 f"Line {number} of the journal does not follow from the lines before: {error}."
             ) from error
     return state
+
+
+def _check_event(state: State, event: Event) -> None:
+    """Raise a ValueError if an event cannot be about this table, or comes before what it needs."""
+    if not isinstance(event.row, int) or not -1 <= event.row < state.header.n_rows:
+        raise ValueError(f"the table has no row {event.row!r}")
+    if event.row < 0 and event.kind in ("draw", "answer", "skip", "change", "undo"):
+        raise ValueError("it names no row")
+    if event.kind in ("answer", "change"):
+        numbers = state.header.task == "numbers"
+        known = isinstance(event.label, int | float) if numbers else event.label in state.classes
+        if not known:
+            raise ValueError(f"{event.label!r} is no label here")

@@ -7,6 +7,7 @@ from typing import Any
 from transduce.report.wording import count, decimals_for, level, number, percent
 
 _LOST = {
+    "unusual": "{} are answers at unusual rows, whose likeliest class would be rare too",
     "tied": "{} are ties between classes that are equally good",
     "rejected": "{} are marked as rejected, because they are too unsure",
     "unreached": "{} have no answer, because nothing connects them with a known value",

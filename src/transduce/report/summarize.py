@@ -18,7 +18,7 @@ from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
 from transduce.report.wording import clean, decimals_for, finite, name_of, plain
 
-STATUSES = ("answered", "tied", "rejected", "unreached")
+STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 MOST_MAPPED = 1200  # rows of the map that are drawn
 

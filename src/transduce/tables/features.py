@@ -15,11 +15,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.tables.numbers_in_text import find_numbers, is_missing
+from transduce.tables.cells import NumberCells, cell_notes, holds_code, read_numbers, sentinel_note, sentinels
+from transduce.tables.numbers_in_text import is_missing
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
+MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
@@ -41,12 +43,15 @@ class Features:
         The column each feature comes from.
     columns : pandas.DataFrame
         What was done to each column: name, kind, treatment, n_missing, n_features.
+    notes : list of str
+        Cells that were read in an unusual way, with the rows they are in.
     """
 
     matrix: Array
     names: list[str]
     origins: list[Any]
     columns: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -59,6 +64,18 @@ class _Column:
     n_missing: int
     values: pd.Series | None = None
     parts: dict[str, Array] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the user said about columns."""
+
+    target: Any
+    ignore: Collection[Any]
+    text: Collection[Any]
+    id: Any
+    prefer: str
 
 
 def vectorize(
@@ -68,6 +85,7 @@ def vectorize(
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
     id: Any = None,
+    prefer: str = "point",
     random_state: int = 0,
 ) -> Features:
     """Turn all columns except the target into features.
@@ -82,6 +100,8 @@ def vectorize(
         Columns to leave out, and columns to read word by word.
     id : str, optional
         The column that names the rows; it is left out.
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign of numbers in text, in case of doubt.
     random_state : int, default=0
         Seed of the reduction of words.
 
@@ -91,11 +111,15 @@ def vectorize(
 
     Notes
     -----
-    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so.
-    Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
-    letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
-    identifiers and of one value are dropped. Everything is fitted on the features of all rows, and no label is seen:
-    calibration and unlabelled rows are treated in the same way, which exact guarantees need.
+    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so. A
+    column of which most cells are numbers is one of numbers: limits such as "<0.5" are read as 0.5, with a feature that
+    says so, footnote marks are left out, other texts and values such as -999, far from all others, are missing, and
+    `notes` name them.
+    Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
+    dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
+    at most 50 features. Columns of identifiers and of one value are dropped. Everything is fitted on the features of
+    all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
+    need.
 
     Examples
     --------
@@ -109,10 +133,10 @@ def vectorize(
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    columns = []
+    wanted, columns = _Wanted(target, ignore, text, id, prefer), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            columns.append(_profile(frame[name], name, target, ignore, text, id))
+            columns.append(_profile(frame[name], name, wanted, order))
             report(done / frame.shape[1])
         _encode(columns)
         for column in columns:
@@ -128,7 +152,16 @@ def vectorize(
     matrix = np.empty((len(frame), len(parts)))
     if parts:
         matrix[order] = np.column_stack(parts)
-    return Features(matrix, names, origins, _account(columns))
+    return Features(matrix, names, origins, _account(columns), _notes(columns))
+
+
+def _notes(columns: list[_Column]) -> list[str]:
+    """Return the notes on cells; of very many columns the first, and how many more there are."""
+    noted = [column for column in columns if column.notes]
+    notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
+    if len(noted) > MOST_NOTED:
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in such ways.")
+    return notes
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
@@ -147,25 +180,29 @@ def _account(columns: list[_Column]) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------- what a column is
 
 
-def _profile(
-    series: pd.Series, name: Any, target: Any, ignore: Collection[Any], text: Collection[Any], id: Any
-) -> _Column:
-    """Return what a column is; numbers are turned into features at once."""
+def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _Column:
+    """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
     n_missing = int(series.isna().sum())
-    if target is not None and name == target:
+    if wanted.target is not None and name == wanted.target:
         return _Column(name, "target", "filled", n_missing)
-    if id is not None and name == id:
+    if wanted.id is not None and name == wanted.id:
         return _Column(name, "identifier", "names the rows", n_missing)
-    if name in ignore:
+    if name in wanted.ignore:
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if _is_number(series):
         return _number(name, series, "as it is")
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
-    texts = series.astype(object).map(lambda value: value if isinstance(value, str) else str(value), "ignore")
+    texts = series.astype(object).map(_text, "ignore")
     texts = texts.mask(is_missing(texts.to_numpy()), None).astype(object)
-    return _constant(name, texts) or _profile_text(name, texts, words=name in text)
+    return _constant(name, texts) or _profile_text(name, texts, wanted, rows)
+
+
+def _text(value: Any) -> str:
+    """Return a cell as text; small and capital letters are the same in true and false."""
+    text = value.strip() if isinstance(value, str) else str(value)
+    return text.capitalize() if text.lower() in ("true", "false") else text
 
 
 def _is_number(series: pd.Series) -> bool:
@@ -178,21 +215,22 @@ def _is_number(series: pd.Series) -> bool:
 def _constant(name: Any, series: pd.Series) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     n_missing, distinct = int(series.isna().sum()), series.nunique()
-    if distinct == 0 or (distinct == 1 and n_missing == 0):
-        return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and n_missing == 0:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     return None
 
 
-def _profile_text(name: Any, texts: pd.Series, *, words: bool) -> _Column:
+def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) -> _Column:
     n_missing = int(texts.isna().sum())
     present = texts.dropna()
-    if words:
+    if name in wanted.text:
         return _Column(name, "text", "", n_missing, texts)
-    if not present.str.match(r"\s*[-+]?0\d").any():
-        found = find_numbers(texts)
-        if not np.isnan(found.values[texts.notna()]).any():
-            unit = f" in {found.unit}" if found.unit else ""
-            return _number(name, pd.Series(found.values), f"text read as numbers{unit}")
+    if present.str.contains(r"\d").any() and not holds_code(present):
+        found = read_numbers(texts.to_numpy(), wanted.prefer)
+        if found.nearly_all:
+            return _number_in_text(name, texts, found, rows)
     dates = _dates(present, texts)
     if dates is not None:
         return _Column(name, "date", "", n_missing, dates)
@@ -202,6 +240,19 @@ def _profile_text(name: Any, texts: pd.Series, *, words: bool) -> _Column:
     if distinct == len(present) and distinct > 10:
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
     return _Column(name, "category", "", n_missing, texts)
+
+
+def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:
+    """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
+    unit = f" in {found.unit}" if found.unit else ""
+    column = _number(name, pd.Series(found.values), f"text read as numbers{unit}")
+    for side, word in ((-1, "below"), (1, "above")):
+        if column.kind == "number" and (found.side == side).any():
+            column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    column.treatment += f", {odd:,} of them read as noted" if odd else ""
+    column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    return column
 
 
 def _dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
@@ -224,10 +275,13 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     if pd.api.types.is_timedelta64_dtype(series):
         series, treatment = series.dt.total_seconds(), "in seconds"
     values = series.to_numpy(dtype=float, na_value=np.nan)
-    missing = ~np.isfinite(values)
+    marks = sentinels(values)
+    missing = ~np.isfinite(values) | np.isin(values, list(marks))
     n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
-    if distinct == 0 or (distinct == 1 and not n_missing):
-        return _Column(name, "constant", "dropped: " + ("one value" if distinct else "empty"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     whole = bool(np.all(values[~missing] == np.round(values[~missing])))
     if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
@@ -235,19 +289,48 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     if n_missing:
         treatment += ", median where missing"
         parts[f"{name} is missing"] = missing.astype(float)
-    return _Column(name, "number", treatment, n_missing, parts=parts)
+    notes = sentinel_note(name, marks, empty=True)
+    n_infinite = int(np.isinf(values).sum())
+    if n_infinite:
+        notes.append(
+            f"{name!r}: {n_infinite:,} infinite {'number' if n_infinite == 1 else 'numbers'} taken as missing."
+        )
+    return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes)
 
 
 # ------------------------------------------------------------------------------------------------- encoding
 
 
 def _encode(columns: list[_Column]) -> None:
-    """Turn dates and categories into features with skrub."""
+    """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
+    some = {}
+    for j, column in enumerate(columns):
+        if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
+            column.parts = _indicators(column)
+            column.treatment = f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+        elif column.kind in ("date", "category"):
+            some[f"c{j}"] = column
+    if some:
+        _encode_with_skrub(some)
+
+
+def _indicators(column: _Column) -> dict[str, Array]:
+    """Return a feature for each category, missing ones too; of two categories for the second only."""
+    assert column.values is not None
+    values = column.values.to_numpy(dtype=object)
+    missing = column.values.isna().to_numpy()
+    levels = sorted(set(values[~missing]))
+    codes = pd.Categorical(values, categories=levels).codes
+    parts = {_feature_name(column.name, level): (codes == j).astype(float) for j, level in enumerate(levels)}
+    if missing.any():
+        parts[_feature_name(column.name, "nan")] = missing.astype(float)
+    return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+
+def _encode_with_skrub(some: dict[str, _Column]) -> None:
+    """Turn dates, and categories of which there are many, into features."""
     from skrub import StringEncoder, TableVectorizer
 
-    some = {f"c{j}": column for j, column in enumerate(columns) if column.kind in ("date", "category")}
-    if not some:
-        return
     data = {key: column.values for key, column in some.items()}
     # With a sign before it, a category such as "01234" is not taken for a number.
     table = pd.DataFrame(
@@ -262,11 +345,10 @@ def _encode(columns: list[_Column]) -> None:
         warnings.simplefilter("ignore")
         found = vectorizer.fit_transform(table)
     for key, column in some.items():
-        outputs = vectorizer.input_to_outputs_.get(key, [])
-        for output in outputs:
+        for output in vectorizer.input_to_outputs_.get(key, []):
             values = found[output].to_numpy(dtype=float, na_value=np.nan)
             column.parts[_feature_name(column.name, output.removeprefix(key).lstrip("_"))] = _finite(values)
-        column.treatment = _encoding(column, vectorizer.column_to_kind_.get(key))
+        column.treatment = _encoding(column)
         if column.n_missing and column.kind == "date":
             column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
 
@@ -279,12 +361,10 @@ def _feature_name(column: Any, output: str) -> str:
     return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
 
 
-def _encoding(column: _Column, kind: str | None) -> str:
+def _encoding(column: _Column) -> str:
     if column.kind == "date":
         return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
-    if kind == "high_cardinality":
-        return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
-    return f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+    return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
 def _finite(values: Array) -> Array:

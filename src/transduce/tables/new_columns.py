@@ -1,4 +1,4 @@
-"""The columns that filling adds to a table: values, intervals or sets, confidence, and status."""
+"""The columns that filling adds to a table: values, intervals or sets, probability, confidence, and status."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ SEPARATOR = " | "
 
 def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     """Return the names of the new columns; with `classes`, one for the probability of each."""
-    ends = ("lower", "upper") if task == "regression" else ("set",)
+    ends = ("lower", "upper") if task == "regression" else ("set", "probability")
     names = [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
 def new_columns(
-    target: Target, answer: Answer, level: float, index: pd.Index, *, probabilities: bool = False
+    target: Target,
+    answer: Answer,
+    level: float,
+    index: pd.Index,
+    *,
+    right: Array | None = None,
+    probabilities: bool = False,
 ) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given".
 
@@ -37,12 +43,16 @@ def new_columns(
         Confidence of the intervals.
     index : pandas.Index
         Names of the rows.
+    right : array of shape (m,), optional
+        Probability that each answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
 
     Returns
     -------
     pandas.DataFrame
+        The confidence of a number is how much narrower its interval is than one made without features
+        (`narrowness`); that of a class is the level up to which no other class is possible.
     """
     n, unlabelled = len(index), answer.rows
     status = np.full(n, "given", dtype=object)
@@ -58,8 +68,11 @@ def new_columns(
     else:
         filled = target.labels.copy()
         filled[unlabelled] = np.array([*answer.values.tolist(), None], dtype=object)[:-1]
-        confidence[unlabelled] = answered_probability(answer)
-        middle = [_sets(answer, n)]
+        assert answer.confidence is not None
+        confidence[unlabelled] = answer.confidence
+        chance = np.full(n, np.nan)
+        chance[unlabelled] = np.nan if right is None else right
+        middle = [_sets(answer, n), chance]
         if probabilities and answer.probabilities is not None:
             wide = np.full((n, answer.probabilities.shape[1]), np.nan)
             wide[unlabelled] = answer.probabilities
@@ -109,11 +122,10 @@ def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
 
 
-def answered_probability(answer: Answer) -> Array:
-    """Return the probability of each answered class; where there are none, how sure the sets make the answer."""
+def answered_probability(answer: Answer) -> Array | None:
+    """Return the probability that the method states for each answered class, if it states one."""
     if answer.probabilities is None or answer.classes is None:
-        assert answer.confidence is not None
-        return answer.confidence
+        return None
     codes = class_codes(answer.values, answer.classes)
     own = np.take_along_axis(answer.probabilities, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
     return np.where(codes >= 0, own, np.nan)

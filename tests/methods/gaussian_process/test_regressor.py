@@ -196,6 +196,22 @@ def test_no_worse_than_twenty_random_restarts(seed):
     assert model.objective_path_[-1] <= lowest + 1e-4
 
 
+@pytest.mark.parametrize("matching", [0.0, 0.5])
+def test_answers_in_folds_are_near_those_of_whole_fits(matching):
+    """The short descent ends where the search of a whole fit does, if there is one valley only."""
+    X, y, _ = numbers(n=80, unlabelled=20)
+    rows = np.flatnonzero(~np.isnan(y))
+    fold = np.arange(len(rows)) % 3
+    folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    settings = {"matching": matching, "slack": 0.1, "n_restarts": 0, "random_state": 0}
+    found = TransductiveGPRegressor(**settings).fit(X, y).answers_in_folds(folds)
+    for (visible, hidden), answers in zip(folds, found, strict=True):
+        some = np.concatenate([rows[visible], np.flatnonzero(np.isnan(y))])
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        again = TransductiveGPRegressor(standardize=False, **settings).fit(Z[some], y[some])
+        np.testing.assert_allclose(answers, again.predict(Z[rows[hidden]]), atol=0.02 * np.nanstd(y))
+
+
 # ----------------------------------------------------------------------------------------------------- laws
 
 

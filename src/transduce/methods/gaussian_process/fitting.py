@@ -12,14 +12,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from transduce.core.sample import PartlyLabelled
-from transduce.core.scaling import Scaling
+from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.gaussian_process.matching import Choice, choose_matching
-from transduce.methods.gaussian_process.process import Objective
+from transduce.methods.gaussian_process.process import Objective, Posterior
 from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search, even_steps
 from transduce.methods.gaussian_process.settings import Settings
 
 log = logging.getLogger(__name__)
+
+FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
 
 
 def scale_rows(
@@ -46,7 +48,9 @@ def scale_rows(
     return rows, scaling, spread
 
 
-def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) -> tuple[Objective, AnyArray]:
+def arrange_rows(
+    rows: Array, labelled: Mask, y_l: Array, settings: Settings
+) -> tuple[Objective, AnyArray, AnyArray]:
     """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
 
     Parameters
@@ -62,6 +66,8 @@ def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) ->
     -------
     objective : Objective
         Without matching, of the labelled rows and the unlabelled ones at which moments are to be matched.
+    order : integer array of shape (l,)
+        The labelled rows in the order of the objective.
     matched : integer array
         Which of the unlabelled rows these are.
     """
@@ -69,7 +75,7 @@ def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) ->
     order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
     matched = matched[even_steps(len(matched), settings.max_matched)]
     used = np.concatenate([shown[order], unlabelled[matched]])
-    return Objective(used, y_l[order], settings.prior), matched
+    return Objective(used, y_l[order], settings.prior), order, matched
 
 
 class Found(NamedTuple):
@@ -112,6 +118,39 @@ def find_parameters(objective: Objective, settings: Settings, random: np.random.
     restarts = search.restarts(objective, n_restarts, random, n_jobs)
     best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
     return Found(best, plain, ends, objective, search, choice)
+
+
+def answers_in_folds(
+    found: Found, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
+) -> list[Array]:
+    """Return the process at the hidden rows of each fold, after a short descent with the visible labels.
+
+    Parameters
+    ----------
+    found : Found
+    order : integer array of shape (l,)
+        The labelled rows in the order of the objective.
+    folds : sequence of (visible, hidden)
+        Positions among the labelled rows.
+
+    Returns
+    -------
+    list of arrays
+        In units of the scaled labels.
+    """
+    place, whole = np.argsort(order), found.objective
+    X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
+    short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+    answers = []
+    for visible, hidden in folds:
+        shown = np.sort(place[visible])
+        mean, spread = label_moments(whole.y_l[shown])
+        y_l = (whole.y_l[shown] - mean) / spread
+        objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
+        end = short.descend(objective, found.best.log_parameters)
+        posterior = Posterior.fit(X_l[shown], y_l, end.log_parameters)
+        answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
+    return answers
 
 
 def warn_of_parameters(found: Found) -> None:

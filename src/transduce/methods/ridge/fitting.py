@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 # What "cv" tries, as multiples of l / 2m; infinity is the inductive answer.
 TETHERS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf)
 N_FOLDS = 5
+MOST_SEARCHED = 500  # with more labels the width and ridge of the fit stand in for those of a fold
 OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the design matrix
 
 
@@ -205,17 +206,21 @@ class Regression:
 
     def inductive(self, y: Array, shown: Mask) -> Array:
         """Return the ridge answers at the other rows from shown labels alone, shape (m, c)."""
-        rows, others = self.rows, ~shown
-        if shown.all():
-            return np.empty((0, y.shape[1]))
-        if not self.basis.at_all_rows:
-            coefficients = self.basis.design(rows[shown]).coefficients(y[shown], self.ridge)
-            return self.basis.design(rows[others]).times(coefficients)
-        if self.basis.centres is None:
-            K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
-        else:
-            K_ll, K_al = (self.basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
-        return K_al @ DenseSystem.build(K_ll, self.ridge).coefficients(y[shown])
+        return inductive(self.basis, self.rows, self.ridge, y, shown)
+
+
+def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) -> Array:
+    """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
+    others = ~shown
+    if shown.all():
+        return np.empty((0, y.shape[1]))
+    if not basis.at_all_rows:
+        return basis.design(rows[others]).times(basis.design(rows[shown]).coefficients(y[shown], ridge))
+    if basis.centres is None:
+        K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
+    else:
+        K_ll, K_al = (basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
+    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y[shown])
 
 
 # ---------------------------------------------------------------------------------------------- choosing settings
@@ -306,7 +311,8 @@ class Fitted:
     start: Array
     completion: Completion
     labelled_loo: Array
-    max_bytes: float
+    labelled_rows: Array
+    settings: Settings
 
     def errors(self) -> tuple[float, float]:
         """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
@@ -332,9 +338,28 @@ class Fitted:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size = max(1, int(self.max_bytes // (24 * len(coefficients))))
+        size = max(1, int(self.settings.max_bytes // (24 * len(coefficients))))
         parts = [self.basis.lines(rows[i : i + size]) @ coefficients for i in range(0, len(rows), size)]
         return self.labels.restore(np.concatenate(parts))
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
+        few, y = len(self.labelled_rows) <= MOST_SEARCHED, self.labels.scaled()
+        answers = []
+        for visible, hidden in folds:
+            shown = np.zeros(len(y), dtype=bool)
+            shown[visible] = True
+            mean = y[shown].mean(axis=0)
+            basis, ridge = self.basis, self.choice.ridge
+            if few:
+                choice = choose_width_and_ridge(
+                    basis, self.labelled_rows, shown, y[shown] - mean, self.settings
+                )
+                basis, ridge = basis.with_width(choice.width), choice.ridge
+            found = np.full(y.shape, np.nan)
+            found[~shown] = inductive(basis, self.labelled_rows, ridge, y - mean, shown) + mean
+            answers.append(self.labels.restore(found[hidden]))
+        return answers
 
 
 def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
@@ -369,4 +394,5 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
         choice = choice.raised(regression.ridge, float(np.mean(loo**2)))
-    return Fitted(basis, labels, choice, tether, path, start, completion, loo, settings.max_bytes)
+    shown = rows[np.ix_(labelled, labelled)] if settings.kernel == "precomputed" else rows[labelled]
+    return Fitted(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
