@@ -18,12 +18,12 @@ from transduce.core.guarantee import (
     DRAWN,
     Guarantee,
 )
+from transduce.core.names import SHIFTS
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.folds import with_group_folds
 from transduce.model_selection.hidden_labels import Problem
 
-AUTO, ESTIMATE, IGNORE = "auto", "estimate", "ignore"
-SHIFTS = (AUTO, ESTIMATE, IGNORE)
+AUTO, ESTIMATE, IGNORE = SHIFTS
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,9 @@ class Exchangeability:
     detectable : float or None
         The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
         if it would not find any.
+    overlap : tuple of two arrays, optional
+        Scores of the better of two classifiers at labelled and at unlabelled rows, each by a fit that had not seen the
+        row: larger the more a row looks unlabelled.
 
     Examples
     --------
@@ -68,6 +72,24 @@ class Exchangeability:
     significance: float = 0.01
     of_rows: int = 0
     detectable: float | None = None
+    overlap: tuple[Array, Array] | None = None
+
+    def named(self, names: Sequence[Any]) -> Exchangeability:
+        """Return the same with names for the columns of an array; features of one name become one, the most different.
+
+        Parameters
+        ----------
+        names : sequence
+            One for each column.
+
+        Returns
+        -------
+        Exchangeability
+        """
+        own = {f"column {j}": repr(name) for j, name in enumerate(names)}
+        index = [own.get(name, name) for name in self.features.index]
+        features = self.features.set_axis(index, axis=0)
+        return replace(self, features=features[~features.index.duplicated()])
 
     @property
     def shifted(self) -> bool:
@@ -175,7 +197,7 @@ def exchangeability_test(
     random = check_random_state(random_state)
     rows = _draw_rows(mask, int(max_rows), random)
     unlabelled = ~mask[rows]
-    sizes = {
+    sizes: dict[str, Any] = {
         "n_labelled": int((~unlabelled).sum()),
         "n_unlabelled": int(unlabelled.sum()),
         "of_rows": len(mask),
@@ -187,7 +209,8 @@ def exchangeability_test(
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     smoothers = _smoothers(features, random)
-    areas = [_areas(smoother @ members, members) for smoother in smoothers]
+    said = [smoother @ members for smoother in smoothers]
+    areas = [_areas(scores, members) for scores in said]
     distances = _distances(features, members)
     found = np.array([*areas, distances.max(axis=0)])
     largest = _largest(found, found)
@@ -199,13 +222,15 @@ def exchangeability_test(
         },
         index=names,
     ).sort_values("distance", ascending=False, kind="stable")
+    better = int(areas[1][0] > areas[0][0])
     return Exchangeability(
         p_value,
-        float(max(areas[0][0], areas[1][0])),
+        float(areas[better][0]),
         table,
         n_permutations=n_permutations,
         significance=significance,
         detectable=_detectable(found[:, 1:], significance, features.shape[1], sizes),
+        overlap=(said[better][~unlabelled, 0], said[better][unlabelled, 0]),
         **sizes,
     )
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.chosen import ESTIMATE, SHIFTS, Chosen
+from transduce.conformal.chosen import ESTIMATE, Chosen
 from transduce.core import checks
+from transduce.core.names import SHIFTS
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.hidden_labels import Problem
 

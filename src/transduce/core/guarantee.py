@@ -299,10 +299,10 @@ def _statement(found: Guarantee) -> list[str]:
     region, truth, everything = _HOLDS[found.about]
     within = {"class": ", within every class that has a label", "category": ", within every category"}
     where = within.get(found.within, "")
-    holds = f"holds its row's {truth} with probability at least {percent(found.confidence)}{where}"
-    said = [f"Each {region} {holds}."]
+    holds = f"{truth} with probability at least {percent(found.confidence)}{where}"
+    said = [f"Each {region} holds its row's {holds}."]
     if found.n_groups:
-        said = [f"For a row drawn at random from a new group, the {region} {holds}."]
+        said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
     if found.n_other:
         rows, verb = counted(found.n_other, "other row"), "is" if found.n_other == 1 else "are"
         said.append(f"The {rows} {verb} of groups that have labels, and not covered by this.")

@@ -19,9 +19,10 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.names import GUARANTEES
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
-from transduce.core.types import Array, Mask
+from transduce.core.types import Array
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
-from transduce.filling.plan import Plan, PlanSettings, plan, read_method
+from transduce.filling.labels import HowLabelled
+from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights, read_method
 from transduce.filling.probabilities import right_probability
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
@@ -29,7 +30,6 @@ from transduce.tables.cells import without
 from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
-from transduce.tables.marks import read_marks
 from transduce.tables.new_columns import answered_probability, beside, new_columns, new_names
 from transduce.tables.target import Target, check_columns, read_target
 
@@ -48,7 +48,7 @@ class FillSettings:
     label_conditional: bool
     tolerance: float | None
     probabilities: bool
-    random_labels: Any
+    how_labelled: HowLabelled
     task: str
     ignore: list[Any]
     text: list[Any]
@@ -79,11 +79,8 @@ class FillSettings:
         checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_jobs(self.n_jobs)
         checks.check_whole("random_state", self.random_state, least=0)
-        if self.random_labels is not None and self.guarantee == "row":
-            raise ValueError(
-                "random_labels calibrate, which guarantee 'row' does not need: leave out one of the two."
-            )
-        if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
+        self.how_labelled.check(self.target, self.guarantee, self.method)
+        if self.target in [*self.ignore, *self.text, self.id]:
             raise ValueError(
                 f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
             )
@@ -91,8 +88,8 @@ class FillSettings:
     @property
     def named(self) -> list[Any]:
         """All columns that were named."""
-        single = [name for name in (self.id, self.random_labels) if name is not None]
-        return [self.target, *self.ignore, *self.text, *single]
+        single = [] if self.id is None else [self.id]
+        return [self.target, *self.ignore, *self.text, *single, *self.how_labelled.columns]
 
 
 def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
@@ -113,6 +110,12 @@ def fill(  # noqa: PLR0913
     tolerance: float | None = None,
     probabilities: bool = False,
     random_labels: Any = None,
+    sampling_probability: Any = None,
+    shift: str = "auto",
+    sensitivity: float = 1.0,
+    groups: Any = None,
+    within: Any = None,
+    order: Any = None,
     task: str = "auto",
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
@@ -155,6 +158,22 @@ def fill(  # noqa: PLR0913
         A column that marks rows which were drawn at random from those without a label, and then labelled (see the
         command ``transduce draw``). Their labels calibrate, all others teach, however those were chosen; the guarantee
         then needs nothing else. The column is not a feature.
+    sampling_probability : str, optional
+        A column with the probability with which each row was chosen to be labelled: the guarantee is exact for each
+        row, and says nothing of the column. It is not a feature.
+    shift : {"auto", "estimate", "ignore"}, default="auto"
+        Whether labels are weighted by odds of a label that are estimated from the other columns: where a test says that
+        labelled and unlabelled rows differ, always, or never. The guarantee is then approximate, or none.
+    sensitivity : float, default=1.0
+        A factor from 1 on: the guarantee holds even if the odds of a label also depend on the value itself by up to
+        this factor, either way.
+    groups : str, optional
+        A column that names groups of rows, such as patients with several visits: the guarantee is about a row of a
+        group without a label. It is not a feature.
+    within : str, optional
+        A column of categories: the guarantee holds within each.
+    order : str, optional
+        A column that orders the rows, such as a date: whether errors drift along it is tested. It is not a feature.
     task : {"auto", "regression", "classification"}, default="auto"
         Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
         are whole numbers of 2 to 10 different values of which some occur twice.
@@ -217,7 +236,9 @@ def fill(  # noqa: PLR0913
         label_conditional=label_conditional,
         tolerance=tolerance,
         probabilities=probabilities,
-        random_labels=random_labels,
+        how_labelled=HowLabelled(
+            random_labels, sampling_probability, shift, sensitivity, groups, within, order
+        ),
         task=task,
         ignore=_columns("ignore", ignore),
         text=_columns("text", text),
@@ -243,11 +264,10 @@ def fill(  # noqa: PLR0913
     if labels.task == "classification" and tolerance is not None:
         raise ValueError("tolerance is for numbers, and these labels are classes.")
     _check_names(frame, labels, probabilities)
-    marker = [] if random_labels is None else [random_labels]
     features = vectorize(
         known,
         target,
-        ignore=[*ignore, *marker],
+        ignore=[*ignore, *settings.how_labelled.not_features],
         text=text,
         id=id,
         prefer=table.prefer if isinstance(table, Table) else "point",
@@ -278,18 +298,23 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         guarantee=settings.guarantee,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
-        drawn=_drawn(frame, target, settings.random_labels),
+        how_labelled=settings.how_labelled.settings(frame, target),
+        calibrates=settings.how_labelled.calibrates,
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
+    compared = None
+    if not found.calibrated and settings.how_labelled.shift == "auto":
+        compared = _compare(None, features, target, settings)
+        if compared.shifted and settings.guarantee == "auto":
+            found = plan_weights(settings.method, found, target, len(frame), wanted)
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = _fit(
-            found, features, target, settings, pd.Series(target.labels, index=index, name=target.name)
-        )
+        y = pd.Series(target.labels, index=index, name=target.name)
+        fitted = _fit(found, features, target, settings, y, compared)
     with stage("how well it does"):
         members, folds = members_and_folds(
             fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
@@ -323,11 +348,26 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         columns=features.columns,
         miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
         exchangeability=fitted.compared,
+        sensitivity=_sensitivity(fitted),
         relevance=relevance(fitted.values.estimator, features),
         map=where,
-        settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        settings=flat(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+
+
+def flat(settings: FillSettings) -> dict[str, Any]:
+    """Return the settings by name, those of how labels came about among them."""
+    found = asdict(settings)
+    how = found.pop("how_labelled")
+    return found | how
+
+
+def _sensitivity(fitted: _Answered) -> pd.DataFrame | None:
+    """Return how wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
+    if not isinstance(fitted.model, ConformalTransducer) or fitted.answer.guarantee.kind == "none":
+        return None
+    return fitted.model.widths_at(sorted({1.0, 1.5, 2.0, float(fitted.model.sensitivity)}))
 
 
 def _right(answer: Answer, folds: pd.DataFrame) -> Array | None:
@@ -337,16 +377,6 @@ def _right(answer: Answer, folds: pd.DataFrame) -> Array | None:
     return right_probability(folds, answered_probability(answer), len(answer))
 
 
-def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
-    """Return which labelled rows were drawn at random, if a column says so."""
-    if name is None:
-        return None
-    drawn = read_marks(frame, name) & ~target.missing
-    if not drawn.any():
-        raise ValueError(f"No row that {name!r} marks as drawn at random has a label in {target.name!r}.")
-    return drawn
-
-
 @dataclass(frozen=True, eq=False)
 class _Answered:
     """What was fitted and answered, what there is to tell of it, and how long it took."""
@@ -354,30 +384,40 @@ class _Answered:
     model: Any
     answer: Answer
     values: Values
-    compared: Exchangeability
+    compared: Exchangeability | None
     notes: list[str]
     seconds: float
 
 
-def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
+def _fit(
+    found: Plan,
+    features: Features,
+    target: Target,
+    settings: FillSettings,
+    y: pd.Series,
+    compared: Exchangeability | None,
+) -> _Answered:
     """Fit the model and what the values come from, and settle the guarantee."""
     began = time.perf_counter()
     with stage("answers"):
         model = found.model.fit(features.matrix, y)
     answer, values = _values(model, found, features, target)
     seconds = time.perf_counter() - began
-    compared = _compare(model, features, target, settings)
     if isinstance(model, ConformalTransducer):
-        guarantee = model.guarantee_at(certainty=float(settings.certainty))
+        compared, guarantee = model.exchangeability_, model.guarantee_at(certainty=float(settings.certainty))
     else:
-        guarantee = model.guarantee_.doubted(compared.verdict)
+        compared, guarantee = compared or _compare(model, features, target, settings), model.guarantee_
+    if compared is not None:
+        compared = compared.named(features.origins)
+        guarantee = guarantee.doubted(compared.verdict)
     answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
     return _Answered(model, answer, values, compared, notes, seconds)
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
     """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    return issubclass(category, TooFewLabelsWarning) or str(message) == str(fitted.compared.verdict)
+    own = getattr(fitted.model, "exchangeability_", None)
+    return issubclass(category, TooFewLabelsWarning) or (own is not None and str(message) == str(own.verdict))
 
 
 def _about_columns(features: Features) -> list[str]:
@@ -394,7 +434,7 @@ def _about_columns(features: Features) -> list[str]:
 def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
     """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
     if isinstance(model, ConformalTransducer):
-        return model.answer_, Values(model.refitted_, model.fitted_rows_)
+        return model.answer_, Values(model.refitted_, model.fitted_rows_, model.groups)
     every = np.arange(len(target.labels))
     if found.values is None:
         return holding_values(model.answer_), Values(model, every)

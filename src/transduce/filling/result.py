@@ -45,6 +45,9 @@ class FillResult:
         The distribution of the number of rows outside; None if there is none.
     exchangeability : Exchangeability or None
         How labelled and unlabelled rows compare.
+    sensitivity : pandas.DataFrame or None
+        How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
+        1, 1.5 and 2; None if no label calibrates.
     confidence, certainty : float
         Levels of the guarantee for each row, and for the column.
     members : pandas.DataFrame
@@ -92,6 +95,7 @@ class FillResult:
     columns: pd.DataFrame
     miscoverage: Law | None = None
     exchangeability: Exchangeability | None = None
+    sensitivity: pd.DataFrame | None = None
     relevance: pd.Series | None = None
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)

@@ -129,7 +129,8 @@ def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> A
     Parameters
     ----------
     estimator : estimator
-        A blend or a search, or a pipeline that ends in one: its setting `cv` is replaced if it is a number.
+        A blend or a search, or a pipeline that ends in one: its setting `cv` is replaced if it is a number, or
+        ``"auto"``, which stands for 5 here.
     groups : array-like of shape (l,)
         Groups of the rows that will be labelled in its fit, in their order.
     random_state : int, RandomState or None
@@ -139,6 +140,7 @@ def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> A
     estimator
     """
     cv = getattr(last_step(estimator), "cv", None)
+    cv = 5 if isinstance(cv, str) and cv == "auto" else cv
     if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or len(np.unique(np.asarray(groups))) < 2:
         return estimator
     copy = clone(estimator)

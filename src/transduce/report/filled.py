@@ -44,6 +44,10 @@ class FilledTable(Protocol):
         """How labelled and unlabelled rows compare."""
 
     @property
+    def sensitivity(self) -> pd.DataFrame | None:
+        """How wide intervals get if the chance of a label also depends on the value itself."""
+
+    @property
     def confidence(self) -> float:
         """Level of the guarantee for each row."""
 

@@ -42,6 +42,11 @@ def reply(summary: dict[str, Any]) -> list[str]:
     )
     if lost:
         first = f"{counts['answered']:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+    test = summary["exchangeability"]
+    if test is not None and test["shifted"]:
+        first += (
+            f" Rows with and without a value differ, and the guarantee is {summary['guarantee']['kind']}."
+        )
     return [first, *(_numbers if summary["task"] == "regression" else _classes)(summary)]
 
 
