@@ -310,6 +310,12 @@ def _statement(found: Guarantee) -> list[str]:
         said.append(outside_sentence(found))
     if found.wrong is not None:
         said.append(wrong_sentence(found))
+    return [*said, *_exceptions(found, region, everything)]
+
+
+def _exceptions(found: Guarantee, region: str, everything: str) -> list[str]:
+    """Return where nothing is ruled out, and why, sentence by sentence."""
+    said = []
     if found.any_class:
         said.append(
             "So many labels are of classes seen only once that every set holds all classes, known and unknown."
