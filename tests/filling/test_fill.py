@@ -316,6 +316,10 @@ def test_shifted_rows_are_told():
     frame = line_table()
     frame["price"] = np.where(frame["size"] < 30, frame["size"], np.nan)
     result = fill(frame, "price", method="ridge")
+    assert result.guarantee.kind == "none"  # they have nothing in common
+    assert "rows differ" in result.guarantee.grounds
+    assert len(result.guarantee.remedy) == 20
+    result = fill(frame, "price", method="ridge", shift="ignore")
     assert result.guarantee.kind == "approximate"
     assert "rows differ" in result.guarantee.grounds
 

@@ -11,13 +11,15 @@ import typer
 import transduce
 from transduce.cli.names import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.names import GUARANTEES, METHODS, TASKS
+from transduce.core.names import GUARANTEES, METHODS, SHIFTS, TASKS
 
 MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
 TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]
 DemoName = Enum("DemoName", {name: name for name in TABLES}, type=str)  # type: ignore[misc]
 GuaranteeName = Enum("GuaranteeName", {name: name for name in GUARANTEES}, type=str)  # type: ignore[misc]
 AUTO_GUARANTEE = GuaranteeName("auto")
+ShiftName = Enum("ShiftName", {name: name for name in SHIFTS}, type=str)  # type: ignore[misc]
+AUTO_SHIFT = ShiftName("auto")
 LabelTask = Enum("LabelTask", {name: name for name in ("auto", "classes", "numbers")}, type=str)  # type: ignore[misc]
 AUTO_LABELS = LabelTask("auto")
 AUTO_METHOD, AUTO_TASK, FIRST_DEMO = MethodName("auto"), TaskName("auto"), DemoName("diabetes")
@@ -186,6 +188,34 @@ def fill_command(  # noqa: PLR0913
             help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
         ),
     ] = None,
+    sampling_probability: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The probability with which each row was chosen to be labelled, if known."
+        ),
+    ] = None,
+    shift: Annotated[
+        ShiftName,
+        typer.Option(
+            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never."
+        ),
+    ] = AUTO_SHIFT,
+    sensitivity: Annotated[
+        float,
+        typer.Option(
+            min=1.0, metavar="FACTOR", help="Hold even if odds of a label depend on the value by this factor."
+        ),
+    ] = 1.0,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Groups of rows: the guarantee is about rows of new groups."),
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Categories: the guarantee holds within each.")
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="An order, such as a date: test for drift along it.")
+    ] = None,
     task: TaskOption = AUTO_TASK,
     ignore: IgnoreOption = None,
     text: TextOption = None,
@@ -264,6 +294,12 @@ def fill_command(  # noqa: PLR0913
                 tolerance=tolerance,
                 probabilities=probabilities,
                 random_labels=random_labels,
+                sampling_probability=sampling_probability,
+                shift=shift.value,
+                sensitivity=sensitivity,
+                groups=groups,
+                within=within,
+                order=order,
                 task=task.value,
                 ignore=ignore or [],
                 text=text or [],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.categories import CategoryMiscoverage
 from transduce.conformal.means import class_shares, powered_mean
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.conformal.ranking import Ranking, class_p_values, intervals, label_sets
@@ -16,6 +17,8 @@ from transduce.conformal.weighing import Weighing
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.hidden_labels import Reply
+
+Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +43,8 @@ class Calibrated:
         What decides between equal scores.
     unit : float
         Scores (of numbers: distances) that differ by less are equal.
-    weighing : Weighing
-        How much each row weighs, and with which it is compared.
+    weights : Weighing, optional
+        How much each row weighs, and with which it is compared; all the same if not given.
     """
 
     calibration: Reply
@@ -53,7 +56,7 @@ class Calibrated:
     measures: tuple[Array, Array]
     ties: tuple[Array, Array]
     unit: float
-    weighing: Weighing
+    weights: Weighing | None = None
 
     @classmethod
     def build(
@@ -86,7 +89,7 @@ class Calibrated:
         Returns
         -------
         Calibrated
-            With equal weights.
+            All rows weigh the same.
         """
         n_classes, c = len(class_sizes), len(labels)
         name = choose_score(wanted, found, n_classes) if len(found.values) else wanted
@@ -112,7 +115,6 @@ class Calibrated:
             (measure[first], measure[rest]),
             (ties[first], ties[rest]),
             unit,
-            Weighing.equal(c, len(rest)),
         )
 
     @property
@@ -129,6 +131,11 @@ class Calibrated:
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = rounded(np.abs(self.labels - self.calibration.values), self.unit) / self.measures[0]
         return np.where(self.calibration.given, scores, np.nan)
+
+    @property
+    def weighing(self) -> Weighing:
+        """How much each row weighs."""
+        return self.weights or Weighing.equal(len(self.labels), len(self.unlabelled.values))
 
     def rankings(self) -> list[tuple[Mask, Mask, Ranking]]:
         """Return which calibration rows are compared with which unlabelled ones, and their ranking.
@@ -157,10 +164,13 @@ class Calibrated:
         """Calibration labels of classes that no visible row has."""
         return int(np.isinf(self.scores[self.calibration.given]).sum()) if self.n_classes else 0
 
-    def law(self, confidence: float) -> Miscoverage | ClassMiscoverage | None:
+    def law(self, confidence: float) -> Law | None:
         """Return the distribution of the number outside at a level; None if rows weigh differently."""
-        if not self.weighing.exchangeable:
+        if self.weights is not None and not self.weights.exchangeable:
             return None
+        if self.weights is not None and self.weights.cells is not None:
+            parts = [(int(own.sum()), int(at.sum())) for own, at, _ in self.rankings()]
+            return CategoryMiscoverage.at(confidence, [m for _, m in parts], [c for c, _ in parts])
         m = int(self.unlabelled.given.sum())
         codes = self.labels[self.calibration.given]
         if self.by_class:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,9 @@ class Exchangeability:
     detectable : float or None
         The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
         if it would not find any.
+    overlap : tuple of two arrays, optional
+        Scores of the better of two classifiers at labelled and at unlabelled rows, each by a fit that had not seen the
+        row: larger the more a row looks unlabelled.
 
     Examples
     --------
@@ -68,6 +72,24 @@ class Exchangeability:
     significance: float = 0.01
     of_rows: int = 0
     detectable: float | None = None
+    overlap: tuple[Array, Array] | None = None
+
+    def named(self, names: Sequence[Any]) -> Exchangeability:
+        """Return the same with names for the columns of an array; features of one name become one, the most different.
+
+        Parameters
+        ----------
+        names : sequence
+            One for each column.
+
+        Returns
+        -------
+        Exchangeability
+        """
+        own = {f"column {j}": repr(name) for j, name in enumerate(names)}
+        index = [own.get(name, name) for name in self.features.index]
+        features = self.features.set_axis(index, axis=0)
+        return replace(self, features=features[~features.index.duplicated()])
 
     @property
     def shifted(self) -> bool:
@@ -108,6 +130,7 @@ def exchangeability_test(
     n_permutations: int = 499,
     significance: float = 0.01,
     max_rows: int = 1000,
+    within: Any = None,
     random_state: Any = 0,
 ) -> Exchangeability:
     """Test whether chance alone may have decided which rows are labelled, by their features.
@@ -124,6 +147,8 @@ def exchangeability_test(
         p-values up to this make the verdict "shifted": the share of tables flagged by mistake.
     max_rows : int, default=1000
         From more rows this many are drawn at random, half of each kind if there are enough.
+    within : integer array of shape (n,), optional
+        Categories within which chance may have chosen: permutations then stay within them.
     random_state : int, RandomState or None, default=0
         Seed of folds, trees, permutations and drawn rows.
 
@@ -172,7 +197,7 @@ def exchangeability_test(
     random = check_random_state(random_state)
     rows = _draw_rows(mask, int(max_rows), random)
     unlabelled = ~mask[rows]
-    sizes = {
+    sizes: dict[str, Any] = {
         "n_labelled": int((~unlabelled).sum()),
         "n_unlabelled": int(unlabelled.sum()),
         "of_rows": len(mask),
@@ -181,11 +206,11 @@ def exchangeability_test(
     if min(sizes["n_labelled"], sizes["n_unlabelled"]) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n_permutations=0, significance=significance, **sizes)
-    members = np.column_stack(
-        [unlabelled, *(random.permutation(unlabelled) for _ in range(n_permutations))]
-    ).astype(float)
+    cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
+    members = _permuted(unlabelled, cells, n_permutations, random)
     smoothers = _smoothers(features, random)
-    areas = [_areas(smoother @ members, members) for smoother in smoothers]
+    said = [smoother @ members for smoother in smoothers]
+    areas = [_areas(scores, members) for scores in said]
     distances = _distances(features, members)
     found = np.array([*areas, distances.max(axis=0)])
     largest = _largest(found, found)
@@ -197,15 +222,27 @@ def exchangeability_test(
         },
         index=names,
     ).sort_values("distance", ascending=False, kind="stable")
+    better = int(areas[1][0] > areas[0][0])
     return Exchangeability(
         p_value,
-        float(max(areas[0][0], areas[1][0])),
+        float(areas[better][0]),
         table,
         n_permutations=n_permutations,
         significance=significance,
         detectable=_detectable(found[:, 1:], significance, features.shape[1], sizes),
+        overlap=(said[better][~unlabelled, 0], said[better][unlabelled, 0]),
         **sizes,
     )
+
+
+def _permuted(unlabelled: Mask, cells: AnyArray, number: int, random: np.random.RandomState) -> Array:
+    """Return memberships as they are, and permuted within cells so many times, shape (n, number + 1)."""
+    members = np.repeat(unlabelled[:, None], number + 1, axis=1).astype(float)
+    for cell in np.unique(cells):
+        own = np.flatnonzero(cells == cell)
+        for b in range(1, number + 1):
+            members[own, b] = random.permutation(unlabelled[own])
+    return members
 
 
 def _largest(found: Array, reference: Array) -> Array:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transduce.conformal.calibrated import Calibrated
+import numpy as np
+
+from transduce.conformal.calibrated import Calibrated, Law
+from transduce.conformal.categories import CategoryMiscoverage
 from transduce.conformal.chosen import Chosen
 from transduce.conformal.held_out import labels_needed
-from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
-from transduce.conformal.weighing import ESTIMATED, effective_needed
+from transduce.conformal.miscoverage import Miscoverage
+from transduce.conformal.weighing import ESTIMATED, GROUPS, KNOWN, Weighing, effective_needed
 from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict, counted, percent
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
@@ -23,7 +26,7 @@ def calibrated_guarantee(
     n_labelled: int,
     verdict: Verdict | None,
     *,
-    chosen: Chosen,
+    chosen: Chosen | None = None,
     certainty: float = 0.95,
     wrong: CountBound | None = None,
 ) -> Guarantee:
@@ -37,8 +40,8 @@ def calibrated_guarantee(
         Labels, held out or not.
     verdict : Verdict or None
         What a test found about labelled and unlabelled rows, if there was one.
-    chosen : Chosen
-        How labels came about.
+    chosen : Chosen, optional
+        How labels came about; by chance, if not given.
     certainty : float, default=0.95
         Of the guarantee for the whole column.
     wrong : CountBound, optional
@@ -49,6 +52,7 @@ def calibrated_guarantee(
     Guarantee
         Its kind depends on counts, weights and the test alone, never on the calibration labels.
     """
+    chosen = chosen or Chosen()
     n_unreached = int((~found.unlabelled.given).sum())
     common = Guarantee(
         "none",
@@ -70,7 +74,7 @@ def calibrated_guarantee(
     sure = replace(
         common,
         kind="exact",
-        within="class" if found.by_class else "",
+        within="class" if found.by_class else "category" if found.weighing.cells is not None else "",
         wrong=wrong,
         assumptions=(CHANCE, SEEN) if found.by_class else (CHANCE,),
         reasons=untested if verdict is None and chosen.testable else (),
@@ -90,7 +94,8 @@ def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certaint
     """Return the guarantee with what is known of the number of rows outside, or of rows that weigh too much."""
     law = found.law(confidence)
     if law is None:
-        return replace(sure, effective=found.weighing.effective, n_unbounded=found.n_unbounded(confidence))
+        effective = found.weighing.effective if found.weighing.kind in (KNOWN, ESTIMATED) else None
+        return replace(sure, effective=effective, n_unbounded=found.n_unbounded(confidence))
     return replace(
         sure,
         outside=CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean),
@@ -102,7 +107,11 @@ def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certaint
 def nothing_supported(found: Calibrated, confidence: float, n_labelled: int) -> str | None:
     """Return why the calibration labels rule nothing out at any row, and how many would; None if they do at some."""
     law = found.law(confidence)
-    if law is None and len(found.labels):
+    if found.weighing.cells is not None:
+        if found.n_unbounded(confidence) < int(found.unlabelled.given.sum()):
+            return None
+        return f"No category has the {labels_needed(confidence)} labels that {percent(confidence)} takes"
+    if law is None and (len(found.labels) or found.weighing.kind == GROUPS):
         return _worth_too_little(found, confidence)
     if law is not None and shortages(law) < (1 if isinstance(law, Miscoverage) else len(law.ranks)):
         return None
@@ -112,6 +121,13 @@ def nothing_supported(found: Calibrated, confidence: float, n_labelled: int) -> 
 def _worth_too_little(found: Calibrated, confidence: float) -> str | None:
     """Return why labels that weigh differently rule nothing out at any row; None if they do at some."""
     weighing, labels = found.weighing, counted(len(found.labels), "calibration label")
+    if weighing.kind == GROUPS:
+        n, needed = round(float(weighing.calibration.sum())), _groups_needed(weighing, confidence)
+        if n == 0:
+            some = labels_needed(confidence)
+            return f"Too few groups have labels to hold some out and guarantee {percent(confidence)}: it takes {some}"
+        few = f"{counted(n, 'calibration group')} cannot support {percent(confidence)}: it takes {needed}"
+        return None if n >= needed else few
     if not weighing.supports(confidence):
         return (
             f"Labelled and unlabelled rows differ so much that {labels} are worth {weighing.effective:.0f} of equal "
@@ -130,7 +146,7 @@ def _worth_too_little(found: Calibrated, confidence: float) -> str | None:
     )
 
 
-def shortages(law: Miscoverage | ClassMiscoverage) -> int:
+def shortages(law: Law) -> int:
     """Return for how many thresholds the calibration labels are too few."""
     if isinstance(law, Miscoverage):
         return int(law.rank > law.n_calibration)
@@ -160,6 +176,14 @@ def too_few(
     )
 
 
+def _groups_needed(weighing: Weighing, confidence: float) -> int:
+    """Return how many calibration groups a level takes."""
+    return max(
+        fewest_calibration(confidence),
+        int(np.ceil(weighing.factor**2 * confidence / (1.0 - confidence) - 1e-9)),
+    )
+
+
 def rows_to_label(found: Calibrated, confidence: float, missing: Mask) -> tuple[int, ...]:
     """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""
     if found.weighing.kind != ESTIMATED:
@@ -168,7 +192,7 @@ def rows_to_label(found: Calibrated, confidence: float, missing: Mask) -> tuple[
     return tuple(draw_rows(missing, number, 0).tolist())
 
 
-def everything_possible(found: Calibrated, law: Miscoverage | ClassMiscoverage) -> bool:
+def everything_possible(found: Calibrated, law: Law) -> bool:
     """Return whether so many calibration labels are of classes without a visible label that no class is ruled out."""
     return isinstance(law, Miscoverage) and law.n_calibration - found.n_unseen < law.rank <= law.n_calibration
 
@@ -182,7 +206,7 @@ def shortfall(found: Calibrated, confidence: float, n_labelled: int, classes: An
     """Return a warning where the calibration labels are too few for a level; None where they are not."""
     law = found.law(confidence)
     region, everything = ("set", "all classes") if found.n_classes else ("interval", "the whole line")
-    if law is None:
+    if law is None or isinstance(law, CategoryMiscoverage):
         why = nothing_supported(found, confidence, n_labelled)
         return None if why is None else f"{why}. Every {region} is {everything}."
     if isinstance(law, Miscoverage):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core.ranks import fewest_calibration
+from transduce.core.types import AnyArray, Mask
 
 
 def calibration_number(
@@ -79,3 +80,24 @@ def read_number(wanted: Any, n_labelled: int) -> int:
             "least one stay visible."
         )
     return number
+
+
+def hold_out_groups(groups: AnyArray, number: int, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out so that these are all labels of so many groups, drawn at random.
+
+    Examples
+    --------
+    >>> hold_out_groups(np.array([5, 5, 7, 9]), 3, np.random.RandomState(0))
+    array([ True,  True,  True,  True])
+    """
+    return np.isin(groups, random.choice(np.unique(groups), number, replace=False))
+
+
+def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out so that each category has enough; none of one that has too few labels."""
+    held_out = np.zeros(len(codes), dtype=bool)
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        number = calibration_number(len(rows), confidence, factor=factor)
+        held_out[random.choice(rows, number, replace=False)] = True
+    return held_out

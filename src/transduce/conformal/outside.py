@@ -12,7 +12,6 @@ from transduce.conformal.chosen import Chosen
 from transduce.conformal.guarantee import calibrated_guarantee
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
 from transduce.conformal.second_fit import holding_values
-from transduce.conformal.weighing import Weighing
 from transduce.conformal.wrong_answers import wrong_answers
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
@@ -128,7 +127,6 @@ class OutsideCalibration:
             measures=(self.scoring.measure(self.calibration), self.scoring.measure(reply)),
             ties=(np.zeros(len(self.labels)), np.zeros(len(reply.values))),
             unit=self.scoring.unit,
-            weighing=Weighing.equal(len(self.labels), len(reply.values)),
         )
 
     def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
@@ -215,8 +213,7 @@ class OutsideCalibration:
         width = () if self.classes is None else (len(self.classes),)
         measure = np.broadcast_to(np.ones(1), (n_answered, *width))
         table = self._beside(self.calibration)
-        weighing = Weighing.equal(len(self.labels), n_answered)
-        table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure), weighing=weighing)
+        table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure))
         found = calibrated_guarantee(
             table,
             confidence,

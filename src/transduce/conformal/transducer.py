@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.conformal.chosen import read_chosen, read_factor
 from transduce.conformal.fitting import CalibratedFit, check_wrapped, fit_calibrated, read_settings
-from transduce.conformal.guarantee import selection_guarantee, shortfall
+from transduce.conformal.guarantee import selection_guarantee
 from transduce.conformal.miscoverage import Miscoverage, confidence_for
+from transduce.conformal.read_chosen import read_chosen, read_factor
 from transduce.conformal.selection import Selection, pick, read_wanted, selection_p_values
 from transduce.conformal.simultaneous import simultaneous_bounds
 from transduce.core import checks
@@ -91,6 +91,16 @@ class ConformalTransducer(EitherTransducer):
     sensitivity : float, default=1.0
         A factor from 1 on: intervals and sets hold their level even if the odds of a label also depend on the label
         itself by up to this factor, either way. The column has no guarantee then.
+    groups : array-like of shape (n,), optional
+        The group of each row, such as a patient with several visits. Whole groups are held out, each counts once, and
+        the estimator's own folds split none. The guarantee is about a row drawn at random from a group without a label;
+        rows of groups that have labels are not covered.
+    within : array-like of shape (n,), optional
+        The category of each row: the guarantee holds within every one, and chance need only have chosen labels within
+        categories. Categories with too few labels get the whole line, or all classes.
+    order : array-like of shape (n,), optional
+        The place of each row along an order, such as a time: whether errors drift along it is tested, and the guarantee
+        says what is assumed there.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -104,7 +114,7 @@ class ConformalTransducer(EitherTransducer):
         Values, and regions or label sets with p-values, confidence and credibility, at the unlabelled rows.
     guarantee_ : Guarantee
         What is guaranteed; it prints as sentences.
-    miscoverage_ : Miscoverage, ClassMiscoverage or None
+    miscoverage_ : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
         Distribution of the number of unlabelled rows outside; with ``label_conditional=True`` bounds on it, because it
         depends on how many of the unlabelled rows belong to which class. None if rows weigh differently.
     exchangeability_ : Exchangeability or None
@@ -191,6 +201,9 @@ class ConformalTransducer(EitherTransducer):
         sampling_probability: Any = None,
         shift: str = "auto",
         sensitivity: float = 1.0,
+        groups: Any = None,
+        within: Any = None,
+        order: Any = None,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
@@ -207,6 +220,9 @@ class ConformalTransducer(EitherTransducer):
         self.sampling_probability = sampling_probability
         self.shift = shift
         self.sensitivity = sensitivity
+        self.groups = groups
+        self.within = within
+        self.order = order
         self.random_state = random_state
         self.missing_label = missing_label
 
@@ -284,7 +300,7 @@ class ConformalTransducer(EitherTransducer):
 
     def _answer_at(self, confidence: float) -> Answer:
         problem = self._fit.problem
-        warning = shortfall(self._fit.calibrated, confidence, len(problem.labels), problem.classes)
+        warning = self._fit.warning(confidence)
         if warning and len(problem.sample.unlabelled):
             warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
         return self._fit.answer(confidence)
@@ -419,7 +435,9 @@ class ConformalTransducer(EitherTransducer):
         if self.miscoverage_ is None:
             raise ValueError(NO_LAW)
         if not isinstance(self.miscoverage_, Miscoverage):
-            raise ValueError(f"{name} needs one threshold for all classes: fit with label_conditional=False.")
+            raise ValueError(
+                f"{name} needs one threshold for all rows: fit with label_conditional=False, and without within."
+            )
         return self.miscoverage_
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
@@ -499,7 +517,7 @@ class ConformalTransducer(EitherTransducer):
             values=values[picked],
             p_values=p,
             guarantee=selection_guarantee(
-                bound, what, int(known.sum()), verdict, exchangeable=table.weighing.exchangeable
+                bound, what, int(known.sum()), verdict, exchangeable=table.weighing.pooled
             ),
             index=None if answer.index is None else answer.index[picked],
         )

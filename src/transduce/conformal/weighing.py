@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,11 +44,23 @@ class Weighing:
         largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
 
+    @classmethod
+    def of_groups(cls, groups: AnyArray, given: Mask, n_unlabelled: int) -> Weighing:
+        """Return weights by which each calibration group counts once, however many of its rows have an answer."""
+        sizes = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
+        weights = np.where(given, 1.0 / np.maximum(sizes[groups], 1), 0.0)
+        return cls(weights, np.ones(n_unlabelled), GROUPS)
+
     @property
     def exchangeable(self) -> bool:
         """Whether all rows weigh the same and nothing may differ: then the number outside has a known law."""
         both = np.concatenate([self.calibration, self.unlabelled])
         return self.factor == 1.0 and self.kind != GROUPS and bool(np.all(both == 1.0))
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the calibration rows are a random part of all rows that have no visible label."""
+        return self.exchangeable and self.cells is None
 
     @property
     def for_means(self) -> Array | None:
@@ -64,6 +76,10 @@ class Weighing:
         """How many labels of equal weight the calibration labels are worth: ``(sum w)^2 / sum w^2``."""
         squares = float(np.sum(self.calibration**2))
         return float(np.sum(self.calibration)) ** 2 / squares if squares > 0.0 else 0.0
+
+    def in_cells(self, codes: AnyArray, calibration: AnyArray, unlabelled: AnyArray) -> Weighing:
+        """Return the same weights, with rows compared within categories."""
+        return replace(self, cells=(codes[calibration], codes[unlabelled]))
 
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""

@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from transduce.core.drift import Drift
+
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
 DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
+CHANCE_OF_GROUPS = "chance alone decided which groups have labels and, within them, which rows"
+CHANCE_WITHIN = "chance alone decided, within each category, which rows have a label"
+STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
 
 # The one condition that "exact" has, by the assumption that it comes from.
-_CONDITIONS = {CHANCE: "if chance chose the labels", DESIGN: "if the given probabilities are right"}
+_CONDITIONS = {
+    CHANCE: "if chance chose the labels",
+    DESIGN: "if the given probabilities are right",
+    CHANCE_OF_GROUPS: "if chance chose the groups with labels",
+    CHANCE_WITHIN: "if chance chose the labels within each category",
+    STILL: "if nothing changes along the order of the rows",
+}
 
 SUSPECTED = 0.1  # p-values below this are signs of a difference
 
@@ -151,8 +162,8 @@ class Guarantee:
         What the guarantee is about.
     confidence : float or None
         Probability with which each interval, region or set holds the truth.
-    within : {"", "class"}
-        Where it holds: over all rows, or within every class.
+    within : {"", "class", "category"}
+        Where it holds: over all rows, or within every class, or every category of a column.
     outside : CountBound or None
         Bound on the number of unlabelled rows outside their intervals or sets.
     wrong : CountBound or None
@@ -167,6 +178,12 @@ class Guarantee:
         Unlabelled rows without an answer.
     n_short : int
         Classes with too few calibration labels; they are in every set.
+    short : tuple of str
+        Categories with too few calibration labels; nothing is ruled out at their rows.
+    n_groups : int
+        Groups that calibrate, if it is about a row drawn at random from a new group; 0 if not.
+    n_other : int
+        Unlabelled rows that it is not about: their group has labels.
     any_class : bool
         Whether every set holds all classes, because a row may be of a class that no label has.
     false_discovery, mistake : float or None, str
@@ -185,6 +202,8 @@ class Guarantee:
         Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
+    drift : Drift or None
+        What was found along an order of the rows; None if none was named.
 
     Examples
     --------
@@ -207,6 +226,9 @@ class Guarantee:
     n_calibration: int = 0
     n_unreached: int = 0
     n_short: int = 0
+    short: tuple[str, ...] = ()
+    n_groups: int = 0
+    n_other: int = 0
     any_class: bool = False
     false_discovery: float | None = None
     mistake: str = ""
@@ -217,6 +239,7 @@ class Guarantee:
     n_unbounded: int = 0
     remedy: tuple[int, ...] = ()
     verdict: Verdict | None = None
+    drift: Drift | None = None
 
     @property
     def headline(self) -> str:
@@ -248,6 +271,18 @@ class Guarantee:
         """Whether it rests on chance, and a test has found that more than chance chose the labels."""
         shifted = self.verdict is not None and self.verdict.shifted
         return self.kind == "approximate" and CHANCE in self.assumptions and shifted
+
+    def along(self, drift: Drift | None) -> Guarantee:
+        """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
+        if drift is None or self.kind == "none":
+            return self
+        instead = STILL if drift.apart else CHANCE
+        return replace(
+            self,
+            drift=drift,
+            kind="approximate" if drift.found and self.kind == "exact" else self.kind,
+            assumptions=tuple(instead if one == CHANCE else one for one in self.assumptions),
+        )
 
     def __str__(self) -> str:
         if self.in_doubt:
@@ -291,14 +326,25 @@ def _statement(found: Guarantee) -> list[str]:
     if found.about not in _HOLDS or found.confidence is None:
         return []
     region, truth, everything = _HOLDS[found.about]
-    within = ", within every class that has a label" if found.within == "class" else ""
-    said = [
-        f"Each {region} holds its row's {truth} with probability at least {percent(found.confidence)}{within}."
-    ]
+    within = {"class": ", within every class that has a label", "category": ", within every category"}
+    where = within.get(found.within, "")
+    holds = f"{truth} with probability at least {percent(found.confidence)}{where}"
+    said = [f"Each {region} holds its row's {holds}."]
+    if found.n_groups:
+        said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
+    if found.n_other:
+        rows, verb = counted(found.n_other, "other row"), "is" if found.n_other == 1 else "are"
+        said.append(f"The {rows} {verb} of groups that have labels, and not covered by this.")
     if found.outside is not None:
         said.append(outside_sentence(found))
     if found.wrong is not None:
         said.append(wrong_sentence(found))
+    return [*said, *_exceptions(found, region, everything)]
+
+
+def _exceptions(found: Guarantee, region: str, everything: str) -> list[str]:
+    """Return where nothing is ruled out, and why, sentence by sentence."""
+    said = []
     if found.any_class:
         said.append(
             "So many labels are of classes seen only once that every set holds all classes, known and unknown."
@@ -307,6 +353,12 @@ def _statement(found: Guarantee) -> list[str]:
         one = found.n_short == 1
         few = "One class has" if one else f"{found.n_short} classes have"
         said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+    if found.short:
+        one, names = len(found.short) == 1, ", ".join(found.short)
+        said.append(
+            f"{'Category' if one else 'Categories'} {names} {'has' if one else 'have'} too few calibration labels: "
+            f"there the {region} is {everything}."
+        )
     if found.n_unbounded:
         at, verb = counted(found.n_unbounded, "row"), "is" if found.n_unbounded == 1 else "are"
         said.append(
@@ -357,6 +409,11 @@ def _grounds(found: Guarantee) -> list[str]:
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} calibrate, those of rows drawn at "
                 "random; the others taught the fit, however they were chosen."
             )
+        elif found.n_groups:
+            said.append(
+                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')}, all those of "
+                f"{counted(found.n_groups, 'group')}, were held out at random to calibrate; each group counts once."
+            )
         elif found.n_calibration:
             said.append(
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
@@ -376,6 +433,8 @@ def _grounds(found: Guarantee) -> list[str]:
             )
     if found.verdict is not None:
         said.append(str(found.verdict))
+    if found.drift is not None:
+        said.append(str(found.drift))
     if found.remedy:
         said.append(remedy_sentence(found))
     return said

@@ -32,6 +32,12 @@ def fill(  # noqa: PLR0913
     tolerance: float | None = None,
     probabilities: bool = False,
     random_labels: Any = None,
+    sampling_probability: Any = None,
+    shift: str = "auto",
+    sensitivity: float = 1.0,
+    groups: Any = None,
+    within: Any = None,
+    order: Any = None,
     task: str = "auto",
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
@@ -75,6 +81,22 @@ def fill(  # noqa: PLR0913
         A column that marks rows which were drawn at random from those without a label, and then labelled (see the
         command ``transduce draw``). Their labels calibrate, all others teach, however those were chosen; the guarantee
         then needs nothing else. The column is not a feature.
+    sampling_probability : str, optional
+        A column with the probability with which each row was chosen to be labelled: the guarantee is exact for each
+        row, and says nothing of the column. It is not a feature.
+    shift : {"auto", "estimate", "ignore"}, default="auto"
+        Whether labels are weighted by odds of a label that are estimated from the other columns: where a test says that
+        labelled and unlabelled rows differ, always, or never. The guarantee is then approximate, or none.
+    sensitivity : float, default=1.0
+        A factor from 1 on: the guarantee holds even if the odds of a label also depend on the value itself by up to
+        this factor, either way.
+    groups : str, optional
+        A column that names groups of rows, such as patients with several visits: the guarantee is about a row of a
+        group without a label. It is not a feature.
+    within : str, optional
+        A column of categories: the guarantee holds within each.
+    order : str, optional
+        A column that orders the rows, such as a date: whether errors drift along it is tested. It is not a feature.
     task : {"auto", "regression", "classification"}, default="auto"
         Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
         are whole numbers of 2 to 10 different values of which some occur twice.
@@ -143,6 +165,12 @@ def fill(  # noqa: PLR0913
             "tolerance": tolerance,
             "probabilities": probabilities,
             "random_labels": random_labels,
+            "sampling_probability": sampling_probability,
+            "shift": shift,
+            "sensitivity": sensitivity,
+            "groups": groups,
+            "within": within,
+            "order": order,
             "task": task,
             "ignore": ignore,
             "text": text,

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -286,7 +286,7 @@ class _Manifest:
 def _table_of(files: PartFiles, settings: FillSettings) -> dict[str, Any]:
     """Return what a filled folder depends on: the files, and the settings."""
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files.files]
-    given = {name: value for name, value in asdict(settings).items() if name not in ("n_jobs", "source")}
+    given = {name: value for name, value in settings.flat.items() if name not in ("n_jobs", "source")}
     cut = [[part.name, part.n_rows] for part in files.parts]
     return {"files": stats, "settings": given, "parts": cut}
 

@@ -33,9 +33,9 @@ _SAMPLE_DOUBT = 0.1  # of the allowed uncertainty of a bound, what the rows of t
 def is_sampled(settings: FillSettings, labels: Target) -> bool:
     """Return whether a table in memory has too many rows for a fit that sees them all.
 
-    With so few labels that none are held out, it sees them all the same: intervals are then made row by row.
+    With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
     """
-    few = settings.guarantee == "row"
+    few = settings.guarantee == "row" or settings.how_labelled.needs_all_rows
     few |= settings.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
     return int(labels.missing.sum()) > settings.sample and not few
 
@@ -44,7 +44,7 @@ def draw(scans: list[PartScan], settings: FillSettings) -> RowDraw:
     """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
     number = calibration_number(n_labels, float(settings.confidence), by_class=settings.label_conditional)
-    if settings.random_labels is not None:
+    if settings.how_labelled.random_labels is not None:
         number = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None) // 2
     return draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=settings.sample)
 
@@ -52,8 +52,8 @@ def draw(scans: list[PartScan], settings: FillSettings) -> RowDraw:
 def scan(frame: pd.DataFrame, missing: Mask, settings: FillSettings) -> PartScan:
     """Return what a draw needs to know of some rows."""
     drawn = None
-    if settings.random_labels is not None:
-        drawn = read_marks(frame, settings.random_labels) & ~missing
+    if settings.how_labelled.random_labels is not None:
+        drawn = read_marks(frame, settings.how_labelled.random_labels) & ~missing
     return scan_part(frame, settings.target, missing, settings.random_state, drawn)
 
 
@@ -177,7 +177,7 @@ def fit_sample(
     enough = calibration_number(
         shown.n_labels, float(settings.confidence), by_class=settings.label_conditional
     )
-    how = "column" if enough or settings.random_labels is not None else "row"
+    how = "column" if enough or settings.how_labelled.random_labels is not None else "row"
     settings = replace(settings, guarantee=how, n_outside=n_outside)
     result = fill_whole(inside.reset_index(drop=True), shown, settings, prefer)
     reading = LabelReading.of(shown, inside[settings.target], prefer)

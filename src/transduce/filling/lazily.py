@@ -207,6 +207,9 @@ def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
 def fill_partitions(table: Any, settings: FillSettings) -> LazyFill:
     """Fill a Dask frame, with settings that were read."""
     parts = DaskParts(table)
+    if settings.how_labelled.needs_all_rows or settings.guarantee == "row":
+        named = "guarantee 'row'" if settings.guarantee == "row" else settings.how_labelled.given()
+        raise ValueError(f"{named} needs a table in memory, with all rows in the fit.")
     check_columns(pd.DataFrame(columns=parts.columns), settings.named)
     with stage("reading"):
         scans = parts.each(scan_frame, [settings] * parts.n_parts)

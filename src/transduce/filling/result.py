@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from transduce.conformal.calibrated import Law
 from transduce.conformal.exchangeability import Exchangeability
-from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.core.answer import Answer
 from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
@@ -43,10 +43,13 @@ class FillResult:
         labels were too few to hold any out.
     values_model : estimator
         What the values come from, fitted to all labels: the blend, or the one method asked for.
-    miscoverage : Miscoverage, ClassMiscoverage or None
+    miscoverage : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
         The distribution of the number of rows outside; None if there is none.
     exchangeability : Exchangeability or None
         How labelled and unlabelled rows compare.
+    sensitivity : pandas.DataFrame or None
+        How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
+        1, 1.5 and 2; None if no label calibrates.
     confidence, certainty : float
         Levels of the guarantee for each row, and for the column.
     members : pandas.DataFrame
@@ -98,8 +101,9 @@ class FillResult:
     members: pd.DataFrame
     out_of_fold: pd.DataFrame
     columns: pd.DataFrame
-    miscoverage: Miscoverage | ClassMiscoverage | None = None
+    miscoverage: Law | None = None
     exchangeability: Exchangeability | None = None
+    sensitivity: pd.DataFrame | None = None
     relevance: pd.Series | None = None
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)

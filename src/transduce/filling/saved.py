@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **se
     _, frame, labels, wanted, prefer = read_table(table, wanted)
     roles = draw([scan(frame, labels.missing, wanted)], wanted)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    given = {name: value for name, value in asdict(wanted).items() if name not in ("n_outside", "source")}
+    given = {name: value for name, value in wanted.flat.items() if name not in ("n_outside", "source")}
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": prefer, "settings": given}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_SETTINGS, json.dumps(about, ensure_ascii=False, default=str))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from transduce.core import checks
 from transduce.core.names import GUARANTEES
 from transduce.core.options import option
+from transduce.filling.labels import HowLabelled
 from transduce.filling.plan import read_method
 
 BUDGET_SECONDS = 300.0
@@ -27,7 +28,7 @@ class FillSettings:
     label_conditional: bool = False
     tolerance: float | None = None
     probabilities: bool = False
-    random_labels: Any = None
+    how_labelled: HowLabelled = field(default_factory=HowLabelled)
     task: str = "auto"
     ignore: list[Any] = field(default_factory=list)
     text: list[Any] = field(default_factory=list)
@@ -44,11 +45,13 @@ class FillSettings:
     @classmethod
     def read(cls, target: Any, settings: dict[str, Any]) -> FillSettings:
         """Return settings as `fill` takes them, or raise an error that says what to correct."""
-        known = {one.name for one in fields(cls)} - {"target", "n_outside"}
-        odd = [name for name in settings if name not in known]
+        how = {one.name for one in fields(HowLabelled)}
+        known = {one.name for one in fields(cls)} - {"target", "how_labelled", "n_outside"}
+        odd = [name for name in settings if name not in known | how]
         if odd:
             raise TypeError(f"fill has no setting {odd[0]!r}.")
-        given = dict(settings)
+        given = {name: value for name, value in settings.items() if name in known}
+        given["how_labelled"] = HowLabelled(**{name: settings[name] for name in settings if name in how})
         for name in ("ignore", "text"):
             given[name] = _columns(name, given.get(name, ()))
         missing = given.get("missing", ())
@@ -76,11 +79,8 @@ class FillSettings:
         checks.check_whole("sample", self.sample, least=100)
         checks.check_jobs(self.n_jobs)
         checks.check_whole("random_state", self.random_state, least=0)
-        if self.random_labels is not None and self.guarantee == "row":
-            raise ValueError(
-                f"{option('random_labels')} calibrate, which {option('guarantee', 'row')} does not need: leave out one."
-            )
-        if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
+        self.how_labelled.check(self.target, self.guarantee, self.method)
+        if self.target in [*self.ignore, *self.text, self.id]:
             raise ValueError(
                 f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
             )
@@ -97,8 +97,14 @@ class FillSettings:
     @property
     def named(self) -> list[Any]:
         """All columns that were named."""
-        single = [name for name in (self.id, self.random_labels) if name is not None]
-        return [self.target, *self.ignore, *self.text, *single]
+        single = [] if self.id is None else [self.id]
+        return [self.target, *self.ignore, *self.text, *single, *self.how_labelled.columns]
+
+    @property
+    def flat(self) -> dict[str, Any]:
+        """The settings by name, those of how labels came about among them."""
+        found = asdict(self)
+        return found | found.pop("how_labelled")
 
 
 def _columns(name: str, wanted: Collection[Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,14 @@ from transduce.core.guarantee import Guarantee, too_few_labels
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
-from transduce.filling.plan import Plan, PlanSettings, plan
+from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights
 from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
 from transduce.tables.cells import without
 from transduce.tables.features import Features, vectorize
-from transduce.tables.marks import read_marks
 from transduce.tables.new_columns import new_columns
 from transduce.tables.target import Target
 
@@ -49,11 +47,10 @@ def fill_whole(
     -------
     FillResult
     """
-    marker = [] if settings.random_labels is None else [settings.random_labels]
     features = vectorize(
         without(frame, settings.missing),
         settings.target,
-        ignore=[*settings.ignore, *marker],
+        ignore=[*settings.ignore, *settings.how_labelled.not_features],
         text=settings.text,
         id=settings.id,
         prefer=prefer,
@@ -73,19 +70,24 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         guarantee=settings.guarantee,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
-        drawn=_drawn(frame, target, settings.random_labels),
+        how_labelled=settings.how_labelled.settings(frame, target),
+        calibrates=settings.how_labelled.calibrates,
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
         n_outside=settings.n_outside,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
+    compared = None
+    if not found.calibrated and settings.how_labelled.shift == "auto":
+        compared = _compare(None, features, target, settings)
+        if compared.shifted and settings.guarantee == "auto":
+            found = plan_weights(settings.method, found, target, len(frame), wanted)
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = _fit(
-            found, features, target, settings, pd.Series(target.labels, index=index, name=target.name)
-        )
+        y = pd.Series(target.labels, index=index, name=target.name)
+        fitted = _fit(found, features, target, settings, y, compared)
     with stage("how well it does"):
         members, folds = members_and_folds(
             fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
@@ -122,21 +124,19 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         chance=chance,
         miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
         exchangeability=fitted.compared,
+        sensitivity=_sensitivity(fitted),
         relevance=relevance(fitted.values.estimator, features),
         map=where,
-        settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        settings=settings.flat | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
 
 
-def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
-    """Return which labelled rows were drawn at random, if a column says so."""
-    if name is None:
+def _sensitivity(fitted: _Answered) -> pd.DataFrame | None:
+    """Return how wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
+    if not isinstance(fitted.model, ConformalTransducer) or fitted.answer.guarantee.kind == "none":
         return None
-    drawn = read_marks(frame, name) & ~target.missing
-    if not drawn.any():
-        raise ValueError(f"No row that {name!r} marks as drawn at random has a label in {target.name!r}.")
-    return drawn
+    return fitted.model.widths_at(sorted({1.0, 1.5, 2.0, float(fitted.model.sensitivity)}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,42 +146,43 @@ class _Answered:
     model: Any
     answer: Answer
     values: Values
-    compared: Exchangeability
+    compared: Exchangeability | None
     notes: list[str]
     seconds: float
-    verdict: str
 
 
-def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
+def _fit(
+    found: Plan,
+    features: Features,
+    target: Target,
+    settings: FillSettings,
+    y: pd.Series,
+    compared: Exchangeability | None,
+) -> _Answered:
     """Fit the model and what the values come from, and settle the guarantee."""
     began = time.perf_counter()
     with stage("answers"):
         model = found.model.fit(features.matrix, y)
     answer, values = _values(model, found, features, target)
     seconds = time.perf_counter() - began
-    numbered = _compare(model, features, target, settings)
-    compared = _with_names(numbered, features)
     if isinstance(model, ConformalTransducer):
-        guarantee = model.guarantee_at(certainty=float(settings.certainty))
-        guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
+        compared, guarantee = model.exchangeability_, model.guarantee_at(certainty=float(settings.certainty))
     else:
-        guarantee = model.guarantee_.doubted(compared.verdict)
+        compared, guarantee = compared or _compare(model, features, target, settings), model.guarantee_
+    if compared is not None:
+        compared = compared.named(features.origins)
+        guarantee = guarantee.doubted(compared.verdict)
     least = fewest_calibration(float(settings.confidence))
     if target.n_labels < least:
         guarantee = too_few_labels(guarantee, target.n_labels, least)
     answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
-    return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
-
-
-def _with_names(compared: Exchangeability, features: Features) -> Exchangeability:
-    """Return a comparison whose features have the names of the table's."""
-    names = {f"column {j}": name for j, name in enumerate(features.names)}
-    return replace(compared, features=compared.features.rename(index=names))
+    return _Answered(model, answer, values, compared, notes, seconds)
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
     """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    return issubclass(category, TooFewLabelsWarning) or str(message) == fitted.verdict
+    own = getattr(fitted.model, "exchangeability_", None)
+    return issubclass(category, TooFewLabelsWarning) or (own is not None and str(message) == str(own.verdict))
 
 
 def _about_columns(features: Features) -> list[str]:
@@ -198,7 +199,7 @@ def _about_columns(features: Features) -> list[str]:
 def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
     """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
     if isinstance(model, ConformalTransducer):
-        return model.answer_, Values(model.refitted_, model.fitted_rows_)
+        return model.answer_, Values(model.refitted_, model.fitted_rows_, model.groups)
     every = np.arange(len(target.labels))
     if found.values is None:
         return holding_values(model.answer_), Values(model, every)

@@ -18,6 +18,7 @@ from transduce.display.rejection import RejectionCurveDisplay
 from transduce.report.quality import OTHERS, evenly
 from transduce.report.sentences import width_words
 from transduce.report.svg import draw
+from transduce.report.who_was_labelled import overlap_figure
 from transduce.report.wording import about, clean, count, decimals_for, level, number, percent
 
 WIDTH = 4.4  # inches: about as many points as a phone has
@@ -58,7 +59,7 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
     Returns
     -------
     dict of str to Drawing
-        Any of ``answers``, ``law``, ``quality``, ``rejection``, ``relevance`` and ``map``.
+        Any of ``answers``, ``law``, ``quality``, ``rejection``, ``relevance``, ``map`` and ``overlap``.
     """
     numbers = summary["task"] == "regression"
     painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
@@ -68,6 +69,7 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
         "rejection": _rejection,
         "relevance": _relevance,
         "map": _map,
+        "overlap": _overlap,
     }
     drawn = {name: paint(summary) for name, paint in painters.items()}
     return {name: drawing for name, drawing in drawn.items() if drawing is not None}
@@ -76,6 +78,11 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
 def _legend_above(ax: Any, **settings: Any) -> None:
     """Put the legend above the plot, where no line crosses it."""
     ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, **settings)
+
+
+def _overlap(summary: dict[str, Any]) -> Drawing | None:
+    found = overlap_figure(summary)
+    return None if found is None else Drawing(*found)
 
 
 def _short(name: str) -> str:

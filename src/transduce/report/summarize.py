@@ -18,6 +18,7 @@ from transduce.report.filled import FilledTable
 from transduce.report.first_screen import cards
 from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
+from transduce.report.who_was_labelled import who_was_labelled
 from transduce.report.wording import clean, decimals_for, finite, name_of, plain
 from transduce.tables.new_columns import narrowness
 
@@ -57,6 +58,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["law"] = _law(filled)
     summary["exchangeability"] = _exchangeability(filled)
     summary["guarantee"] = _guarantee(filled)
+    summary["who_was_labelled"] = who_was_labelled(filled)
     quality = number_quality if filled.task == "regression" else class_quality
     summary["quality"] = quality(filled.out_of_fold) if len(filled.out_of_fold) else None
     summary["members"] = _members(filled.members)
@@ -231,7 +233,13 @@ def _guarantee(filled: FilledTable) -> dict[str, Any]:
         "tolerance": found.tolerance,
         "reason": clean(found.reasons[0]) if found.reasons else "",
         "statement": clean(found.statement),
-        "grounds": clean(replace(found, verdict=None).grounds),
+        "factor": found.factor,
+        "effective": finite(found.effective),
+        "n_unbounded": found.n_unbounded,
+        "n_groups": found.n_groups,
+        "n_other": found.n_other,
+        "remedy": list(found.remedy),
+        "grounds": clean(replace(found, verdict=None, drift=None, remedy=()).grounds),
     }
 
 
