@@ -23,6 +23,7 @@ from transduce import (
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import row_map, score
 from transduce.filling.plan import PlanSettings, plan
+from transduce.filling.probabilities import RightChance
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.features import vectorize
 from transduce.tables.new_columns import narrowness, new_names
@@ -73,7 +74,11 @@ def test_classes_agree_with_the_library():
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == model.answer_.values.tolist()
     assert lines["target_set"].tolist() == [" | ".join(found) for found in model.answer_.to_frame()["set"]]
-    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.probabilities.max(axis=1))
+    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
+    np.testing.assert_array_equal(
+        lines["target_probability"],
+        RightChance.of(result.out_of_fold).at(model.answer_.probabilities.max(axis=1), len(lines)),
+    )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
 
@@ -148,9 +153,7 @@ def test_how_many_are_wrong_is_said():
     assert json.loads(result.json())["guarantee"]["wrong"]["at_most"] == result.guarantee.wrong.at_most
     shares = result.frame.filter(like="target_probability_").iloc[result.answer.rows]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(
-        shares.max(axis=1), result.frame["target_confidence"].iloc[result.answer.rows]
-    )
+    np.testing.assert_array_equal(shares.max(axis=1), result.answer.probabilities.max(axis=1))
 
 
 def test_within_every_class():
@@ -313,6 +316,10 @@ def test_shifted_rows_are_told():
     frame = line_table()
     frame["price"] = np.where(frame["size"] < 30, frame["size"], np.nan)
     result = fill(frame, "price", method="ridge")
+    assert result.guarantee.kind == "none"  # they have nothing in common
+    assert "rows differ" in result.guarantee.grounds
+    assert len(result.guarantee.remedy) == 20
+    result = fill(frame, "price", method="ridge", shift="ignore")
     assert result.guarantee.kind == "approximate"
     assert "rows differ" in result.guarantee.grounds
 
@@ -404,7 +411,7 @@ def coverage(frame, column, n_maskings, n_labels, **settings):
 def holds(result, truth):
     if result.task == "regression":
         return truth.between(result.frame.iloc[:, -4], result.frame.iloc[:, -3]).to_numpy()
-    sets = result.frame.iloc[:, -3]
+    sets = result.frame[f"{result.target}_set"]
     return np.array([str(y) in str(s).split(" | ") for y, s in zip(truth, sets, strict=True)])
 
 
@@ -442,9 +449,9 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"target": "size"}, "nothing to fill"),
         (_with(price=np.nan), {}, "All cells of column 'price' are empty"),
         (
-            _with(price=[1.0, 2.0, 3.0] + [np.nan] * 57),
+            _with(price=[1.0, 2.0] + [np.nan] * 58),
             {},
-            "has 3 labels, and 90 % confidence takes at least 9",
+            "has 2 labels, and it takes at least 3 to learn anything",
         ),
         (_with(price=[5.0] * 30 + [np.nan] * 30), {}, "are the same number, 5.0"),
         (_with(price=["a"] * 30 + [None] * 30), {}, "are the same class, 'a'"),
@@ -452,9 +459,13 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (
             _with(price=[f"{k}" for k in range(29)] + ["dear"] + [None] * 30),
             {},
-            "1 of its 30 labels are not numbers, for example 'dear'",
+            "holds numbers, but 1 of its 30 labels is not: 'dear' (row 30)",
         ),
-        (_with(price=TEXTS), {"task": "regression"}, "holds 'red', which is not a number"),
+        (
+            _with(price=TEXTS),
+            {"task": "regression"},
+            "is to be read as numbers, but 40 of its 40 labels are not: 'red'",
+        ),
         (_with(price=pd.date_range("2020", periods=60).where(np.arange(60) > 5)), {}, "holds dates"),
         (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),
         (line_table().iloc[:0], {}, "The table has no rows"),
@@ -492,3 +503,55 @@ def test_regression_of_things_that_are_no_text():
         fill(frame, "price", task="regression")
     with pytest.raises(TypeError, match="pandas or polars frame"):
         fill([[1]], "price")
+
+
+# -------------------------------------------------------------------------------------- guarantees that are none
+
+
+def chosen_labels(n=200):
+    """Return a table whose labels are from one half of the range of a column."""
+    rng = np.random.default_rng(0)
+    income = rng.uniform(0, 10, n)
+    frame = pd.DataFrame({"age": rng.normal(size=n), "income": income, "y": 2 * income + rng.normal(size=n)})
+    return frame.assign(y=frame["y"].where((income < 5) & (rng.random(n) < 0.7)))
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee):
+    result = fill(chosen_labels(), "y", method="ridge", guarantee=guarantee)
+    assert result.guarantee.in_doubt
+    assert str(result.guarantee).startswith("in doubt, since labelled and unlabelled rows differ.")
+    assert "most of all in income" in str(result.guarantee)
+    assert not any("column 1" in note for note in [*result.notes, str(result.guarantee)])
+    summary = result.summary()
+    assert summary["guarantee"]["in_doubt"]
+    assert summary["exchangeability"]["features"][0]["name"] == "income"
+    page = result.report()
+    first = page[: page.index('<section id="guarantee"')]
+    assert "in doubt" in first
+    assert "at least 90 %" not in first.replace("\u00a0", " ").split("in doubt")[0]
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_few_labels_are_guaranteed_exactly(task):
+    """With 8 labels and 80 % nothing is held out, and the report never denies what it guarantees."""
+    a = np.random.default_rng(1).permutation(np.arange(40.0))
+    y = pd.Series(2 * a if task == "regression" else np.where(a > 20, "u", "v"), dtype=object)
+    y[(np.arange(40) + (a > 20)) % 5 > 0] = None
+    result = fill(pd.DataFrame({"a": a, "y": y}), "y", confidence=0.8, task=task, method="ridge")
+    assert (result.guarantee.kind, result.guarantee.n_calibration) == ("exact", 0)
+    assert "othing is guaranteed" not in result.report()
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task):
+    a = np.random.default_rng(1).normal(size=40)
+    y = pd.Series(2 * a if task == "regression" else np.where(a > 0, "u", "v"), dtype=object)
+    y[5:] = None
+    result = fill(pd.DataFrame({"a": a, "y": y}), "y", task=task)
+    assert result.guarantee.kind == "none"
+    assert "takes at least 9 labels, and there are 5" in str(result.guarantee)
+    assert result.new["y_filled"].notna().all()
+    page = result.report()
+    assert "no guarantee" in page
+    assert "at least 90" not in page[: page.index("<main")]

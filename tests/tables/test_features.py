@@ -43,7 +43,7 @@ def kinds(frame, **settings):
         ([f"{k % 28 + 1:02d}.03.2021" for k in range(N - 1)] + [None], "date", 3),
         ([f"token{k}" for k in range(N)], "identifier", 0),
         ([7] * N, "constant", 0),
-        ([None] * N, "constant", 0),
+        ([None] * N, "empty", 0),
         (["only"] * N, "constant", 0),
         (pd.to_datetime(["2020-01-01"] * N), "constant", 0),
         ([[k % 2] for k in range(N)], "category", 1),

@@ -11,13 +11,15 @@ import typer
 import transduce
 from transduce.cli.names import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.names import GUARANTEES, METHODS, TASKS
+from transduce.core.names import GUARANTEES, METHODS, SHIFTS, TASKS
 
 MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
 TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]
 DemoName = Enum("DemoName", {name: name for name in TABLES}, type=str)  # type: ignore[misc]
 GuaranteeName = Enum("GuaranteeName", {name: name for name in GUARANTEES}, type=str)  # type: ignore[misc]
 AUTO_GUARANTEE = GuaranteeName("auto")
+ShiftName = Enum("ShiftName", {name: name for name in SHIFTS}, type=str)  # type: ignore[misc]
+AUTO_SHIFT = ShiftName("auto")
 LabelTask = Enum("LabelTask", {name: name for name in ("auto", "classes", "numbers")}, type=str)  # type: ignore[misc]
 AUTO_LABELS = LabelTask("auto")
 AUTO_METHOD, AUTO_TASK, FIRST_DEMO = MethodName("auto"), TaskName("auto"), DemoName("diabetes")
@@ -43,12 +45,19 @@ def _share(value: float | None) -> float | None:
 def _out(value: str | None) -> str | None:
     """Return the name of a file whose kind is known, or refuse it."""
     if value is not None:
-        from transduce.tables.files import out_kind
+        from transduce.tables.writing import out_kind
 
         try:
             out_kind(value, "csv")
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
+    return value
+
+
+def _plot(value: Path | None) -> Path | None:
+    """Return the name of a plot whose kind is known, or refuse it."""
+    if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise typer.BadParameter(f"{value}: let its name end in .png, .svg or .pdf.")
     return value
 
 
@@ -63,7 +72,8 @@ TableFile = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; - for standard input.",
+        help="CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; - for standard "
+        "input.",
     ),
 ]
 TargetOption = Annotated[
@@ -86,6 +96,16 @@ IgnoreOption = Annotated[
 ]
 TextOption = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Read this column word by word. May be repeated.")
+]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Take cells of any column that hold this value as empty, for example --missing=-999. May be repeated.",
+    ),
+]
+SheetOption = Annotated[
+    str | None, typer.Option(metavar="SHEET", help="The sheet of an Excel file, by name or number.")
 ]
 IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
@@ -125,8 +145,8 @@ def fill_command(  # noqa: PLR0913
         typer.Option(
             metavar="FILE",
             callback=_out,
-            help="Where to write the filled table, in the format of its name; - for standard output. By default beside "
-            "the table, as NAME-filled.",
+            help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
+            "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
     ] = None,
     report: Annotated[
@@ -168,10 +188,40 @@ def fill_command(  # noqa: PLR0913
             help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
         ),
     ] = None,
+    sampling_probability: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The probability with which each row was chosen to be labelled, if known."
+        ),
+    ] = None,
+    shift: Annotated[
+        ShiftName,
+        typer.Option(
+            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never."
+        ),
+    ] = AUTO_SHIFT,
+    sensitivity: Annotated[
+        float,
+        typer.Option(
+            min=1.0, metavar="FACTOR", help="Hold even if odds of a label depend on the value by this factor."
+        ),
+    ] = 1.0,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Groups of rows: the guarantee is about rows of new groups."),
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Categories: the guarantee holds within each.")
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="An order, such as a date: test for drift along it.")
+    ] = None,
     task: TaskOption = AUTO_TASK,
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     seed: SeedOption = 0,
     reject_share: Annotated[
         float | None,
@@ -179,6 +229,34 @@ def fill_command(  # noqa: PLR0913
             callback=_share,
             metavar="SHARE",
             help="Mark this share of the answers, the least certain, as rejected.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=100,
+            metavar="ROWS",
+            help="How many rows without a label the fit sees; it answers all others one by one.",
+        ),
+    ] = 20_000,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save what `transduce answer` needs to answer rows that come later."
         ),
     ] = None,
     budget: Annotated[
@@ -195,6 +273,9 @@ def fill_command(  # noqa: PLR0913
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
     COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
+
+    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
+    part into a folder; the same command goes on where a stopped one ended.
     """
     with refusals():
         with progress_bars(quiet=quiet):
@@ -203,7 +284,8 @@ def fill_command(  # noqa: PLR0913
             show = commands.fill_file(
                 table,
                 target,
-                commands.Outputs(out, report, json, force=force, quiet=quiet),
+                commands.Outputs(out, report, json, save=save, force=force, quiet=quiet),
+                commands.Parts(memory, cluster),
                 method=method.value,
                 confidence=confidence,
                 certainty=certainty,
@@ -212,12 +294,21 @@ def fill_command(  # noqa: PLR0913
                 tolerance=tolerance,
                 probabilities=probabilities,
                 random_labels=random_labels,
+                sampling_probability=sampling_probability,
+                shift=shift.value,
+                sensitivity=sensitivity,
+                groups=groups,
+                within=within,
+                order=order,
                 task=task.value,
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
+                sheet=sheet,
                 reject_share=reject_share,
                 budget_seconds=budget,
+                sample=sample,
                 n_jobs=jobs,
                 random_state=seed,
             )
@@ -225,10 +316,40 @@ def fill_command(  # noqa: PLR0913
 
 
 @app.command()
-def draw(
+def answer(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
+    table: TableFile,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_out,
+            help="Where to write the rows with their answers. By default beside the table, as NAME-answered.",
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Answer rows that come later, from a table that was filled with --save.
+
+    The file holds the table that was filled and the settings, no code: the fit is done again. The rows need the columns
+    of that table; they come back with the new columns after their own.
+    """
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.cli import commands
+
+            show = commands.answer_file(model, table, commands.Outputs(out, force=force, quiet=quiet))
+        show()
+
+
+@app.command()
+def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -251,7 +372,13 @@ def draw(
             from transduce.cli import commands
 
             show = commands.draw_rows_of(
-                table, target, commands.Outputs(out, force=force, quiet=quiet), number=number, seed=seed
+                table,
+                target,
+                commands.Outputs(out, force=force, quiet=quiet),
+                number=number,
+                seed=seed,
+                missing=missing or [],
+                sheet=sheet,
             )
         show()
 
@@ -329,9 +456,14 @@ def compare(  # noqa: PLR0913
     ignore: IgnoreOption = None,
     text: TextOption = None,
     id: IdOption = None,
+    missing: MissingOption = None,
+    sheet: SheetOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a plot as PNG, SVG or PDF, as the name says.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=_plot, help="Save a plot as PNG, SVG or PDF, as the name says."
+        ),
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -351,6 +483,8 @@ def compare(  # noqa: PLR0913
                 ignore=ignore or [],
                 text=text or [],
                 id=id,
+                missing=missing or [],
+                sheet=sheet,
                 folds=folds,
                 n_jobs=jobs,
                 random_state=seed,
@@ -365,6 +499,18 @@ def methods() -> None:
         from transduce.cli import commands
 
         commands.list_methods()
+
+
+@app.command()
+def example(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("houses.csv"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
+    with refusals():
+        from transduce.cli import commands
+
+        commands.write_example(out, force=force)
 
 
 @app.command()

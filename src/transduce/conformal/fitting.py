@@ -11,15 +11,24 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.chosen import Chosen, weigh
+from transduce.conformal.drift import drift_along
+from transduce.conformal.estimated_odds import EstimatedOdds, estimate_odds
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.guarantee import calibrated_guarantee
-from transduce.conformal.held_out import calibration_number, read_number
+from transduce.conformal.guarantee import calibrated_guarantee, rows_to_label, shortfall
+from transduce.conformal.held_out import (
+    calibration_number,
+    hold_out_groups,
+    hold_out_within,
+    read_number,
+)
 from transduce.conformal.scores import SCORES
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.conformal.wrong_answers import wrong_answers, wrong_by_class
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import CHANCE, DRAWN, Guarantee
+from transduce.core.drift import Drift
+from transduce.core.guarantee import Guarantee, percent
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.types import AnyArray, Mask
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer, take
@@ -111,10 +120,12 @@ class CalibratedFit:
         Answers of a fit to all labels, at the unlabelled rows.
     calibrated : Calibrated
     exchangeability : Exchangeability or None
+    chosen : Chosen
+        How labels came about.
+    estimated : EstimatedOdds or None
+        Odds that rows have no label, if they were estimated.
     tolerance : float or None
         By how much a number may be off.
-    drawn : bool
-        Whether the calibration rows were drawn at random by the user.
     """
 
     problem: Problem
@@ -123,8 +134,9 @@ class CalibratedFit:
     second: Reply | None
     calibrated: Calibrated
     exchangeability: Exchangeability | None
-    tolerance: float | None = None
-    drawn: bool = False
+    chosen: Chosen
+    estimated: EstimatedOdds | None
+    tolerance: float | None
 
     @property
     def shown(self) -> AnyArray:
@@ -153,21 +165,86 @@ class CalibratedFit:
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
         verdict = None if self.exchangeability is None else self.exchangeability.verdict
+        wrong = None
+        if self.calibrated.weighing.pooled:
+            wrong = wrong_answers(self.calibrated, self.second, certainty, self.tolerance)
         found = calibrated_guarantee(
             self.calibrated,
             confidence,
             len(self.problem.labels),
             verdict,
+            chosen=self.chosen,
             certainty=certainty,
-            wrong=wrong_answers(self.calibrated, self.second, certainty, self.tolerance),
+            wrong=wrong,
         )
-        if self.drawn and found.kind != "none":
-            others = tuple(one for one in found.assumptions if one != CHANCE)
-            found = replace(found, assumptions=(DRAWN, *others))
+        found = self._of_rows(found, confidence).along(self.drift())
+        if found.kind == "none":
+            missing = ~self.problem.sample.labelled
+            return replace(found, remedy=rows_to_label(self.calibrated, confidence, missing))
         if self.problem.classes is None or found.wrong is None:
             return replace(found, tolerance=self.tolerance)
         by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
         return replace(found, wrong_by_class=by_class)
+
+    def _of_rows(self, found: Guarantee, confidence: float) -> Guarantee:
+        """Return the guarantee with the groups or categories that it is about."""
+        if found.kind == "none":
+            return found
+        if self.chosen.groups is not None:
+            used = np.unique(self.chosen.groups[self.problem.rows[self.held_out]])
+            others = int((~self.chosen.new_groups(self.problem)).sum())
+            return replace(found, n_groups=len(used), n_other=others, effective=None)
+        return replace(found, short=self.short_categories(confidence))
+
+    def short_categories(self, confidence: float) -> tuple[str, ...]:
+        """Return the categories of unlabelled rows at which nothing is ruled out."""
+        cells = self.calibrated.weighing.cells
+        if cells is None:
+            return ()
+        codes = np.unique(cells[1][self.calibrated.unlabelled.given])
+        names = [self.chosen.category_names[code] for code in np.unique(cells[1])]
+        short = [ranking.unbounded(confidence).all() for _, _, ranking in self.calibrated.rankings()]
+        named = zip(np.unique(cells[1]), names, short, strict=True)
+        return tuple(name for code, name, all_ in named if all_ and code in codes)
+
+    def warning(self, confidence: float) -> str | None:
+        """Return where labels are too few for a level; None where they are not."""
+        labels, classes = self.problem.labels, self.problem.classes
+        short = self.short_categories(confidence)
+        why = shortfall(self.calibrated, confidence, len(labels), classes)
+        if why is not None or not short:
+            return why
+        what = "every interval is the whole line" if classes is None else "every set is all classes"
+        return f"Too few labels for {percent(confidence)} in {', '.join(short)}: {what} there."
+
+    def drift(self) -> Drift | None:
+        """Return whether errors at calibration rows drift along the order of the rows, if there is one."""
+        if self.chosen.order is None:
+            return None
+        table, known = self.calibrated, self.calibrated.calibration.given
+        errors = [table.scores[known]]
+        if self.problem.classes is None:
+            errors.append((table.labels - table.calibration.values)[known].astype(float))
+        order = self.chosen.order
+        at = order[self.problem.rows[self.held_out]][known]
+        return drift_along(order, self.problem.sample.labelled, at, errors)
+
+    def at_factor(self, factor: float) -> CalibratedFit:
+        """Return the same fit, calibrated for odds of a label that may be off by another factor."""
+        weights = replace(self.calibrated.weighing, factor=factor)
+        chosen = replace(self.chosen, factor=factor)
+        return replace(self, calibrated=replace(self.calibrated, weights=weights), chosen=chosen)
+
+    def width(self, confidence: float) -> tuple[float, int]:
+        """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible."""
+        answer = self.answer(confidence)
+        if answer.regions is not None:
+            widths = answer.regions.measure()
+            return (float(np.median(widths)) if len(widths) else np.nan), int(np.isinf(widths).sum())
+        assert answer.label_sets is not None
+        sizes = answer.label_sets.sum(axis=1)
+        everything = int((sizes == answer.label_sets.shape[1]).sum())
+        return (float(sizes.mean()) if len(sizes) else np.nan), everything
 
     def answer(self, confidence: float) -> Answer:
         """Return the answer at a level."""
@@ -191,11 +268,11 @@ class CalibratedFit:
         if problem.classes is None:
             answer = replace(answer, regions=table.regions(confidence))
         else:
-            p, sizes = table.p_values()
+            p = table.p_values()
             ranked = np.sort(p, axis=1)
             answer = replace(
                 answer,
-                label_sets=table.sets(p, sizes, confidence),
+                label_sets=table.sets(p, confidence),
                 p_values=p,
                 confidence=1.0 - ranked[:, -2],
                 credibility=ranked[:, -1],
@@ -217,43 +294,29 @@ def _marked(reply: Reply) -> AnyArray:
     return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
 
 
-def is_mask(calibration: Any) -> bool:
-    """Return whether calibration rows are marked, one True or False for each row of the table."""
-    return not isinstance(calibration, str) and np.ndim(calibration) == 1
-
-
-def read_drawn(calibration: Any, problem: Problem) -> Mask:
-    """Return which labels are of rows that were drawn at random, shape (l,), or raise a ValueError."""
-    marks = np.asarray(calibration)
-    if marks.shape != (problem.n_rows,) or marks.dtype.kind != "b":
-        raise ValueError(
-            f"calibration as a mask needs True or False for each of the {problem.n_rows} rows: True where a row was "
-            "drawn at random to be labelled."
+def hold_out(settings: Settings, chosen: Chosen, problem: Problem, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out, shape (l,); their number does not depend on what they are."""
+    rows, n_labelled, wanted = problem.rows, len(problem.labels), settings.calibration
+    if not len(problem.sample.unlabelled):
+        return np.zeros(n_labelled, dtype=bool)
+    if chosen.drawn is not None:
+        return chosen.drawn
+    auto = isinstance(wanted, str) and wanted == "auto"
+    if chosen.categories is not None and auto:
+        return hold_out_within(chosen.categories[rows], settings.confidence, chosen.factor, random)
+    groups = np.arange(n_labelled) if chosen.groups is None else chosen.groups[rows]
+    units = len(np.unique(groups))
+    if auto:
+        number = calibration_number(
+            units, settings.confidence, by_class=settings.label_conditional, factor=chosen.factor
         )
-    drawn = marks[problem.rows]
-    if not drawn.any():
-        raise ValueError(
-            "No row that calibration marks as drawn at random has a label: label some of them first."
-        )
-    if drawn.all():
-        raise ValueError("All labels are marked for calibration: at least one other is needed to learn from.")
-    return drawn
-
-
-def hold_out(settings: Settings, n_labelled: int, n_unlabelled: int, random: np.random.RandomState) -> Mask:
-    """Return which labels to hold out, shape (n_labelled,); their number does not depend on what they are."""
-    wanted = settings.calibration
-    if isinstance(wanted, str) and wanted == "auto":
-        number = calibration_number(n_labelled, settings.confidence, by_class=settings.label_conditional)
     else:
-        number = read_number(wanted, n_labelled)
-    held_out = np.zeros(n_labelled, dtype=bool)
-    held_out[random.choice(n_labelled, number if n_unlabelled else 0, replace=False)] = True
-    return held_out
+        number = read_number(wanted, units)
+    return hold_out_groups(groups, number, random)
 
 
 def fit_calibrated(
-    estimator: Any, problem: Problem, settings: Settings, random: np.random.RandomState
+    estimator: Any, problem: Problem, settings: Settings, chosen: Chosen, random: np.random.RandomState
 ) -> CalibratedFit:
     """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate.
 
@@ -263,6 +326,8 @@ def fit_calibrated(
         Cloned.
     problem : Problem
     settings : Settings
+    chosen : Chosen
+        How labels came about.
     random : numpy.random.RandomState
 
     Returns
@@ -270,40 +335,52 @@ def fit_calibrated(
     CalibratedFit
     """
     rows, unlabelled = problem.rows, problem.sample.unlabelled
-    drawn = is_mask(settings.calibration)
-    if drawn:
-        held_out = read_drawn(settings.calibration, problem) & (len(unlabelled) > 0)
-    else:
-        held_out = hold_out(settings, len(rows), len(unlabelled), random)
+    held_out = hold_out(settings, chosen, problem, random)
     both = np.concatenate([rows[held_out], unlabelled])
     order = np.concatenate([rows[~held_out], random.permutation(both)])
     visible = np.flatnonzero(~held_out)
-    found = ask(estimator, problem, visible, both, order=order, transductive=settings.transductive)
+    inner = chosen.ready(estimator, rows[~held_out], 0)
+    found = ask(inner, problem, visible, both, order=order, transductive=settings.transductive)
     _pass_on(found)
-    second = _fit_to_all(estimator, problem, settings, found, held_out)
-    sizes = () if problem.classes is None else tuple(np.bincount(problem.codes).tolist())
+    second = _fit_to_all(chosen.ready(estimator, rows, 0), problem, settings, found, held_out)
     calibrated = Calibrated.build(
         found,
         problem.numbers[held_out],
         problem.numbers[~held_out],
-        class_sizes=sizes,
+        class_sizes=() if problem.classes is None else tuple(np.bincount(problem.codes).tolist()),
         by_class=settings.label_conditional,
         wanted=settings.nonconformity,
         ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),
     )
     compared = None
-    if settings.test_exchangeability and len(unlabelled):
-        seed = random.randint(2**31 - 1)
-        labelled = problem.sample.labelled
-        if drawn:  # the other labels were chosen by whatever means, which is known, and no harm
-            some = np.concatenate([rows[held_out], unlabelled])
-            compared = exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
-        else:
-            compared = exchangeability_test(problem.X, labelled, random_state=seed)
+    if settings.test_exchangeability and chosen.testable and len(unlabelled):
+        compared = _compare(problem, chosen, random)
+    estimated = None
+    if chosen.estimates(compared) and len(unlabelled):
+        estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
+    weights = weigh(chosen, problem, held_out, calibrated.calibration.given, estimated)
     assert found.fitted is not None
     return CalibratedFit(
-        problem, held_out, found.fitted, second, calibrated, compared, settings.tolerance, drawn
+        problem,
+        held_out,
+        found.fitted,
+        second,
+        replace(calibrated, weights=weights),
+        compared,
+        chosen,
+        estimated,
+        settings.tolerance,
     )
+
+
+def _compare(problem: Problem, chosen: Chosen, random: np.random.RandomState) -> Exchangeability:
+    """Return how labelled and unlabelled rows compare."""
+    seed = random.randint(2**31 - 1)
+    some = chosen.to_compare(problem, random)
+    if some is None:
+        labelled = problem.sample.labelled
+        return exchangeability_test(problem.X, labelled, within=chosen.categories, random_state=seed)
+    return exchangeability_test(take(problem.X, some[0]), some[1], random_state=seed)
 
 
 def _fit_to_all(

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from transduce.core.ranks import fewest_calibration
+from transduce.core.types import AnyArray, Mask
 
 
-def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = False) -> int:
+def calibration_number(
+    n_labelled: int, confidence: float, *, by_class: bool = False, factor: float = 1.0
+) -> int:
     """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level.
 
     Parameters
@@ -19,6 +22,8 @@ def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = F
     confidence : float
     by_class : bool, default=False
         Whether every class has a threshold of its own; then half are held out.
+    factor : float, default=1.0
+        By how much odds may be off; the level then needs about ``factor ** 2`` times as many labels.
 
     Returns
     -------
@@ -33,6 +38,8 @@ def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = F
     [29, 149, 9, 0]
     """
     least = fewest_calibration(confidence)
+    if factor > 1.0:
+        least = int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
     if n_labelled - least < max(2, n_labelled // 3):
         return 0
     wanted = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
@@ -73,3 +80,24 @@ def read_number(wanted: Any, n_labelled: int) -> int:
             "least one stay visible."
         )
     return number
+
+
+def hold_out_groups(groups: AnyArray, number: int, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out so that these are all labels of so many groups, drawn at random.
+
+    Examples
+    --------
+    >>> hold_out_groups(np.array([5, 5, 7, 9]), 3, np.random.RandomState(0))
+    array([ True,  True,  True,  True])
+    """
+    return np.isin(groups, random.choice(np.unique(groups), number, replace=False))
+
+
+def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: np.random.RandomState) -> Mask:
+    """Return which labels to hold out so that each category has enough; none of one that has too few labels."""
+    held_out = np.zeros(len(codes), dtype=bool)
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        number = calibration_number(len(rows), confidence, factor=factor)
+        held_out[random.choice(rows, number, replace=False)] = True
+    return held_out

@@ -71,7 +71,10 @@ def with_values(answer: Answer, better: Answer) -> Answer:
 
 
 def holding_values(answer: Answer) -> Answer:
-    """Return the answer with every value in its own interval, and every class in its own set; no set is empty."""
+    """Return the answer with every value in its own interval, and every class in its own set; no set is empty.
+
+    Where no class was possible, the status says that the row is unusual.
+    """
     if answer.regions is not None:
         known = np.where(answer.status == "unreached", np.nan, answer.values).astype(float)
         return replace(answer, regions=answer.regions.holding(known))
@@ -81,4 +84,5 @@ def holding_values(answer: Answer) -> Answer:
     sets = answer.label_sets.copy()
     known = np.flatnonzero(codes >= 0)
     sets[known, codes[known]] = True
-    return replace(answer, label_sets=sets)
+    unusual = ~answer.label_sets.any(axis=1) & (answer.status == "answered")
+    return replace(answer, label_sets=sets, status=np.where(unusual, "unusual", answer.status))

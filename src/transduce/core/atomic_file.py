@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -32,6 +33,8 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
         raise FileExistsError(f"{path} exists already: choose another name, or replace it with --force.")
     if not path.parent.exists():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"Nothing can be written into the folder {path.parent}: choose another one.")
 
 
 @contextmanager
@@ -62,15 +65,26 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
         stream.flush()
         return
     target = Path(os.path.realpath(path))  # through a link, so that the link stays
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    name = None
     try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             yield file
         os.chmod(name, _mode(target))
         os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(f"{path} cannot be written: {_why(error)}.") from error
         raise
+
+
+def _why(error: OSError) -> str:
+    """Return why the system refused to write, in words."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; no half of it is left"
+    return str(error.strerror).lower()
 
 
 def _mode(target: Path) -> int:

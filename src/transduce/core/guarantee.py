@@ -5,9 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from transduce.core.drift import Drift
+
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
+DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
+CHANCE_OF_GROUPS = "chance alone decided which groups have labels and, within them, which rows"
+CHANCE_WITHIN = "chance alone decided, within each category, which rows have a label"
+STILL = "nothing changes along the order of the rows, except by chance"
+ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
+
+# The one condition that "exact" has, by the assumption that it comes from.
+_CONDITIONS = {
+    CHANCE: "if chance chose the labels",
+    DESIGN: "if the given probabilities are right",
+    CHANCE_OF_GROUPS: "if chance chose the groups with labels",
+    CHANCE_WITHIN: "if chance chose the labels within each category",
+    STILL: "if nothing changes along the order of the rows",
+}
+
+SUSPECTED = 0.1  # p-values below this are signs of a difference
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -52,12 +70,18 @@ class Verdict:
         Rows that were compared.
     features : tuple of str
         The features in which they differ, the most different first.
+    detectable : float or None
+        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
+        if it would not find any.
 
     Examples
     --------
     >>> print(Verdict(0.002, True, 40, 160, ("age",)))
     Labelled and unlabelled rows differ (p = 0.002, most of all in age): more than chance decided which rows have a
     label, and guarantees that rest on chance may fail.
+    >>> print(Verdict(0.3, False, 40, 160, detectable=0.92))
+    No difference between 40 labelled and 160 unlabelled rows was found (p = 0.3). With so many rows a shift of one
+    column by 0.9 standard deviations would be found at least four times in five; smaller ones may well be there.
     """
 
     p_value: float | None
@@ -65,19 +89,36 @@ class Verdict:
     n_labelled: int
     n_unlabelled: int
     features: tuple[str, ...] = ()
+    detectable: float | None = None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether there are signs of a difference, too weak to be sure of it."""
+        return self.p_value is not None and not self.shifted and self.p_value < SUSPECTED
 
     def __str__(self) -> str:
         rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} unlabelled rows"
         if self.p_value is None:
             return f"Whether labelled and unlabelled rows differ could not be tested with {rows} and their features."
+        where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
             return (
                 f"Labelled and unlabelled rows differ ({p}{where}): more than chance decided which rows have a label, "
                 "and guarantees that rest on chance may fail."
             )
-        return f"No difference between {rows} was found ({p})."
+        if self.suspected:
+            return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
+        return f"No difference between {rows} was found ({p}). {self._power()}"
+
+    def _power(self) -> str:
+        """Return what difference would have been found."""
+        if self.detectable is None:
+            return "With so few rows none would be found, however large."
+        return (
+            f"With so many rows a shift of one column by {self.detectable:.1f} standard deviations would be found at "
+            "least four times in five; smaller ones may well be there."
+        )
 
 
 @dataclass(frozen=True)
@@ -121,8 +162,8 @@ class Guarantee:
         What the guarantee is about.
     confidence : float or None
         Probability with which each interval, region or set holds the truth.
-    within : {"", "class"}
-        Where it holds: over all rows, or within every class.
+    within : {"", "class", "category"}
+        Where it holds: over all rows, or within every class, or every category of a column.
     outside : CountBound or None
         Bound on the number of unlabelled rows outside their intervals or sets.
     wrong : CountBound or None
@@ -137,6 +178,12 @@ class Guarantee:
         Unlabelled rows without an answer.
     n_short : int
         Classes with too few calibration labels; they are in every set.
+    short : tuple of str
+        Categories with too few calibration labels; nothing is ruled out at their rows.
+    n_groups : int
+        Groups that calibrate, if it is about a row drawn at random from a new group; 0 if not.
+    n_other : int
+        Unlabelled rows that it is not about: their group has labels.
     any_class : bool
         Whether every set holds all classes, because a row may be of a class that no label has.
     false_discovery, mistake : float or None, str
@@ -145,8 +192,18 @@ class Guarantee:
         What has to be true, such as `CHANCE`.
     reasons : tuple of str
         Why it is of this kind, in sentences.
+    factor : float
+        The odds of a label may be wrong by this factor, either way, without harm.
+    effective : float or None
+        How many labels of equal weight the calibration labels are worth, where they do not weigh the same.
+    n_unbounded : int
+        Rows that weigh too much for these calibration labels: nothing is ruled out there.
+    remedy : tuple of int
+        Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
+    drift : Drift or None
+        What was found along an order of the rows; None if none was named.
 
     Examples
     --------
@@ -169,18 +226,30 @@ class Guarantee:
     n_calibration: int = 0
     n_unreached: int = 0
     n_short: int = 0
+    short: tuple[str, ...] = ()
+    n_groups: int = 0
+    n_other: int = 0
     any_class: bool = False
     false_discovery: float | None = None
     mistake: str = ""
     assumptions: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    factor: float = 1.0
+    effective: float | None = None
+    n_unbounded: int = 0
+    remedy: tuple[int, ...] = ()
     verdict: Verdict | None = None
+    drift: Drift | None = None
 
     @property
     def headline(self) -> str:
         """The kind, with the one condition that "exact" always has."""
-        chance = self.kind == "exact" and CHANCE in self.assumptions
-        return "exact if chance chose the labels" if chance else self.kind
+        if self.kind != "exact":
+            return self.kind
+        if self.factor > 1.0:
+            return f"exact if the odds of a label are off by no more than a factor of {self.factor:g}"
+        condition = next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
+        return f"exact {condition}".rstrip()
 
     @property
     def statement(self) -> str:
@@ -197,8 +266,49 @@ class Guarantee:
         shifted = verdict is not None and verdict.shifted and self.kind == "exact"
         return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it rests on chance, and a test has found that more than chance chose the labels."""
+        shifted = self.verdict is not None and self.verdict.shifted
+        return self.kind == "approximate" and CHANCE in self.assumptions and shifted
+
+    def along(self, drift: Drift | None) -> Guarantee:
+        """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
+        if drift is None or self.kind == "none":
+            return self
+        instead = STILL if drift.apart else CHANCE
+        return replace(
+            self,
+            drift=drift,
+            kind="approximate" if drift.found and self.kind == "exact" else self.kind,
+            assumptions=tuple(instead if one == CHANCE else one for one in self.assumptions),
+        )
+
     def __str__(self) -> str:
+        if self.in_doubt:
+            start = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels:"
+            return " ".join([start, *_statement(self), *_grounds(self)])
         return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
+
+
+def too_few_labels(found: Guarantee, n_labels: int, least: int) -> Guarantee:
+    """Return that nothing is guaranteed, since there are fewer labels than the confidence takes.
+
+    Examples
+    --------
+    >>> few = too_few_labels(Guarantee("exact", about="interval", confidence=0.9), 5, 9)
+    >>> print(few)
+    none: Nothing is guaranteed at 90 %. It takes at least 9 labels, and there are 5: the values stand without a
+    guarantee, and every interval is the whole line.
+    """
+    region, _, everything = _HOLDS[found.about]
+    reason = (
+        f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "
+        f"{region} {'holds' if found.about == 'set' else 'is'} {everything}."
+    )
+    return replace(
+        found, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
+    )
 
 
 def _statement(found: Guarantee) -> list[str]:
@@ -216,14 +326,25 @@ def _statement(found: Guarantee) -> list[str]:
     if found.about not in _HOLDS or found.confidence is None:
         return []
     region, truth, everything = _HOLDS[found.about]
-    within = ", within every class that has a label" if found.within == "class" else ""
-    said = [
-        f"Each {region} holds its row's {truth} with probability at least {percent(found.confidence)}{within}."
-    ]
+    within = {"class": ", within every class that has a label", "category": ", within every category"}
+    where = within.get(found.within, "")
+    holds = f"{truth} with probability at least {percent(found.confidence)}{where}"
+    said = [f"Each {region} holds its row's {holds}."]
+    if found.n_groups:
+        said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
+    if found.n_other:
+        rows, verb = counted(found.n_other, "other row"), "is" if found.n_other == 1 else "are"
+        said.append(f"The {rows} {verb} of groups that have labels, and not covered by this.")
     if found.outside is not None:
         said.append(outside_sentence(found))
     if found.wrong is not None:
         said.append(wrong_sentence(found))
+    return [*said, *_exceptions(found, region, everything)]
+
+
+def _exceptions(found: Guarantee, region: str, everything: str) -> list[str]:
+    """Return where nothing is ruled out, and why, sentence by sentence."""
+    said = []
     if found.any_class:
         said.append(
             "So many labels are of classes seen only once that every set holds all classes, known and unknown."
@@ -232,6 +353,18 @@ def _statement(found: Guarantee) -> list[str]:
         one = found.n_short == 1
         few = "One class has" if one else f"{found.n_short} classes have"
         said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+    if found.short:
+        one, names = len(found.short) == 1, ", ".join(found.short)
+        said.append(
+            f"{'Category' if one else 'Categories'} {names} {'has' if one else 'have'} too few calibration labels: "
+            f"there the {region} is {everything}."
+        )
+    if found.n_unbounded:
+        at, verb = counted(found.n_unbounded, "row"), "is" if found.n_unbounded == 1 else "are"
+        said.append(
+            f"At {at} the {region} is {everything}: rows like {'it' if verb == 'is' else 'them'} {verb} so rarely "
+            "labelled that these labels rule nothing out there."
+        )
     if found.n_unreached:
         said.append(
             f"At {counted(found.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
@@ -276,13 +409,41 @@ def _grounds(found: Guarantee) -> list[str]:
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} calibrate, those of rows drawn at "
                 "random; the others taught the fit, however they were chosen."
             )
+        elif found.n_groups:
+            said.append(
+                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')}, all those of "
+                f"{counted(found.n_groups, 'group')}, were held out at random to calibrate; each group counts once."
+            )
         elif found.n_calibration:
             said.append(
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
                 "calibrate; the fit could not tell these rows from the unlabelled ones."
             )
+        if found.effective is not None:
+            said.append(
+                "They are weighted by the odds that such a row has no label, and worth "
+                f"{found.effective:.0f} labels of equal weight."
+            )
         if found.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(found.assumptions)}.")
+        if found.factor > 1.0:
+            said.append(
+                f"It holds even if the odds of a label also depend on the value itself, by a factor of up to "
+                f"{found.factor:g} either way."
+            )
     if found.verdict is not None:
         said.append(str(found.verdict))
+    if found.drift is not None:
+        said.append(str(found.drift))
+    if found.remedy:
+        said.append(remedy_sentence(found))
     return said
+
+
+def remedy_sentence(found: Guarantee) -> str:
+    """Return which rows to label for an exact guarantee, in a sentence; rows are counted from 1."""
+    rows = ", ".join(f"{row + 1:,}" for row in found.remedy)
+    return (
+        f"Labels of rows drawn at random would make it exact, whatever the other labels are: rows {rows} were drawn "
+        "for that (counted from 1; `transduce draw` marks them)."
+    )

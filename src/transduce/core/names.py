@@ -74,3 +74,4 @@ OTHERS = (
     Method("forest", "Random forest, for comparison.", "Breiman 2001", "random_forest"),
 )
 METHODS = {method.name: method for method in (OTHERS[0], *SYSTEMS, *OTHERS[1:])}
+SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ

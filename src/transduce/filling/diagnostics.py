@@ -33,10 +33,13 @@ class Values:
         Fitted to all labels.
     order : int array
         Positions in the table of the rows that it was fitted to.
+    groups : array of shape (n,) or None
+        Groups of all rows, which folds must not split.
     """
 
     estimator: Any
     order: AnyArray
+    groups: AnyArray | None = None
 
 
 def score(task: str, true: AnyArray, answered: AnyArray) -> float:
@@ -73,7 +76,7 @@ def members_and_folds(
     if isinstance(values.estimator, TransductiveBlend):
         lines, folds = _of_blend(values.estimator, values.order, target)
     else:
-        folds = _cross_validate(values.estimator, features, target, seed)
+        folds = _cross_validate(values, features, target, seed)
         lines = [(method, 1.0, score(target.task, folds["true"], folds["answered"]), seconds, "")]
     lines += [(name, np.nan, np.nan, np.nan, why) for name, why in plan.left_out.items()]
     members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
@@ -115,13 +118,18 @@ def _no_folds() -> pd.DataFrame:
     return pd.DataFrame({"true": [], "answered": []})
 
 
-def _cross_validate(fitted: Any, features: Features, target: Target, seed: int) -> pd.DataFrame:
+def _cross_validate(values: Values, features: Features, target: Target, seed: int) -> pd.DataFrame:
     """Return out-of-fold answers of a single method."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answers = cross_val_transduce(
-                fitted, features.matrix, target.labels, cv=FOLDS, random_state=seed
+                values.estimator,
+                features.matrix,
+                target.labels,
+                cv=FOLDS,
+                groups=values.groups,
+                random_state=seed,
             ).answers
     except ValueError:  # too few labels of a class, say: there is nothing to show then
         return _no_folds()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transduce.conformal.held_out import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.guarantee import counted, percent
+from transduce.core.linalg import n_threads
 from transduce.core.names import METHODS
+from transduce.core.options import option
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import Mask
 from transduce.ensemble.blend import TransductiveBlend
+from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.catalogue import default_members, every_method
 from transduce.model_selection.hidden_labels import last_step
+from transduce.tables.target import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
@@ -25,22 +28,30 @@ BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for featur
 # smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
 ROW_BELOW = {"regression": 200, "classification": 50}
 
+NOTE_WEIGHTS = (
+    "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated odds of a label."
+)
+
 
 @dataclass(frozen=True)
 class PlanSettings:
     """What a plan depends on besides method, task and sizes; see `transduce.fill`.
 
-    `drawn` marks the labelled rows that were drawn at random, if some were: they calibrate.
+    `how_labelled` are the settings of a `ConformalTransducer` that say how labels came about; `calibrates` says whether
+    labels must be held out to make use of them. `n_outside` rows are to be answered one by one besides those of the
+    table.
     """
 
     confidence: float = 0.9
     guarantee: str = "auto"
     label_conditional: bool = False
     tolerance: float | None = None
-    drawn: Mask | None = None
+    how_labelled: dict[str, Any] = field(default_factory=dict)
+    calibrates: bool = False
     budget_seconds: float = 300.0
     n_jobs: int | None = None
     random_state: int = 0
+    n_outside: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,33 +140,69 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
             0,
             f"Guarantee for each row: the {what} come from the confidence machine, with no label held out, the values "
             f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
-            "outside is not bounded; guarantee 'column' does that, and holds labels out for it.",
+            f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
         return Plan(_machine(task, settings), left_out, seconds, notes, inner)
-    notes.append(
-        f"Guarantee for each row and for the column: values come from all {n_labels} labels, {what} from a fit that "
-        f"saw {n_labels - n_calibration} of them, since the other {n_calibration} were held out to calibrate it."
-    )
+    notes.append(_about_guarantee(what, n_labels, n_calibration, settings))
     return Plan(_calibrated(inner, settings), left_out, seconds, notes)
+
+
+def _about_guarantee(what: str, n_labels: int, n_calibration: int, settings: PlanSettings) -> str:
+    """Return which labels values and intervals come from."""
+    how = settings.how_labelled
+    weighted = (
+        "sampling_probability" in how or how.get("sensitivity", 1.0) > 1.0 or how.get("shift") == "estimate"
+    )
+    about = f"Guarantee for each row{'' if weighted or 'groups' in how else ' and for the column'}"
+    if "groups" in how or "within" in how:
+        return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
+    return (
+        f"{about}: values come from all {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
+        f"them, since the other {n_calibration} were held out to calibrate it."
+    )
+
+
+def plan_weights(method: str, found: Plan, target: Target, n_rows: int, settings: PlanSettings) -> Plan:
+    """Return a plan that weighs labels, in place of one that cannot, where labelled and unlabelled rows differ.
+
+    With too few labels to hold some out, the plan stays as it is.
+    """
+    if (
+        calibration_number(target.n_labels, settings.confidence) == 0
+        or read_method(method, target.task) == "confidence-machine"
+    ):
+        return found
+    how = {**settings.how_labelled, "shift": "estimate"}
+    weighted = replace(settings, how_labelled=how, calibrates=True)
+    again = plan(method, target.task, n_rows=n_rows, n_labels=target.n_labels, settings=weighted)
+    return replace(again, notes=[NOTE_WEIGHTS, *again.notes])
 
 
 def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    if settings.drawn is not None:
-        if int(settings.drawn.sum()) < fewest_calibration(settings.confidence):
+    drawn = n_drawn(settings.how_labelled)
+    if drawn is not None:
+        if drawn < fewest_calibration(settings.confidence):
             raise ValueError(
-                f"{counted(int(settings.drawn.sum()), 'label')} of rows drawn at random cannot guarantee "
+                f"{counted(drawn, 'label')} of rows drawn at random cannot guarantee "
                 f"{percent(settings.confidence)}: it takes {fewest_calibration(settings.confidence)}. Draw and label "
                 "more rows with `transduce draw`, or ask for less confidence."
             )
-        return int(settings.drawn.sum())
-    number = calibration_number(n_labels, settings.confidence, by_class=settings.label_conditional)
-    if settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task]):
+        return drawn
+    number = calibration_number(
+        n_labels,
+        settings.confidence,
+        by_class=settings.label_conditional,
+        factor=settings.how_labelled.get("sensitivity", 1.0),
+    )
+    by_row = settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task])
+    if by_row and not settings.calibrates:
         return 0
-    if settings.guarantee == "column" and number == 0:
+    if number == 0 and (settings.guarantee == "column" or settings.calibrates):
+        need = "" if settings.calibrates else f"; {option('guarantee', 'row')} needs none held out"
         raise ValueError(
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)} for the "
-            f"column: it takes {labels_needed(settings.confidence)}; guarantee 'row' needs none held out."
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)}"
+            f"{' for the column' if need else ''}: it takes {labels_needed(settings.confidence)}{need}."
         )
     return number
 
@@ -178,9 +225,9 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
         confidence=settings.confidence,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
-        calibration="auto" if settings.drawn is None else settings.drawn,
         refit=True,
         random_state=settings.random_state,
+        **settings.how_labelled,
     )
 
 
@@ -197,7 +244,7 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
     if member == "transductive_ridge":
         return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
     if member == "gaussian_process":
-        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 2e-4 * n_labels + 3e-5 * n_rows
+        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 5e-5 * n_labels + 3e-5 * n_rows
     if member == "bayesian_transduction":
         return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
     if member == "spectral_graph":
@@ -205,8 +252,19 @@ def cost(member: str, n_rows: int, n_labels: int) -> float:
     if member == "label_spreading":
         return 0.05 + 1e-4 * n_rows
     if member in ("random_forest", "extra_trees"):
-        return 0.2 + 3e-3 * n_labels + 2e-5 * n_rows
-    return 0.1 + 2e-4 * n_labels
+        return 0.2 + 2.5e-3 * min(n_labels, 10_000) + 2e-5 * n_rows
+    if member == "boosted_trees":
+        return 0.5 + 5e-5 * n_labels
+    return 0.1 + 5e-6 * n_labels
+
+
+def answering_cost(member: str, n_labels: int) -> float:
+    """Return roughly how many seconds it takes on one core to answer a row that was not fitted to."""
+    if member == "gaussian_process":
+        return 2.5e-8 * min(n_labels, 1000)
+    slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
+    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5, "boosted_trees": 3e-6}
+    return slow.get(member, 3e-7)
 
 
 def _blend(
@@ -215,9 +273,11 @@ def _blend(
     """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
     seed, budget = settings.random_state, settings.budget_seconds
     members, found = default_members(task, n_rows, n_labels, seed)
-    costs = {
-        name: 2 * fits * cost(name, n_rows, n_labels) for name in members
-    }  # weights take about as long again
+    later = settings.n_outside / n_threads(settings.n_jobs or 1)
+    costs = {  # weights take about as long as the fits
+        name: 2 * fits * cost(name, n_rows, n_labels) + later * answering_cost(name, n_labels)
+        for name in members
+    }
     left_out, late = dict(found), False
     while sum(costs.values()) > budget and len(costs) > 1:
         slowest = max(costs, key=lambda name: costs[name])

@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 
+from transduce.conformal.calibrated import Law
 from transduce.conformal.exchangeability import Exchangeability
-from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.core.answer import Answer
 from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
+from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize
+from transduce.tables.encoder import Encoder
 from transduce.tables.frames import as_pandas
 
 
@@ -25,8 +27,10 @@ class FillResult:
     Parameters
     ----------
     frame : pandas or polars DataFrame
-        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``),
-        ``_confidence`` and ``_status`` after its own.
+        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
+        ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
+        number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
+        the level up to which no other class is possible.
     new : pandas.DataFrame
         The new columns alone.
     target : str
@@ -39,10 +43,13 @@ class FillResult:
         labels were too few to hold any out.
     values_model : estimator
         What the values come from, fitted to all labels: the blend, or the one method asked for.
-    miscoverage : Miscoverage, ClassMiscoverage or None
+    miscoverage : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
         The distribution of the number of rows outside; None if there is none.
     exchangeability : Exchangeability or None
         How labelled and unlabelled rows compare.
+    sensitivity : pandas.DataFrame or None
+        How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
+        1, 1.5 and 2; None if no label calibrates.
     confidence, certainty : float
         Levels of the guarantee for each row, and for the column.
     members : pandas.DataFrame
@@ -52,8 +59,8 @@ class FillResult:
         ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
         ``probability`` of the answered class, if there is one.
     columns : pandas.DataFrame
-        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, target,
-        ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
+        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, empty,
+        target, ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
     relevance : pandas.Series or None
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None
@@ -62,6 +69,12 @@ class FillResult:
         What is needed to do it again: source, target, method, seed and the like.
     notes : list of str
         What the user should know: how the task was guessed, columns left out, time budget, too few labels.
+    encoder : Encoder
+        Turns rows which come later into the features that were fitted to.
+    chance : RightChance
+        How probable it is that an answered class is right.
+    totals : dict or None
+        Counts of the whole table, where this is a sample of it.
 
     Examples
     --------
@@ -88,12 +101,16 @@ class FillResult:
     members: pd.DataFrame
     out_of_fold: pd.DataFrame
     columns: pd.DataFrame
-    miscoverage: Miscoverage | ClassMiscoverage | None = None
+    miscoverage: Law | None = None
     exchangeability: Exchangeability | None = None
+    sensitivity: pd.DataFrame | None = None
     relevance: pd.Series | None = None
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    encoder: Encoder = field(default_factory=Encoder)
+    chance: RightChance = field(default_factory=RightChance)
+    totals: dict[str, int] | None = None
 
     @property
     def guarantee(self) -> Guarantee:

@@ -14,6 +14,7 @@ from transduce.core.types import AnyArray
 from transduce.filling import FillResult, fill
 from transduce.labelling.wording import certificate_text, counted
 from transduce.tables import files
+from transduce.tables.writing import write
 
 if TYPE_CHECKING:
     from transduce.labelling.session import Session
@@ -74,7 +75,7 @@ def export_session(session: Session, folder: Path, *, force: bool = False) -> Ex
     for path in (labelled, filled, report, certificate):
         check_free(path, force=force)
     source = session.table.source or files.Table(session.table.frame, "csv", None, "table")
-    files.write(labelled, source, label_columns(session), force=force)
+    write(labelled, source, label_columns(session), force=force)
     text = certificate_text(session.certificate(), session.state.wanted, session.table.name)
     write_text(certificate, text, force=force)
     try:
@@ -82,7 +83,7 @@ def export_session(session: Session, folder: Path, *, force: bool = False) -> Ex
     except ValueError as error:
         return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
     result.report(report, force=force)
-    files.write(filled, source, result.new, force=force)
+    write(filled, source, result.new, force=force)
     return Exported(labelled, certificate, filled, report, guarantee)
 
 
@@ -109,7 +110,7 @@ def label_columns(session: Session) -> pd.DataFrame:
         by[row] = "person" if row in state.labels else "table"
     random = np.zeros(n, dtype=bool)
     random[state.drawn] = True
-    values = state.freezes[-1].values if state.freezes else session.answers().values
+    values = state.freezes[-1].values if state.freezes else session.complete_answers().values
     columns = {
         f"{target}_label": pd.Series(labels).infer_objects(),
         f"{target}_by": by,

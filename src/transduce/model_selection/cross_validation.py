@@ -108,7 +108,7 @@ def cross_val_transduce(  # noqa: PLR0913
         Scikit-learn scores, by name or as scorers. None: negative root mean squared error for numbers; accuracy
         for classes, and negative log-loss beside it if there are probabilities.
     groups : array-like of shape (n,), optional
-        Groups of rows, for a splitter that needs them.
+        Groups of rows, for a splitter that needs them; with a number of folds, no group is split.
     n_jobs : int or None, default=None
         Folds at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None

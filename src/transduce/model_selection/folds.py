@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -16,7 +17,7 @@ from transduce.core import checks
 from transduce.core.folds import random_folds
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.hidden_labels import Problem, Reply, ask
+from transduce.model_selection.hidden_labels import Problem, Reply, ask, last_step
 
 Fold = tuple[AnyArray, AnyArray]
 
@@ -43,7 +44,7 @@ def read_folds(
     random_state : int, RandomState or None
         Seed of the folds if `cv` is a number.
     groups : array-like of shape (n,), optional
-        For the splitter.
+        Groups of the rows: for the splitter, or, if `cv` is a number, whole groups are dealt into folds.
     quiet : bool, default=False
         Whether to give no warning of classes that lose all their labels in a fold.
 
@@ -58,9 +59,7 @@ def read_folds(
         )
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         checks.check_whole("cv", cv, least=2)
-        codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
-        fold = random_folds(codes, min(int(cv), n), check_random_state(random_state))
-        pairs: Any = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
+        pairs: Any = _number_of_folds(int(cv), problem, random_state, groups)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         groups_l = None if groups is None else _safe_indexing(groups, problem.rows)
         pairs = cv.split(_safe_indexing(problem.X, problem.rows), problem.labels, groups_l)
@@ -76,6 +75,77 @@ def read_folds(
     if not quiet:
         _warn_lost(problem, folds)
     return folds
+
+
+def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) -> list[Fold]:
+    """Return so many folds: every class spread evenly, or whole groups together."""
+    n = len(problem.labels)
+    if groups is not None:
+        return group_folds(_safe_indexing(groups, problem.rows), cv, random_state)
+    codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
+    fold = random_folds(codes, min(cv, n), check_random_state(random_state))
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
+
+
+def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
+    """Return folds that never split a group: pairs of visible and hidden positions, of about equal size.
+
+    Parameters
+    ----------
+    groups : array-like of shape (l,)
+        Group of each labelled row; at least two groups.
+    n_folds : int
+        At most one for each group.
+    random_state : int, RandomState or None
+        Seed of the order in which groups of one size are dealt.
+
+    Returns
+    -------
+    list of (visible, hidden)
+
+    Examples
+    --------
+    >>> [hidden.tolist() for _, hidden in group_folds(["a", "a", "b", "c"], 2, random_state=0)]
+    [[0, 1], [2, 3]]
+    """
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if len(sizes) < 2:
+        raise ValueError(
+            "All labels are of one group: hiding it leaves none. Folds need two groups at least."
+        )
+    random = check_random_state(random_state)
+    filled_to, fold_of = np.zeros(min(n_folds, len(sizes)), dtype=int), np.empty(len(sizes), dtype=int)
+    for code in np.lexsort([random.permutation(len(sizes)), -sizes]):
+        fold_of[code] = filled_to.argmin()
+        filled_to[fold_of[code]] += sizes[code]
+    fold = fold_of[codes]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(len(filled_to))]
+
+
+def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> Any:
+    """Return a copy of an estimator whose own folds never split a group; one without folds is returned as it is.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A blend or a search, or a pipeline that ends in one: its setting `cv` is replaced if it is a number, or
+        ``"auto"``, which stands for 5 here.
+    groups : array-like of shape (l,)
+        Groups of the rows that will be labelled in its fit, in their order.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    estimator
+    """
+    cv = getattr(last_step(estimator), "cv", None)
+    cv = 5 if isinstance(cv, str) and cv == "auto" else cv
+    if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or len(np.unique(np.asarray(groups))) < 2:
+        return estimator
+    copy = clone(estimator)
+    last_step(copy).set_params(cv=group_folds(groups, int(cv), random_state))
+    return copy
 
 
 def _read_pair(pair: Any, n: int) -> Fold:

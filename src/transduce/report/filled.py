@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from transduce.conformal.calibrated import Law
 from transduce.conformal.exchangeability import Exchangeability
-from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 
@@ -36,12 +36,16 @@ class FilledTable(Protocol):
         """What is guaranteed of them."""
 
     @property
-    def miscoverage(self) -> Miscoverage | ClassMiscoverage | None:
+    def miscoverage(self) -> Law | None:
         """The distribution of the number outside, if there is one."""
 
     @property
     def exchangeability(self) -> Exchangeability | None:
         """How labelled and unlabelled rows compare."""
+
+    @property
+    def sensitivity(self) -> pd.DataFrame | None:
+        """How wide intervals get if the chance of a label also depends on the value itself."""
 
     @property
     def confidence(self) -> float:
@@ -78,3 +82,7 @@ class FilledTable(Protocol):
     @property
     def notes(self) -> list[str]:
         """What the user should know."""
+
+    @property
+    def totals(self) -> dict[str, int] | None:
+        """Counts of the whole table, where this is a sample of it."""

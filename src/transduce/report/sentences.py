@@ -40,7 +40,17 @@ def reply(summary: dict[str, Any]) -> list[str]:
         else "It was answered."
     )
     if lost:
-        first = f"{counts['answered']:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+        answered = counts["answered"] + counts["unusual"]
+        first = f"{answered:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+    if counts["unusual"]:
+        first += (
+            f" {count(counts['unusual'], 'row')} are unusual: even the answered class rarely looks like that."
+        )
+    test = summary["exchangeability"]
+    if test is not None and test["shifted"]:
+        first += (
+            f" Rows with and without a value differ, and the guarantee is {summary['guarantee']['kind']}."
+        )
     return [first, *(_numbers if summary["task"] == "regression" else _classes)(summary)]
 
 

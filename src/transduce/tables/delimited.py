@@ -35,10 +35,13 @@ class ColumnCells:
         How a number written with a comma, or with groups of digits, was read; "" if there is none.
     markers : dict of str to int
         Words that may stand for an empty cell, and how often they occur.
+    prefer : {"point", "comma"}
+        The decimal sign in case of doubt.
     """
 
     reading: str = ""
     markers: dict[str, int] = field(default_factory=dict)
+    prefer: str = "point"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,10 @@ def decode(content: bytes) -> tuple[str, str, bytes]:
     """
     for mark, encoding in _BOMS:
         if content.startswith(mark):
-            return content[len(mark) :].decode(encoding), encoding, mark
+            try:
+                return content[len(mark) :].decode(encoding), encoding, mark
+            except UnicodeDecodeError:
+                raise ValueError("is a binary file, not a table that can be read") from None
     control = sum(content[:8192].count(byte) for byte in (0, 1, 2, 3, 4, 5, 6, 7, 8))
     if control:
         raise ValueError("is a binary file, not a table that can be read")
@@ -184,7 +190,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     frame = pd.concat([column for column, _ in series], axis=1)
     frame.columns = pd.Index(names)
     cells = {
-        name: ColumnCells(_reading(texts, column), _markers(texts))
+        name: ColumnCells(_reading(texts, column), _markers(texts), prefer)
         for name, texts, (column, _) in zip(names, columns, series, strict=False)
     }
     first, last = pairs[0][0], pairs[-1][0]
@@ -200,6 +206,17 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         cells=cells,
     )
     return frame, source
+
+
+def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
+    """Return the fields of some columns, as they were given."""
+    found: dict[int, list[str]] = {place: [] for place in places}
+    if places:
+        for record in source.records:
+            fields = next(csv.reader(io.StringIO(record, newline=""), delimiter=source.delimiter))
+            for place in places:
+                found[place].append(fields[place])
+    return found
 
 
 def _reading(texts: AnyArray, column: pd.Series) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,25 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.tables.numbers_in_text import find_numbers, is_missing
+from transduce.tables.cells import NumberCells, cell_notes, holds_code, read_numbers, sentinel_note, sentinels
+from transduce.tables.encoder import (
+    Encoder,
+    LevelsReading,
+    NumberReading,
+    Scale,
+    TableReading,
+    WordsReading,
+    as_floats,
+    as_texts,
+    feature_name,
+    is_number,
+    marked,
+)
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
+MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
@@ -41,12 +55,18 @@ class Features:
         The column each feature comes from.
     columns : pandas.DataFrame
         What was done to each column: name, kind, treatment, n_missing, n_features.
+    notes : list of str
+        Cells that were read in an unusual way, with the rows they are in.
+    encoder : Encoder
+        Turns rows which come later into the same features.
     """
 
     matrix: Array
     names: list[str]
     origins: list[Any]
     columns: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+    encoder: Encoder = field(default_factory=Encoder)
 
 
 @dataclass(eq=False)
@@ -59,6 +79,19 @@ class _Column:
     n_missing: int
     values: pd.Series | None = None
     parts: dict[str, Array] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    reading: Any = None
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the user said about columns."""
+
+    target: Any
+    ignore: Collection[Any]
+    text: Collection[Any]
+    id: Any
+    prefer: str
 
 
 def vectorize(
@@ -68,6 +101,7 @@ def vectorize(
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
     id: Any = None,
+    prefer: str = "point",
     random_state: int = 0,
 ) -> Features:
     """Turn all columns except the target into features.
@@ -82,6 +116,8 @@ def vectorize(
         Columns to leave out, and columns to read word by word.
     id : str, optional
         The column that names the rows; it is left out.
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign of numbers in text, in case of doubt.
     random_state : int, default=0
         Seed of the reduction of words.
 
@@ -91,11 +127,15 @@ def vectorize(
 
     Notes
     -----
-    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so.
-    Dates and categories go through skrub's ``TableVectorizer``; columns of more than 40 categories are encoded by the
-    letters they are written with. Text becomes TF-IDF weights of its words, reduced to at most 50 features. Columns of
-    identifiers and of one value are dropped. Everything is fitted on the features of all rows, and no label is seen:
-    calibration and unlabelled rows are treated in the same way, which exact guarantees need.
+    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so. A
+    column of which most cells are numbers is one of numbers: limits such as "<0.5" are read as 0.5, with a feature that
+    says so, footnote marks are left out, other texts and values such as -999, far from all others, are missing, and
+    `notes` name them.
+    Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
+    dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
+    at most 50 features. Columns of identifiers and of one value are dropped. Everything is fitted on the features of
+    all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
+    need.
 
     Examples
     --------
@@ -109,26 +149,41 @@ def vectorize(
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    columns = []
+    wanted, columns = _Wanted(target, ignore, text, id, prefer), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            columns.append(_profile(frame[name], name, target, ignore, text, id))
+            columns.append(_profile(frame[name], name, wanted, order))
             report(done / frame.shape[1])
-        _encode(columns)
+        table = _encode(columns)
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
-    names, origins, parts = [], [], []
+    scales: list[Scale] = []
+    parts: list[Array] = []
     for column in columns:
-        column.parts = _scaled(column.parts)
-        for name, values in column.parts.items():
-            names.append(name)
-            origins.append(column.name)
-            parts.append(values)
+        scales += _scale(column)
+        parts += column.parts.values()
     matrix = np.empty((len(frame), len(parts)))
     if parts:
         matrix[order] = np.column_stack(parts)
-    return Features(matrix, names, origins, _account(columns))
+    readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
+    return Features(
+        matrix,
+        [scale.feature for scale in scales],
+        [scale.column for scale in scales],
+        _account(columns),
+        _notes(columns),
+        Encoder(readings, table, scales),
+    )
+
+
+def _notes(columns: list[_Column]) -> list[str]:
+    """Return the notes on cells; of very many columns the first, and how many more there are."""
+    noted = [column for column in columns if column.notes]
+    notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
+    if len(noted) > MOST_NOTED:
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in such ways.")
+    return notes
 
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
@@ -147,55 +202,46 @@ def _account(columns: list[_Column]) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------- what a column is
 
 
-def _profile(
-    series: pd.Series, name: Any, target: Any, ignore: Collection[Any], text: Collection[Any], id: Any
-) -> _Column:
-    """Return what a column is; numbers are turned into features at once."""
+def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _Column:
+    """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
     n_missing = int(series.isna().sum())
-    if target is not None and name == target:
+    if wanted.target is not None and name == wanted.target:
         return _Column(name, "target", "filled", n_missing)
-    if id is not None and name == id:
+    if wanted.id is not None and name == wanted.id:
         return _Column(name, "identifier", "names the rows", n_missing)
-    if name in ignore:
+    if name in wanted.ignore:
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
-    if _is_number(series):
+    if is_number(series):
         return _number(name, series, "as it is")
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
-    texts = series.astype(object).map(lambda value: value if isinstance(value, str) else str(value), "ignore")
-    texts = texts.mask(is_missing(texts.to_numpy()), None).astype(object)
-    return _constant(name, texts) or _profile_text(name, texts, words=name in text)
-
-
-def _is_number(series: pd.Series) -> bool:
-    types = pd.api.types
-    return (types.is_numeric_dtype(series) and not types.is_complex_dtype(series)) or (
-        types.is_timedelta64_dtype(series)
-    )
+    texts = as_texts(series)
+    return _constant(name, texts) or _profile_text(name, texts, wanted, rows)
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     n_missing, distinct = int(series.isna().sum()), series.nunique()
-    if distinct == 0 or (distinct == 1 and n_missing == 0):
-        return _Column(name, "constant", "dropped: " + ("empty" if distinct == 0 else "one value"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and n_missing == 0:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     return None
 
 
-def _profile_text(name: Any, texts: pd.Series, *, words: bool) -> _Column:
+def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) -> _Column:
     n_missing = int(texts.isna().sum())
     present = texts.dropna()
-    if words:
+    if name in wanted.text:
         return _Column(name, "text", "", n_missing, texts)
-    if not present.str.match(r"\s*[-+]?0\d").any():
-        found = find_numbers(texts)
-        if not np.isnan(found.values[texts.notna()]).any():
-            unit = f" in {found.unit}" if found.unit else ""
-            return _number(name, pd.Series(found.values), f"text read as numbers{unit}")
-    dates = _dates(present, texts)
+    if present.str.contains(r"\d").any() and not holds_code(present):
+        found = read_numbers(texts.to_numpy(), wanted.prefer)
+        if found.nearly_all:
+            return _number_in_text(name, texts, found, rows)
+    dates, reader = _dates(present, texts)
     if dates is not None:
-        return _Column(name, "date", "", n_missing, dates)
+        return _Column(name, "date", "", n_missing, dates, reading=reader)
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _Column(name, "text", "", n_missing, texts)
@@ -204,55 +250,89 @@ def _profile_text(name: Any, texts: pd.Series, *, words: bool) -> _Column:
     return _Column(name, "category", "", n_missing, texts)
 
 
-def _dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
-    """Return texts as dates, if skrub reads all of them as such."""
+def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:
+    """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
+    unit = f" in {found.unit}" if found.unit else ""
+    column = _number(name, pd.Series(found.values), f"text read as numbers{unit}")
+    for side, word in ((-1, "below"), (1, "above")):
+        if column.kind == "number" and (found.side == side).any():
+            column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    column.treatment += f", {odd:,} of them read as noted" if odd else ""
+    column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    if column.kind == "number":
+        column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
+    return column
+
+
+def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
+    """Return texts as dates, if skrub reads all of them as such, and what reads them."""
     from skrub import ToDatetime
 
+    reader = ToDatetime()
     if not present.str.contains(r"\d").all():
-        return None
+        return None, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            dates = pd.Series(ToDatetime().fit_transform(texts.rename("date").astype("string")))
+            dates = pd.Series(reader.fit_transform(texts.rename("date").astype("string")))
         except ValueError:  # it rejects the column
-            return None
-    return dates if dates.notna().equals(texts.notna()) else None
+            return None, None
+    return (dates, reader) if dates.notna().equals(texts.notna()) else (None, None)
 
 
 def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     """Return a column of numbers, with a feature that marks what is missing."""
-    if pd.api.types.is_timedelta64_dtype(series):
-        series, treatment = series.dt.total_seconds(), "in seconds"
-    values = series.to_numpy(dtype=float, na_value=np.nan)
-    missing = ~np.isfinite(values)
+    treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else treatment
+    values = as_floats(series)
+    marks = sentinels(values)
+    missing = ~np.isfinite(values) | np.isin(values, list(marks))
     n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
-    if distinct == 0 or (distinct == 1 and not n_missing):
-        return _Column(name, "constant", "dropped: " + ("one value" if distinct else "empty"), n_missing)
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    if distinct == 1 and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     whole = bool(np.all(values[~missing] == np.round(values[~missing])))
     if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    parts = {str(name): np.where(missing, np.median(values[~missing]), values)}
+    middle = float(np.median(values[~missing]))
+    parts = {str(name): np.where(missing, middle, values)}
     if n_missing:
         treatment += ", median where missing"
         parts[f"{name} is missing"] = missing.astype(float)
-    return _Column(name, "number", treatment, n_missing, parts=parts)
+    notes = sentinel_note(name, marks, empty=True)
+    n_infinite = int(np.isinf(values).sum())
+    if n_infinite:
+        notes.append(
+            f"{name!r}: {n_infinite:,} infinite {'number' if n_infinite == 1 else 'numbers'} taken as missing."
+        )
+    reading = NumberReading(middle, tuple(marks))
+    return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
 
 
 # ------------------------------------------------------------------------------------------------- encoding
 
 
-def _encode(columns: list[_Column]) -> None:
-    """Turn dates and categories into features with skrub."""
+def _encode(columns: list[_Column]) -> TableReading | None:
+    """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
+    some = {}
+    for j, column in enumerate(columns):
+        if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
+            values = pd.Series(column.values)
+            reading = LevelsReading(tuple(sorted(set(values.dropna()))), bool(values.isna().any()))
+            column.reading, column.parts = reading, reading.parts(column.name, values)
+            column.treatment = f"{values.nunique()} categories, one feature each"
+        elif column.kind in ("date", "category"):
+            some[f"c{j}"] = column
+    return _encode_with_skrub(some) if some else None
+
+
+def _encode_with_skrub(some: dict[str, _Column]) -> TableReading:
+    """Turn dates, and categories of which there are many, into features, and return how."""
     from skrub import StringEncoder, TableVectorizer
 
-    some = {f"c{j}": column for j, column in enumerate(columns) if column.kind in ("date", "category")}
-    if not some:
-        return
-    data = {key: column.values for key, column in some.items()}
-    # With a sign before it, a category such as "01234" is not taken for a number.
-    table = pd.DataFrame(
-        {k: s if _is_date(s) else ("=" + pd.Series(s)).astype("string") for k, s in data.items()}
-    )
+    data = {key: pd.Series(column.values) for key, column in some.items()}
+    table = pd.DataFrame({key: s if _is_date(s) else marked(s) for key, s in data.items()})
     n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
     vectorizer = TableVectorizer(
         cardinality_threshold=MOST_LEVELS + 1,
@@ -261,62 +341,68 @@ def _encode(columns: list[_Column]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = vectorizer.fit_transform(table)
+    features: dict[Any, list[tuple[str, str, float]]] = {}
     for key, column in some.items():
-        outputs = vectorizer.input_to_outputs_.get(key, [])
-        for output in outputs:
-            values = found[output].to_numpy(dtype=float, na_value=np.nan)
-            column.parts[_feature_name(column.name, output.removeprefix(key).lstrip("_"))] = _finite(values)
-        column.treatment = _encoding(column, vectorizer.column_to_kind_.get(key))
+        features[column.name] = []
+        for output in vectorizer.input_to_outputs_.get(key, []):
+            name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
+            column.parts[name], middle = _finite(found[output].to_numpy(dtype=float, na_value=np.nan))
+            features[column.name].append((name, output, middle))
+        column.treatment = _encoding(column)
         if column.n_missing and column.kind == "date":
             column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
+    keys = {column.name: key for key, column in some.items()}
+    dates = {column.name: column.reading for column in some.values() if column.kind == "date"}
+    return TableReading(vectorizer, keys, dates, features)
 
 
 def _is_date(series: Any) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(series))
 
 
-def _feature_name(column: Any, output: str) -> str:
-    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
-
-
-def _encoding(column: _Column, kind: str | None) -> str:
+def _encoding(column: _Column) -> str:
     if column.kind == "date":
         return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
-    if kind == "high_cardinality":
-        return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
-    return f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+    return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
-def _finite(values: Array) -> Array:
-    """Return numbers with the median in place of missing ones."""
+def _finite(values: Array) -> tuple[Array, float]:
+    """Return numbers with the median in place of missing ones, and the median."""
     missing = ~np.isfinite(values)
-    return np.where(missing, np.median(values[~missing]) if not missing.all() else 0.0, values)
+    middle = float(np.median(values[~missing])) if not missing.all() else 0.0
+    return np.where(missing, middle, values), middle
 
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
     """Return TF-IDF weights of a text's words, reduced to a few features."""
     texts = column.values.fillna("")  # type: ignore[union-attr]
+    words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
     try:
-        weights = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS).fit_transform(texts)
+        weights = words.fit_transform(texts)
     except ValueError:  # no words at all
         column.kind, column.treatment = "constant", "dropped: no words"
         return {}
     n_features = min(TEXT_FEATURES, weights.shape[1] - 1, weights.shape[0] - 1)
     column.treatment = f"TF-IDF of {weights.shape[1]:,} words"
+    column.reading = WordsReading(words)
     if n_features < 1 or weights.shape[1] <= TEXT_FEATURES:
         return {f"{column.name}: word {j + 1}": v for j, v in enumerate(weights.toarray().T)}
     column.treatment += f", reduced to {n_features} features"
-    reduced = TruncatedSVD(n_features, random_state=random_state).fit_transform(weights)
+    reduction = TruncatedSVD(n_features, random_state=random_state)
+    reduced = reduction.fit_transform(weights)
+    column.reading = WordsReading(words, reduction)
     return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
 
 
-def _scaled(parts: dict[str, Array]) -> dict[str, Array]:
-    """Return features with mean 0 and standard deviation 1, without the constant ones."""
-    scaled = {}
-    for name, values in parts.items():
-        largest = float(np.abs(values).max(initial=0.0))
-        values = values / largest if largest > 0.0 else values  # so that no square is too large
-        spread = float(values.std())
+def _scale(column: _Column) -> list[Scale]:
+    """Give features mean 0 and standard deviation 1, drop the constant ones, and return how."""
+    scales, scaled = [], {}
+    for name, values in column.parts.items():
+        largest = float(np.abs(values).max(initial=0.0)) or 1.0
+        values = values / largest  # so that no square is too large
+        mean, spread = float(values.mean()), float(values.std())
         if spread > 1e-10:
-            scaled[name] = (values - values.mean()) / spread
-    return scaled
+            scales.append(Scale(column.name, name, largest, mean, spread))
+            scaled[name] = (values - mean) / spread
+    column.parts = scaled
+    return scales

@@ -1,4 +1,4 @@
-"""Tables in files: reading the usual kinds, and writing new columns beside the old ones, which stay as they are."""
+"""Tables in files: reading the usual kinds; `transduce.tables.writing` writes new columns beside the old ones."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import zipfile
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from transduce.core.atomic_file import whole_file
-from transduce.tables.delimited import (
-    ColumnCells,
-    Delimited,
-    append_columns,
-    decode,
-    read_delimited,
-    rewrite_columns,
-    write_delimited,
-)
+from transduce.core.options import option
+from transduce.tables.delimited import ColumnCells, Delimited, decode, read_delimited
+from transduce.tables.workbooks import Workbook, read_workbook
 
 KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-KINDS |= {".xlsx": "excel", ".jsonl": "json lines", ".ndjson": "json lines"}
+KINDS |= {
+    ".xlsx": "excel",
+    ".jsonl": "json lines",
+    ".ndjson": "json lines",
+    ".json": "json",
+    ".feather": "feather",
+}
 PACKED = (".gz", ".zip")
-_SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "parquet": 20, "excel": 40}
+_SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
 _PACKING = 5
+_BETWEEN = re.compile(r"[\s,]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Table:
     ----------
     frame : pandas.DataFrame
         The table, typed, for computing.
-    kind : {"csv", "tsv", "parquet", "excel", "json lines"}
+    kind : {"csv", "tsv", "parquet", "feather", "excel", "json lines", "json"}
     source : object
         What was read, as it was given; new columns are written beside it.
     name : str
@@ -58,8 +58,48 @@ class Table:
     def cells(self, column: Any) -> ColumnCells:
         """Return how the cells of a column were read, where the file was text."""
         if isinstance(self.source, Delimited):
-            return self.source.cells.get(column, ColumnCells())
+            return self.source.cells.get(column, ColumnCells(prefer=self.prefer))
         return ColumnCells()
+
+    def check_column(self, name: Any) -> None:
+        """Raise a ValueError if a column is in another sheet, or holds formulas whose values nobody has computed."""
+        if not isinstance(self.source, Workbook):
+            return
+        if name not in self.frame.columns:
+            for sheet, names in self.source.others.items():
+                if str(name) in names:
+                    raise ValueError(f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheet!r} "
+                                     f"has: write {option('sheet', sheet)}.")  # fmt: skip
+        if name in self.source.uncomputed:
+            raise ValueError(f"{_uncomputed(name, self.source.uncomputed[name])} Open {self.name} in a spreadsheet "
+                             "program and save it: then the values are in it.")  # fmt: skip
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know about how the file was read."""
+        if not isinstance(self.source, Workbook):
+            return []
+        return [_uncomputed(name, count) for name, count in self.source.uncomputed.items()]
+
+    @property
+    def name_says(self) -> str | None:
+        """The kind that the name of the file says."""
+        return kind_of(self.name)[0]
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return "comma" if isinstance(self.source, Delimited) and self.source.delimiter == ";" else "point"
+
+
+def _uncomputed(name: Any, count: int) -> str:
+    """Return that a column has formulas without a value."""
+    what = (
+        "1 formula has no value stored and is"
+        if count == 1
+        else f"{count:,} formulas have no value stored and are"
+    )
+    return f"{name!r}: {what} missing."
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:
@@ -101,13 +141,16 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
         )
 
 
-def read(path: str | Path, *, force: bool = False) -> Table:
+def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
     r"""Read a table.
 
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, Parquet, Excel or JSON lines, also compressed with gzip or zip; "-" for standard input.
+        CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "-" for standard
+        input.
+    sheet : str, optional
+        The sheet of an Excel file, by name or number; the first by default.
     force : bool, default=False
         Whether to go on if it needs more memory than is free.
 
@@ -140,10 +183,9 @@ def read(path: str | Path, *, force: bool = False) -> Table:
         content = Path(path).read_bytes()
     try:
         kind, content = _unpack(content, kind_of(path)[0] if str(path) != "-" else None)
-        return Table(*_parse(content, kind), name=name)
+        return Table(*_parse(content, kind, sheet), name=name)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
-
     except (
         KeyError,
         RecursionError,
@@ -157,6 +199,8 @@ def read(path: str | Path, *, force: bool = False) -> Table:
 
 def _sentence(error: Exception) -> str:
     """Return an error as the end of a sentence that begins with the name of the file."""
+    if isinstance(error, csv.Error | UnicodeError):
+        return "is not a table of delimited text."
     text = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
     return f"{text}." if text[:1].islower() else f"cannot be read: {text}."
 
@@ -175,21 +219,29 @@ def _unpack(content: bytes, kind: str | None) -> tuple[str, bytes]:
             content, kind = archive.read(names[0]), kind_of(names[0])[0] or kind
     if content.startswith(b"PAR1"):
         return "parquet", content
+    if content.startswith(b"ARROW1"):
+        return "feather", content
     if not content.strip():
         raise ValueError("is empty: there is no table in it")
+    first = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if kind in ("json lines", "json"):
+        kind = "json" if first == b"[" else "json lines"
     if kind is None:
-        kind = "json lines" if content.lstrip()[:1] == b"{" else "csv"
+        kind = {b"{": "json lines", b"[": "json"}.get(first, "csv")
     return kind, content
 
 
-def _parse(content: bytes, kind: str) -> tuple[pd.DataFrame, str, Any]:
+def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, str, Any]:
     """Return frame, kind and source of a table's bytes."""
-    if kind == "parquet":
-        frame, source = _read_parquet(content)
+    if sheet is not None and kind != "excel":
+        raise ValueError(f"is not an Excel file: leave out {option('sheet')}")
+    source: Any
+    if kind in ("parquet", "feather"):
+        frame, source = _read_arrow(content, kind)
     elif kind == "excel":
-        frame, source = _read_excel(content)
-    elif kind == "json lines":
-        frame, source = _read_json_lines(content)
+        frame, source = read_workbook(content, sheet)
+    elif kind in ("json lines", "json"):
+        frame, source = _read_json(content, kind)
     else:
         frame, source = read_delimited(content, "\t" if kind == "tsv" else None)
         kind = "tsv" if source.delimiter == "\t" else "csv"
@@ -199,181 +251,66 @@ def _parse(content: bytes, kind: str) -> tuple[pd.DataFrame, str, Any]:
     return frame, kind, source
 
 
-def _read_parquet(content: bytes) -> tuple[pd.DataFrame, Any]:
+def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
     import pyarrow as pa
+    import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(io.BytesIO(content))
+        file = io.BytesIO(content)
+        table = pq.read_table(file) if kind == "parquet" else feather.read_table(pa.py_buffer(content))
     except pa.ArrowException as error:
-        raise ValueError("is not a Parquet file, or is damaged") from error
+        raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            raise ValueError(
+                f"has a column {name!r} of bytes, which say nothing here: drop it, or turn it into text"
+            )
     return table.to_pandas(ignore_metadata=True), table
 
 
-def _read_excel(content: bytes) -> tuple[pd.DataFrame, Any]:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            "is an Excel file, which needs openpyxl: pip install 'transduce[excel]', or save it as CSV"
-        ) from error
-    macros = b"xl/vbaProject.bin" in content
-    book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=macros)
-    values = openpyxl.load_workbook(io.BytesIO(content), data_only=True).worksheets[0].values
-    rows = [list(row) for row in values]
-    while rows and all(cell is None for cell in rows[-1]):
-        rows.pop()
-    if not rows:
-        raise ValueError("is empty: there is no table in its first sheet")
-    while rows[0] and rows[0][-1] is None and all(row[len(rows[0]) - 1] is None for row in rows):
-        rows = [row[:-1] for row in rows]
-    names = ["" if cell is None else str(cell) for cell in rows[0]]
-    columns = [
-        pd.Series([row[j] for row in rows[1:]], dtype=object).infer_objects() for j in range(len(names))
-    ]
-    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
-    frame.columns = pd.Index(names)
-    return frame, book
-
-
-def _read_json_lines(content: bytes) -> tuple[pd.DataFrame, list[str]]:
-    lines = [line for line in decode(content)[0].split("\n") if line.strip()]
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
-        rows.append(row)
-    return pd.DataFrame(rows), lines
-
-
-# ---------------------------------------------------------------------------------------------------- writing
-
-
-def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
-    """Write a table with new columns after its own, in one piece.
-
-    Parameters
-    ----------
-    path : str or Path
-        The kind and the packing are those of its name; "-" writes to standard output, in the kind that was read.
-    table : Table
-        As it was read: in the same kind its columns are written back as they were given.
-    new : pandas.DataFrame
-        One line for each row.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    """
-    kind, packed = out_kind(path, table.kind)
-    with whole_file(path, force=force) as file:
-        buffer = io.BytesIO() if packed or kind in ("parquet", "excel") else file
-        _write(buffer, kind, table, new)
-        if packed == ".gz":
-            file.write(gzip.compress(buffer.getvalue(), mtime=0))  # type: ignore[attr-defined]
-        elif packed == ".zip":
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(Path(path).stem, buffer.getvalue())  # type: ignore[attr-defined]
-        elif buffer is not file:
-            file.write(buffer.getvalue())  # type: ignore[attr-defined]
-
-
-def out_kind(path: str | Path, default: str) -> tuple[str, str]:
-    """Return kind and packing of a file to be written; a ValueError if its name says nothing."""
-    if str(path) == "-":
-        return default, ""
-    kind, packed = kind_of(path)
-    if kind is None:
-        raise ValueError(
-            f"{path} has an unknown format: let its name end in .csv, .tsv, .parquet, .xlsx or .jsonl (.gz or .zip)."
-        )
-    return kind, packed
-
-
-def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
-    source, same = table.source, kind == table.kind
-    if kind in ("csv", "tsv"):
-        if isinstance(source, Delimited) and (kind == "csv") == (source.delimiter != "\t"):
-            append_columns(source, new, file)
-        elif isinstance(source, Delimited):
-            rewrite_columns(source, new, file, "," if kind == "csv" else "\t")
-        else:
-            write_delimited(_joined(table, new), file, "," if kind == "csv" else "\t")
-    elif kind == "parquet":
-        _write_parquet(file, table, new)
-    elif kind == "excel":
-        _write_excel(file, table if same else replace(table, source=None), new)
-    elif same:
-        for line, row in zip(source, _json_rows(new), strict=True):
-            start = line.rstrip()[:-1].rstrip()
-            comma = "" if start.endswith("{") else ", "
-            file.write(f"{start}{comma}{row[1:]}\n".encode())
+def _read_json(content: bytes, kind: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table, and the text of every object in it."""
+    text = decode(content)[0]
+    rows: list[Any] = []
+    if kind == "json":
+        rows, texts = _objects(text)
     else:
-        for row in _json_rows(_joined(table, new)):
-            file.write(f"{row}\n".encode())
+        texts = [line for line in text.split("\n") if line.strip()]
+        for number, line in enumerate(texts, start=1):
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            where = (
+                f"line {number}, as JSON lines must have"
+                if kind == "json lines"
+                else f"place {number} of its array"
+            )
+            raise ValueError(f"has no object {{...}} in {where}")
+    return pd.DataFrame(rows), texts
 
 
-def _joined(table: Table, new: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([_whole(table.frame).reset_index(drop=True), new.reset_index(drop=True)], axis=1)
-
-
-def _whole(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose whole numbers with gaps, read from text as floats, are whole numbers again."""
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        known = column[column.notna()] if column.dtype.kind == "f" else column[:0]
-        whole = len(known) and np.all(np.abs(known) < 2**53) and np.all(known == np.round(known))
-        columns[name] = column.astype("Int64") if whole and len(known) < len(column) else column
-    return pd.DataFrame(columns, index=frame.index)
-
-
-def _write_parquet(file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = table.source
-    if not isinstance(source, pa.Table):
-        source = pa.Table.from_pandas(_whole(table.frame), preserve_index=False)
-    additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
-    for name, column in zip(additions.column_names, additions.columns, strict=True):
-        source = source.append_column(name, column)
-    pq.write_table(source, file)
-
-
-def _write_excel(file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            "Writing Excel needs openpyxl: pip install 'transduce[excel]', or write CSV."
-        ) from error
-    book, width = table.source, table.frame.shape[1]
-    if book is None:
-        book, new, width = openpyxl.Workbook(), _joined(table, new), 0
-    sheet = book.worksheets[0]
-    for j, name in enumerate(new.columns, start=width + 1):
-        sheet.cell(row=1, column=j, value=str(name))
-        for i, value in enumerate(new[name].tolist(), start=2):
-            sheet.cell(row=i, column=j, value=_cell(value))
-    book.save(file)
-
-
-def _cell(value: Any) -> Any:
-    """Return a value as a cell of a sheet or a JSON object takes it: None if missing, infinities as text."""
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
-        return None
-    if isinstance(value, float) and np.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _json_rows(frame: pd.DataFrame) -> list[str]:
-    columns = [[_cell(value) for value in frame[name].tolist()] for name in frame.columns]
-    names = list(map(str, frame.columns))
-    return [
-        json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
-        for row in zip(*columns, strict=True)
-    ]
+def _objects(text: str) -> tuple[list[Any], list[str]]:
+    """Return the entries of a JSON array, and the text of each."""
+    decoder, place, rows, texts = json.JSONDecoder(), text.index("[") + 1, [], []
+    while True:
+        place += (
+            len(text[place:]) - len(text[place:].lstrip(" \t\r\n,"))
+            if text[place : place + 1] in " \t\r\n,"
+            else 0
+        )
+        if text[place : place + 1] == "]":
+            break
+        try:
+            row, end = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"is not JSON in line {error.lineno}: {error.msg}") from error
+        rows.append(row)
+        texts.append(text[place:end])
+        place = end
+    if not rows:
+        raise ValueError("is empty: there is no table in it")
+    return rows, texts

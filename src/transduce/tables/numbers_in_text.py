@@ -19,6 +19,11 @@ IN_TEXT = frozenset(
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
+_BREAK = {decimal: re.compile(group) for decimal, group in _GROUP.items()}
+_NUMBER = {
+    decimal: re.compile(rf"[-+]?([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
+    for decimal, group in _GROUP.items()
+}
 _AMOUNT = re.compile(
     r"(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)", re.S
 )
@@ -108,6 +113,11 @@ def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
     readings = {decimal: [_read(number, decimal) for number in numbers] for decimal in order}
     best = max(readings, key=lambda decimal: int(np.sum(~np.isnan(readings[decimal]))))
     values[present] = readings[best]
+    if not unit and best == "point":  # such as 1e-5, which no amount of money is
+        values[present] = [
+            float(text) if good else value
+            for text, good, value in zip(given[present], plain, values[present], strict=True)
+        ]
     return TextNumbers(values, best, unit)
 
 
@@ -120,14 +130,26 @@ def _unit(amount: re.Match[str] | None) -> str | None:
     return before + after if good else None
 
 
+def number_of(text: str, decimal: str, unit: str = "") -> float:
+    """Return the number that a text is under one reading and with one unit, NaN if it is not one.
+
+    Examples
+    --------
+    >>> number_of("1.200,5 EUR", "comma", "EUR"), number_of("1,5", "point"), number_of("1e-3", "point")
+    (1200.5, nan, 0.001)
+    """
+    words = text.strip()
+    if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
+        return float(words)
+    amount = _AMOUNT.fullmatch(words)
+    return _read(amount["number"].strip(), decimal) if amount and _unit(amount) == unit else np.nan
+
+
 def _read(number: str, decimal: str) -> float:
     """Return a number under one reading, NaN if it is not one."""
-    group, sign = _GROUP[decimal], _SIGN[decimal]
-    if not re.fullmatch(rf"[-+]?(\d+|\d{{1,3}}({group}\d{{3}})+)?({sign}\d*)?", number) or not re.search(
-        r"\d", number
-    ):
+    if not _NUMBER[decimal].fullmatch(number) or not any(map(str.isdigit, number)):
         return np.nan
-    return float(re.sub(group, "", number).replace(",", "."))
+    return float(_BREAK[decimal].sub("", number).replace(",", "."))
 
 
 def number_text(value: float, decimal: str = "point") -> str:

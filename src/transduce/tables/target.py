@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,26 @@ import pandas as pd
 
 from transduce.core.checks import check_choice
 from transduce.core.names import TASKS
-from transduce.core.ranks import fewest_calibration
+from transduce.core.options import missing_option, option
 from transduce.core.sample import PartlyLabelled
 from transduce.core.task import guess_task
 from transduce.core.types import AnyArray, Mask
+from transduce.tables.cells import (
+    HOLES,
+    NumberCells,
+    cell_notes,
+    holds_code,
+    hole_words,
+    named_cells,
+    read_numbers,
+    sentinel_note,
+    sentinels,
+)
 from transduce.tables.delimited import ColumnCells
-from transduce.tables.numbers_in_text import IN_TEXT, find_numbers
+from transduce.tables.numbers_in_text import IN_TEXT, MISSING
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
-_MOSTLY = 0.8  # with this share of numbers among texts, the others are likely to be mistakes
+FEWEST_LABELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +94,6 @@ def read_target(
     name: Any,
     *,
     task: str = "auto",
-    confidence: float = 0.9,
     cells: ColumnCells | None = None,
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
@@ -94,8 +104,6 @@ def read_target(
     name : str
         The column.
     task : {"auto", "regression", "classification"}, default="auto"
-    confidence : float, default=0.9
-        Level that the labels must support.
     cells : ColumnCells, optional
         How the column's cells were read, if they come from a file.
 
@@ -118,9 +126,7 @@ def read_target(
     column = frame[name]
     missing = column.isna().to_numpy(dtype=bool)
     if not missing.any():
-        raise ValueError(
-            f"No cell of column {name!r} is empty, so there is nothing to fill: empty those that are to be answered."
-        )
+        raise ValueError(_nothing_to_fill(column, name))
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
     kind = column.dtype
@@ -128,67 +134,129 @@ def read_target(
         raise ValueError(
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
-    labels, numbers, notes = _labels(column, name, task)
+    labels, numbers, notes = _labels(column, name, task, "point" if cells is None else cells.prefer)
     if cells is not None:
         notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-        notes += _about_markers(cells, name, numeric=column.dtype.kind in "iuf")
+    notes += _about_markers(column, name, {} if cells is None else cells.markers)
     found = _task(numbers if numbers is not None else labels, task)
+    if found == "regression" and numbers is not None:
+        notes += sentinel_note(name, sentinels(numbers), empty=False)
     if task == "auto":
         notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
     if found == "regression":
         target = Target(name, _numbers(name, labels, numbers, missing), missing, found, notes)
     else:
-        target = Target(name, _classes(labels, missing), missing, found, notes)
-    _check_labels(target, confidence)
+        target = Target(
+            name, _classes(labels, missing), missing, found, [*notes, *_alike(labels[~missing], name)]
+        )
+    _check_labels(target)
     return target
 
 
-def _about_markers(cells: ColumnCells, name: Any, *, numeric: bool) -> list[str]:
-    """Return a note on words in a file's column that were taken for empty cells, or could have been."""
-    found = cells.markers
-    empty = {word: n for word, n in found.items() if numeric or word.lower() in IN_TEXT}
-    kept = {word: n for word, n in found.items() if word not in empty}
+def _nothing_to_fill(column: pd.Series, name: Any) -> str:
+    """Return why there is nothing to fill, and which values may be meant as holes."""
+    said = f"No cell of column {name!r} is empty, so there is nothing to fill"
+    texts = [value for value in column.tolist() if isinstance(value, str)]
+    found: dict[Any, int] = dict(hole_words(texts))
+    values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
+    found |= {int(value) if value == int(value) else value: n for value, n in sentinels(values).items()}
+    if not found:
+        return f"{said}: empty those that are to be answered."
+    words = ", ".join(f"{word!r} ({n:,})" for word, n in found.items())
+    return (
+        f"{said}; but some cells say {words}: if these are to be filled, write {missing_option(list(found))}."
+    )
+
+
+def _about_markers(column: pd.Series, name: Any, given: dict[str, int]) -> list[str]:
+    """Return a note on words that were taken for empty cells, or could have been; `given` are those of a file."""
+    kept = hole_words(label for label in column.tolist() if isinstance(label, str))
+    empty = {word: n for word, n in given.items() if word not in kept and word.lower() not in ("", *IN_TEXT)}
+    empty |= {word: n for word, n in given.items() if word.lower() in IN_TEXT}
     notes = []
     if empty:
         words = ", ".join(f"{word!r} ({n})" for word, n in empty.items())
         notes.append(f"Cells of {name!r} that say {words} were taken as empty.")
     if kept:
         words = ", ".join(f"{word!r} ({n})" for word, n in kept.items())
-        notes.append(f"Cells of {name!r} that say {words} were taken as labels; empty them if they are not.")
+        notes.append(
+            f"Cells of {name!r} that say {words} were taken as labels; if they are not, write "
+            f"{missing_option(list(kept))}."
+        )
     return notes
 
 
-def _labels(column: pd.Series, name: Any, task: str) -> tuple[AnyArray, AnyArray | None, list[str]]:
-    """Return labels as they are, as numbers if they can be read so, and a note if they were text."""
+def _labels(
+    column: pd.Series, name: Any, task: str, prefer: str
+) -> tuple[AnyArray, AnyArray | None, list[str]]:
+    """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         numbers = column.to_numpy(dtype=float, na_value=np.nan)
         return numbers, numbers, []
-    labels = column.astype(object).to_numpy()
-    present = [label for label in labels if not pd.isna(label)]
-    if task == "classification" or not all(isinstance(label, str) for label in present):
-        numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in present)
-        return labels, pd.to_numeric(column).to_numpy(float) if numeric else None, []
-    if all(_DATE.fullmatch(label.strip()) for label in present):
+    labels = column.astype(object).to_numpy(copy=True)
+    known = [row for row, label in enumerate(labels) if not pd.isna(label)]
+    present = [labels[row] for row in known]
+    numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in present)
+    if numeric:
+        return labels, pd.to_numeric(column).to_numpy(float), []
+    for row in known:
+        labels[row] = _label(labels[row])
+    if task == "classification" or not any(isinstance(label, str) for label in present):
+        return labels, None, []
+    texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
+    if all(_DATE.fullmatch(texts[row].strip()) for row in known):
         raise ValueError(
             f"Column {name!r} holds dates, such as {present[0]!r}: turn them into numbers, such as days."
         )
-    found = find_numbers([label if isinstance(label, str) else None for label in labels])
-    good = np.isfinite(found.values[~column.isna().to_numpy()])
-    if good.all():
+    if task == "auto" and holds_code(pd.Series([texts[row] for row in known], dtype=object)):
+        return labels, None, []
+    found = read_numbers(texts, prefer)
+    unsaid = [row for row in known if texts[row].strip().lower() in MISSING]
+    found = replace(found, unread=sorted([*found.unread, *unsaid]))
+    if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
-        return labels, found.values, [f"{name!r} holds text such as {present[0]!r}, read as numbers{unit}."]
-    wrong = present[int(np.argmin(good))]
-    if task == "regression":
-        raise ValueError(
-            f"Column {name!r} holds {wrong!r}, which is not a number: correct or empty such cells, or ask for classes "
-            "with task 'classification'."
-        )
-    if good.mean() >= _MOSTLY:
-        raise ValueError(
-            f"Column {name!r} looks like numbers, but {int((~good).sum())} of its {len(good)} labels are not numbers, "
-            f"for example {wrong!r}: correct or empty them, or ask for classes with task 'classification'."
-        )
+        said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
+        return labels, found.values, [said, *_unusual(name, texts, found)]
+    if task == "regression" or found.nearly_all:
+        raise ValueError(_not_numbers(name, texts, found))
     return labels, None, []
+
+
+def _label(label: Any) -> Any:
+    """Return a label without blanks around it; small and capital letters are the same in true and false."""
+    if not isinstance(label, str):
+        return label
+    word = label.strip()
+    return word.capitalize() if word.lower() in ("true", "false") else word
+
+
+def _unusual(name: Any, texts: AnyArray, found: NumberCells) -> list[str]:
+    """Return notes on labels that are limits, or numbers with a mark."""
+    notes = cell_notes(name, texts, replace(found, side=np.zeros_like(found.side)), np.arange(len(texts)))
+    limits = np.flatnonzero(found.side).tolist()
+    if limits:
+        cells = named_cells((texts[row].strip(), row) for row in limits)
+        what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
+        notes.append(
+            f"{name!r}: {len(limits):,} {what} learnt as if the value were the limit itself: {cells}."
+        )
+    return notes
+
+
+def _not_numbers(name: Any, texts: AnyArray, found: NumberCells) -> str:
+    """Return why a column cannot be read as numbers: which cells, and what can be done."""
+    n_labels = sum(text is not None for text in texts)
+    cells = named_cells((texts[row].strip(), row) for row in found.unread)
+    words = list(dict.fromkeys(texts[row].strip() for row in found.unread))
+    holes = [word for word in words if word.lower() in HOLES] or words[:3]
+    one = len(found.unread) == 1
+    start = "holds" if found.nearly_all else "is to be read as"
+    return (
+        f"Column {name!r} {start} numbers, but {len(found.unread):,} of its {n_labels:,} labels "
+        f"{'is' if one else 'are'} not: {cells}. Correct {'it' if one else 'them'}, take "
+        f"{'it' if one else 'them'} as empty with "
+        f"{missing_option(holes)}, or ask for classes with {option('task', 'classification')}."
+    )
 
 
 def _task(labels: AnyArray, task: str) -> str:
@@ -201,8 +269,9 @@ def _aloud(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
     """Return how the task was guessed, and how to say otherwise."""
     count = len(set(labels.tolist()))
     if task == "regression":
-        return f"{name!r} was read as numbers ({count} different ones); ask for classes with task 'classification'."
-    otherwise = "; ask for numbers with task 'regression'" if could_be else ""
+        classes = option("task", "classification")
+        return f"{name!r} was read as numbers ({count} different ones); ask for classes with {classes}."
+    otherwise = f"; ask for numbers with {option('task', 'regression')}" if could_be else ""
     return f"{name!r} was read as classes ({count} different ones){otherwise}."
 
 
@@ -214,8 +283,8 @@ def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mas
             )
         except (TypeError, ValueError):
             raise ValueError(
-                f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with task "
-                "'classification'."
+                f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with "
+                f"{option('task', 'classification')}."
             ) from None
     numbers = np.where(missing, np.nan, numbers)
     if np.isinf(numbers).any():
@@ -235,21 +304,35 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
     return classes
 
 
-def _check_labels(target: Target, confidence: float) -> None:
-    """Raise a ValueError if the labels are all the same, all different, or too few for the level."""
+def _alike(labels: AnyArray, name: Any) -> list[str]:
+    """Return a note on classes that differ in capitals only."""
+    spellings: dict[str, dict[str, int]] = {}
+    for label in labels.tolist():
+        counts = spellings.setdefault(str(label).casefold(), {})
+        counts[str(label)] = counts.get(str(label), 0) + 1
+    several = [counts for counts in spellings.values() if len(counts) > 1][:3]
+    said = ["; ".join(f"{word!r} ({n:,})" for word, n in counts.items()) for counts in several]
+    return (
+        [f"Classes of {name!r} that differ in capitals only were taken as different: {', '.join(said)}."]
+        if said
+        else []
+    )
+
+
+def _check_labels(target: Target) -> None:
+    """Raise a ValueError if the labels are too few, all the same, or all different classes."""
     name, present = target.name, target.labels[~target.missing]
     distinct = len(set(present.tolist()))
+    if len(present) < FEWEST_LABELS:
+        raise ValueError(
+            f"Column {name!r} has {len(present)} label{'s' * (len(present) != 1)}, and it takes at least "
+            f"{FEWEST_LABELS} to learn anything: label more rows."
+        )
     if distinct == 1:
         what = "number" if target.task == "regression" else "class"
         raise ValueError(
             f"All {len(present)} labels of column {name!r} are the same {what}, {present.tolist()[0]!r}: there is "
             "nothing to learn; label a row that differs."
-        )
-    least = max(fewest_calibration(confidence), 3)
-    if len(present) < least:
-        raise ValueError(
-            f"Column {name!r} has {len(present)} labels, and {100 * confidence:.6g} % confidence takes at least "
-            f"{least}: label more rows, or ask for less confidence."
         )
     if target.task == "classification" and distinct == len(present):
         raise ValueError(

@@ -6,11 +6,12 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from transduce.core import arrays
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
@@ -31,11 +32,12 @@ def scale_rows(
 ) -> tuple[Array, Scaling, Array]:
     """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
     # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
-    scaling, _ = Scaling.fit_apply(sample.X[np.lexsort(sample.X.T[::-1])])
+    xp = arrays.namespace(sample.X)
+    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
     rows = scaling.apply(sample.X)
     spread = np.zeros(len(names))
-    spread[scaling.keep] = scaling.scale
-    shown = rows[sample.labelled].std(axis=0)
+    spread[scaling.keep] = arrays.to_numpy(scaling.scale)
+    shown = arrays.to_numpy(xp.std(arrays.pick(rows, sample.labelled), axis=0))
     narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
     if len(narrow):
         warnings.warn(
@@ -45,7 +47,7 @@ def scale_rows(
             stacklevel=3,
         )
     if not standardize:
-        scaling = replace(scaling, scale=np.ones_like(scaling.scale))
+        scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
         rows = scaling.apply(sample.X)
     return rows, scaling, spread
 
@@ -73,11 +75,26 @@ def arrange_rows(
     matched : integer array
         Which of the unlabelled rows these are.
     """
+    if arrays.is_foreign(rows):
+        return _arrange_foreign(rows, labelled, y_l, settings)
     shown, unlabelled = rows[labelled], rows[~labelled]
     order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
     matched = matched[even_steps(len(matched), settings.max_matched)]
     used = np.concatenate([shown[order], unlabelled[matched]])
     return Objective(used, y_l[order], settings.prior), order, matched
+
+
+def _arrange_foreign(
+    rows: Any, labelled: Mask, y_l: Array, settings: Settings
+) -> tuple[Objective, AnyArray, AnyArray]:
+    """Do the same on a device."""
+    xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
+    labels = arrays.beside(y_l, rows)
+    order = arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1))
+    matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
+    matched = matched[even_steps(len(matched), settings.max_matched)]
+    used = xp.concat([xp.take(shown, order, axis=0), arrays.pick(unlabelled, matched)])
+    return Objective(used, xp.take(labels, order), settings.prior), arrays.to_numpy(order), matched
 
 
 class Found(NamedTuple):
@@ -178,7 +195,7 @@ def warn_of_parameters(found: Found) -> None:
     best, words = found.best, []
     if not best.converged:
         words.append(f"The parameters {best.message} before they settled: raise max_iter, or tol.")
-    if np.ptp(found.objective.y_l) > 0.0:
+    if np.ptp(arrays.to_numpy(found.objective.y_l)) > 0.0:
         if np.any(best.log_parameters[:-1] > found.search.bounds[:-1, 1] - 1e-3):
             words.append(
                 "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "

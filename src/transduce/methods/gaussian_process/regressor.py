@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.linalg import few_threads, guarded_cholesky
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
@@ -183,7 +183,7 @@ class TransductiveGPRegressor(NumberTransducer):
         TransductiveGPRegressor
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y)
+        sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
         settings = read_settings(self.get_params(deep=False))
         announce_cost(min(len(y_l), settings.max_searched))
@@ -191,10 +191,11 @@ class TransductiveGPRegressor(NumberTransducer):
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
         units = Units.of(y_l)
         objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
-        with few_threads(len(objective.X) if settings.n_jobs in (None, 1) else 0):
+        with few_threads(objective.X.shape[0] if settings.n_jobs in (None, 1) else 0):
             found = find_parameters(objective, settings, check_random_state(self.random_state))
             warn_of_parameters(found)
-            fitted = self._fitted = Fitted.of(found, rows[~sample.labelled], (order, matched), scaling, units)
+            unlabelled = arrays.pick(rows, ~sample.labelled)
+            fitted = self._fitted = Fitted.of(found, unlabelled, (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_, self.noise_ = fitted.relevance, fitted.noise
         self.matching_, self.slack_ = found.choice.matching, found.choice.slack
@@ -320,9 +321,10 @@ class TransductiveGPRegressor(NumberTransducer):
         checks.check_whole("n_samples", n_samples, least=1)
         rows, fitted = self._read_more(X), self._fitted
         factor, _ = guarded_cholesky(fitted.posterior.covariance(rows))
-        draws = factor @ check_random_state(random_state).normal(size=(len(rows), n_samples))
+        drawn = check_random_state(random_state).normal(size=(rows.shape[0], n_samples))
+        draws = factor @ arrays.beside(drawn, rows)
         return fitted.units.restore(fitted.posterior.mean(rows))[:, None] + fitted.units.error * draws
 
     def _read_more(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._fitted.scaling.apply(validation.read_rows(self, X, reset=False))
+        return self._fitted.scaling.apply(validation.read_rows(self, X, reset=False, device=True))

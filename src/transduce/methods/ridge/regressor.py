@@ -151,8 +151,8 @@ class TransductiveRidge(NumberTransducer):
         TransductiveRidge
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y, columns=True)
-        read = partial(validation.read_rows, self, reset=False)
+        sample = validation.read_sample(self, X, y, columns=True, device=True)
+        read = partial(validation.read_rows, self, reset=False, device=True)
         settings = read_settings(self.get_params(deep=False), read)
         y_l = validation.numeric_labels(sample)
         labels = Labels(y_l, *label_moments(y_l.reshape(len(y_l), -1)))
@@ -179,7 +179,7 @@ class TransductiveRidge(NumberTransducer):
             At an unlabelled row this differs from ``transduction_`` by a residual.
         """
         check_is_fitted(self)
-        return self._fitted.extend(validation.read_rows(self, X, reset=False))
+        return self._fitted.extend(validation.read_rows(self, X, reset=False, device=True))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.

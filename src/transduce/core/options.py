@@ -1,0 +1,55 @@
+"""Options as the user writes them: settings of a function, or options of the command line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
+_NAMES = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Let messages that are made in this block name options of the command line."""
+    token = _ON_COMMAND_LINE.set(True)
+    try:
+        yield
+    finally:
+        _ON_COMMAND_LINE.reset(token)
+
+
+def option(name: str, value: Any = None) -> str:
+    """Return a setting as the user would write it, with a value if one is given.
+
+    Examples
+    --------
+    >>> option("task", "classification"), option("budget_seconds")
+    ("task='classification'", 'budget_seconds')
+    >>> with command_line():
+    ...     option("task", "classification"), option("budget_seconds")
+    ('--task classification', '--budget')
+    """
+    if not _ON_COMMAND_LINE.get():
+        return name if value is None else f"{name}={value!r}"
+    word = f"--{_NAMES.get(name, name).replace('_', '-')}"
+    if value is None:
+        return word
+    text = shlex.quote(str(value))
+    return f"{word}={text}" if text.startswith("-") else f"{word} {text}"
+
+
+def missing_option(words: list[Any]) -> str:
+    """Return the setting that says which values mark empty cells.
+
+    Examples
+    --------
+    >>> missing_option(["-", "?"])
+    "missing=['-', '?']"
+    """
+    if not _ON_COMMAND_LINE.get():
+        return f"missing={words!r}"
+    return " ".join(option("missing", word) for word in words)

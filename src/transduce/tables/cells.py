@@ -1,0 +1,336 @@
+"""Cells of one column: numbers as they are met in tables, what marks a hole, and a note on all that is unusual."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.options import missing_option
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.tables.numbers_in_text import MISSING, find_numbers, number_of
+
+HOLES = MISSING | frozenset(
+    ("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#", "missing", "not available", "not known")
+)
+HOLES |= frozenset(
+    ("unknown", "n.d.", "n.d", "nd", "n/d", "tbd", "not determined", "no data", "k.a.", "#ref!", "#value!")
+)
+HOLES |= frozenset(("#div/0!", "#num!", "#name?", "#null!", "undefined", "blank", "empty"))
+_SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
+NEARLY = 0.8  # with this share of numbers among cells that are no holes, a column holds numbers
+_LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
+_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\])")
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCells:
+    """A column of texts read as numbers, cell by cell.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        The numbers; NaN where a cell is missing or not a number.
+    side : array of shape (n,)
+        -1 where a cell says that the number is below its value, 1 above, 0 elsewhere.
+    unit, decimal : str
+        What is written beside all of them, and their decimal sign ("point" or "comma").
+    mended, unread : list of int
+        Positions of the cells that were read without a footnote mark or with the other decimal sign, and of those
+        that are neither numbers nor missing.
+    n_present : int
+        Cells that are not holes.
+    """
+
+    values: Array
+    side: AnyArray
+    unit: str = ""
+    decimal: str = "point"
+    mended: list[int] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)
+    n_present: int = 0
+
+    @property
+    def nearly_all(self) -> bool:
+        """Whether the column holds numbers, except for a few cells."""
+        n_read = int(np.isfinite(self.values).sum())
+        return n_read >= 2 and n_read >= NEARLY * self.n_present
+
+
+def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
+    """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign.
+
+    Parameters
+    ----------
+    texts : sequence of str or None
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign in case of doubt.
+
+    Returns
+    -------
+    NumberCells
+
+    Examples
+    --------
+    >>> found = read_numbers(["0.7", "<0.5", "1.2*", "1,25", "n.d.", None])
+    >>> found.values.tolist(), found.side.tolist(), found.mended, found.unread
+    ([0.7, 0.5, 1.2, 1.25, nan, nan], [0, -1, 0, 0, 0, 0], [2, 3], [4])
+    """
+    given = np.asarray(pd.Series(texts, dtype=object), dtype=object)
+    found = find_numbers(given, prefer)
+    values, side = found.values.copy(), np.zeros(len(given), dtype=int)
+    mended: list[int] = []
+    unread: list[int] = []
+    n_holes = 0
+    for row in np.flatnonzero(~np.isfinite(values)):
+        text = given[row].strip() if isinstance(given[row], str) else ""
+        if text.lower() in MISSING:
+            n_holes += 1
+            continue
+        value, where = _mended(text, found.decimal, found.unit)
+        if np.isfinite(value):
+            values[row], side[row] = value, where
+            mended += [] if where else [int(row)]
+        else:
+            values[row] = np.nan
+            unread.append(int(row))
+            n_holes += text.lower() in HOLES
+    return NumberCells(values, side, found.unit, found.decimal, mended, unread, len(given) - n_holes)
+
+
+def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
+    """Return the numbers in texts under a given reading, and on which side of each the truth is; NaN for the rest.
+
+    Parameters
+    ----------
+    texts : pandas.Series
+        Of str, None where missing.
+    decimal : {"point", "comma"}
+    unit : str
+
+    Returns
+    -------
+    values, side : array of shape (n,)
+        Each cell is read by itself; see `read_numbers`, which finds the reading.
+
+    Examples
+    --------
+    >>> values, side = read_cells(pd.Series(["1.5", "<2", "red", None]), "point", "")
+    >>> values.tolist(), side.tolist()
+    ([1.5, 2.0, nan, nan], [0, -1, 0, 0])
+    """
+    codes, levels = pd.factorize(texts)
+    values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
+    if len(levels):
+        plain = pd.Series(levels).astype(str)
+        if decimal == "point" and not unit:
+            values[:-1] = pd.to_numeric(plain, errors="coerce").to_numpy(float)
+        for place in np.flatnonzero(~np.isfinite(values[:-1])):
+            values[place], side[place] = _mended(levels[place].strip(), decimal, unit)
+    return values[codes], side[codes]
+
+
+def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
+    """Return the number in a cell that is not just one, and on which side of it the truth is."""
+    limit = _LIMIT.fullmatch(text)
+    if limit is not None:
+        value, side = _mended(limit["rest"], decimal, unit)
+        return (value, -1 if limit["sign"] in ("<", "<=", "=<", "≤") else 1) if not side else (np.nan, 0)
+    other = "comma" if decimal == "point" else "point"
+    marked = _MARK.fullmatch(text)
+    for words in (text, marked["number"] if marked else text):
+        for sign in (decimal, other):
+            for own in dict.fromkeys((unit, "")):
+                value = number_of(words, sign, own)
+                if np.isfinite(value):
+                    return value, 0
+    return np.nan, 0
+
+
+def sentinels(values: Array) -> dict[float, int]:
+    """Return values such as -999 or 9999 that lie far from all others, and how often they occur.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+
+    Returns
+    -------
+    dict of float to int
+        Such values are at the end of all, as far from the next as the others are from each other.
+
+    Examples
+    --------
+    >>> sentinels(np.array([1.0, 2.0, 3.5, -999.0, -999.0, np.nan]))
+    {-999.0: 2}
+    >>> sentinels(np.array([990.0, 995.0, 999.0]))
+    {}
+    """
+    levels, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
+    suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
+    others = np.delete(levels, suspects)
+    if len(others) < 3:
+        return {}
+    spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
+    far = [j for j in suspects if min(abs(levels[j] - others[0]), abs(levels[j] - others[-1])) > spread
+           and not others[0] <= levels[j] <= others[-1]]  # fmt: skip
+    return {float(levels[j]): int(counts[j]) for j in far}
+
+
+def hole_words(texts: Iterable[Any]) -> dict[str, int]:
+    """Return the words that often stand for an empty cell, and how often each occurs.
+
+    Examples
+    --------
+    >>> hole_words(["red", "-", "?", "-", None])
+    {'-': 2, '?': 1}
+    """
+    counts: dict[str, int] = {}
+    for text in texts:
+        if isinstance(text, str) and text.strip() and text.strip().lower() in HOLES:
+            counts[text.strip()] = counts.get(text.strip(), 0) + 1
+    return counts
+
+
+def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
+    """Return a table in which the cells that hold one of these values are empty.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    words : sequence
+        Texts, in small or capital letters, and numbers, however they are written.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
+    >>> without(pd.DataFrame({"a": [1, -999], "b": ["-", "x"]}), [-999, "-"]).isna().to_numpy().tolist()
+    [[False, True], [True, False]]
+    """
+    if not words:
+        return frame
+    texts = {str(word).strip().lower() for word in words}
+    numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
+    columns = [_without(frame.iloc[:, j], texts, numbers) for j in range(frame.shape[1])]
+    found = pd.concat(columns, axis=1) if columns else frame
+    found.columns = frame.columns
+    return found
+
+
+def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
+    kind = column.dtype
+    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        empty = column.isin(numbers)
+    else:
+        cells = column.astype(object)
+        empty = cells.map(lambda cell: _is_one(cell, texts, numbers)).astype(bool)
+    return column.mask(empty) if empty.any() else column
+
+
+def _is_one(cell: Any, texts: set[str], numbers: list[float]) -> bool:
+    if isinstance(cell, str):
+        word = cell.strip().lower()
+        return word in texts or bool(numbers and number_of(word, "point") in numbers)
+    return isinstance(cell, int | float) and not isinstance(cell, bool) and cell in numbers
+
+
+# ------------------------------------------------------------------------------------------------------- notes
+
+
+def named_cells(cells: Iterable[tuple[str, int]]) -> str:
+    """Return cells with the rows that they are in, counted from 1.
+
+    Examples
+    --------
+    >>> named_cells([("n.d.", 3), ("inf", 6), ("n.d.", 8)])
+    "'n.d.' (rows 4 and 9), 'inf' (row 7)"
+    """
+    rows: dict[str, list[int]] = {}
+    for text, row in cells:
+        rows.setdefault(text, []).append(row + 1)
+    said = [f"{text!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
+    return ", ".join(said) + (f", and {len(rows) - _MOST_NAMED} others" if len(rows) > _MOST_NAMED else "")
+
+
+def _rows(where: list[int]) -> str:
+    some = [f"{row:,}" for row in sorted(where)[:_MOST_NAMED]]
+    if len(where) > _MOST_NAMED:
+        return f"rows {', '.join(some)} and {len(where) - _MOST_NAMED:,} more"
+    return f"row {some[0]}" if len(some) == 1 else f"rows {', '.join(some[:-1])} and {some[-1]}"
+
+
+def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -> list[str]:
+    """Return what the user should know of the cells of a column that was read as numbers.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    texts : array of shape (n,)
+        Its cells.
+    found : NumberCells
+    rows : integer array of shape (n,)
+        Where in the table each cell stands.
+
+    Returns
+    -------
+    list of str
+    """
+    notes = []
+    kinds = (
+        (np.flatnonzero(found.side).tolist(), "read as the limit that {} names, with a feature that says so"),
+        (found.mended, "read as the number in {}"),
+        (found.unread, "taken as missing, since {} no number"),
+    )
+    for places, words in kinds:
+        if places:
+            one = len(places) == 1
+            verb = ("it is" if one else "they are") if places is found.unread else ("it" if one else "each")
+            cells = named_cells(
+                (texts[place].strip(), int(rows[place])) for place in sorted(places, key=lambda p: rows[p])
+            )
+            notes.append(
+                f"{name!r}: {len(places):,} {'cell was' if one else 'cells were'} {words.format(verb)}: {cells}."
+            )
+    return notes
+
+
+def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[str]:
+    """Return a note on values that look like marks of missing cells."""
+    if not found:
+        return []
+    words = ", ".join(
+        f"{value:.12g} ({count:,} {'cell' if count == 1 else 'cells'})" for value, count in found.items()
+    )
+    far = f"{name!r} holds {words}, far from all its other values:"
+    if empty:
+        return [f"{far} taken as missing."]
+    values = [int(value) if value == int(value) else value for value in found]
+    return [f"{far} taken as labels; if it marks missing cells, write {missing_option(values)}."]
+
+
+def holds_code(texts: pd.Series) -> bool:
+    """Return whether digits are codes rather than numbers: all of one length, or many with a leading zero.
+
+    Examples
+    --------
+    >>> holds_code(pd.Series(["01234", "50667"])), holds_code(pd.Series(["007", "12"]))
+    (True, True)
+    >>> holds_code(pd.Series(["05", *map(str, range(100, 120))]))
+    False
+    """
+    words = texts.str.strip()
+    zero: Mask = words.str.match(r"[-+]?0\d").to_numpy(dtype=bool)
+    if not zero.any():
+        return False
+    digits = words[words.str.fullmatch(r"\d+")]
+    return bool(zero.mean() > 1.0 - NEARLY or (len(digits) == len(words) and digits.str.len().nunique() == 1))

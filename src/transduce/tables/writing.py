@@ -1,0 +1,225 @@
+"""Writing tables: new columns beside the old ones, which stay as they are, also where the format changes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.atomic_file import whole_file
+from transduce.tables.delimited import (
+    Delimited,
+    append_columns,
+    fields_of,
+    rewrite_columns,
+    write_delimited,
+)
+from transduce.tables.files import Table, kind_of
+from transduce.tables.workbooks import check_sheet, plain_cell, write_workbook
+
+_WHOLE = re.compile(r"[-+]?\d+")
+_LONGEST = 18  # digits that an integer of 64 bits surely holds
+
+
+def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
+    """Write a table with new columns after its own, in one piece.
+
+    Parameters
+    ----------
+    path : str or Path
+        The kind and the packing are those of its name; "-" writes to standard output, in the kind that was read.
+    table : Table
+        As it was read: in the same kind its columns are written back as they were given.
+    new : pandas.DataFrame
+        One line for each row.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    """
+    kind, packed = out_kind(path, table.kind)
+    with whole_file(path, force=force) as file:
+        buffer = io.BytesIO() if packed or kind in ("parquet", "feather", "excel") else file
+        _write(buffer, kind, table, new)
+        if packed == ".gz":
+            file.write(gzip.compress(buffer.getvalue(), mtime=0))  # type: ignore[attr-defined]
+        elif packed == ".zip":
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(Path(path).stem, buffer.getvalue())  # type: ignore[attr-defined]
+        elif buffer is not file:
+            file.write(buffer.getvalue())  # type: ignore[attr-defined]
+
+
+def out_kind(path: str | Path, default: str) -> tuple[str, str]:
+    """Return kind and packing of a file to be written; a ValueError if its name says nothing."""
+    if str(path) == "-":
+        return default, ""
+    kind, packed = kind_of(path)
+    if kind is None:
+        raise ValueError(
+            f"{path} has an unknown format: let its name end in .csv, .tsv, .parquet, .feather, .xlsx, .json or .jsonl "
+            "(.gz or .zip)."
+        )
+    return kind, packed
+
+
+def check_fits(path: str | Path, table: Table, more: int = 10) -> None:
+    """Raise a ValueError if a file of this kind cannot hold the table and so many more columns."""
+    if out_kind(path, table.kind)[0] == "excel":
+        check_sheet(table.frame, more, path)
+
+
+def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
+    source, same = table.source, kind == table.kind
+    if kind in ("csv", "tsv"):
+        # A file called .csv or .txt whose fields tabulators part stays so.
+        delimiter = "\t" if kind == "tsv" else ","
+        if isinstance(source, Delimited) and (same or table.name_says == kind):
+            append_columns(source, new, file)
+        elif isinstance(source, Delimited):
+            rewrite_columns(source, new, file, delimiter)
+        else:
+            write_delimited(_joined(table, new), file, delimiter)
+    elif kind in ("parquet", "feather"):
+        _write_arrow(file, kind, table, new)
+    elif kind == "excel":
+        book = source if same else None
+        write_workbook(file, book, new if same else _joined(table, new), table.frame.shape[1] if same else 0)
+    else:
+        _write_json(file, kind, table, new)
+
+
+def _write_json(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
+    """Write one object a row, with the given text of its old part where there is one."""
+    if table.kind in ("json", "json lines"):
+        starts = [text.rstrip()[:-1].rstrip() for text in table.source]
+        rows = [
+            f"{start}{'' if start.endswith('{') else ', '}{row[1:]}"
+            for start, row in zip(starts, _json_rows(new), strict=True)
+        ]
+    else:
+        rows = _json_rows(_joined(table, new))
+    text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
+    file.write(text.encode())
+
+
+def _joined(table: Table, new: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([exact(table).reset_index(drop=True), new.reset_index(drop=True)], axis=1)
+
+
+def exact(table: Table) -> pd.DataFrame:
+    """Return a table's columns for another format: whole numbers with all their digits, as text if they are too long.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
+    source = table.source
+    if isinstance(source, Delimited):
+        return _exact_delimited(table.frame, source)
+    if table.kind in ("json", "json lines"):
+        rows = [json.loads(text) for text in source]
+        return pd.DataFrame({name: _objects([row.get(name) for row in rows]) for name in table.frame.columns})
+    if table.kind in ("parquet", "feather"):
+        return pd.DataFrame(source.to_pandas(ignore_metadata=True, integer_object_nulls=True))
+    return _whole(table.frame) if source is None else table.frame
+
+
+def _whole(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose whole numbers with gaps, which are floats, are whole numbers again."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        whole = column.dtype.kind == "f" and column.isna().any() and _all_whole(column.to_numpy())
+        columns[name] = column.astype("Int64") if whole and column.abs().max() < 2**53 else column
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _objects(values: list[Any]) -> pd.Series:
+    """Return a column; whole numbers with gaps as such."""
+    if all(value is None or type(value) is int for value in values) and any(map(_present, values)):
+        fits = all(value is None or -(2**63) <= value < 2**63 for value in values)
+        return pd.Series(values, dtype="Int64") if fits else pd.Series(values, dtype=object)
+    return pd.Series(values, dtype=object).infer_objects()
+
+
+def _present(value: Any) -> bool:
+    return value is not None
+
+
+def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
+    """Return columns of floats that were written as whole numbers as such."""
+    suspects = [
+        j
+        for j in range(frame.shape[1])
+        if frame.dtypes.iloc[j].kind == "f" and _all_whole(frame.iloc[:, j].to_numpy())
+    ]
+    columns = {name: frame[name] for name in frame.columns}
+    texts = fields_of(source, suspects)
+    for j in suspects:
+        known = frame.iloc[:, j].notna().to_numpy()
+        words = [text.strip() if good else None for text, good in zip(texts[j], known, strict=True)]
+        present = [word for word in words if word is not None]
+        if all(map(_WHOLE.fullmatch, present)):
+            short = max(map(len, present)) <= _LONGEST
+            values = [None if word is None else int(word) if short else word for word in words]
+            columns[frame.columns[j]] = pd.Series(values, dtype="Int64" if short else object)
+    return pd.DataFrame(columns)
+
+
+def _all_whole(values: Any) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(len(known) and np.all(known == np.round(known)))
+
+
+def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    source = table.source
+    if not isinstance(source, pa.Table):
+        source = pa.Table.from_pandas(_one_type(exact(table)), preserve_index=False)
+    additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
+    for name, column in zip(additions.column_names, additions.columns, strict=True):
+        source = source.append_column(name, column)
+    if kind == "parquet":
+        pq.write_table(source, file)
+    else:
+        feather.write_feather(source, file, compression="uncompressed")
+
+
+def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which columns of several types are text."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        kinds = (
+            {type(value) for value in column if plain_cell(value) is not None}
+            if column.dtype == object
+            else set()
+        )
+        long = kinds == {int} and any(abs(value) >= 2**63 for value in column.dropna())
+        mixed = len(kinds) > 1 or long
+        columns[name] = (
+            column.map(lambda value: None if plain_cell(value) is None else str(value)) if mixed else column
+        )
+    return pd.DataFrame(columns)
+
+
+def _json_rows(frame: pd.DataFrame) -> list[str]:
+    columns = [[plain_cell(value) for value in frame[name].tolist()] for name in frame.columns]
+    names = list(map(str, frame.columns))
+    return [
+        json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
+        for row in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,221 @@
+"""Cells that are nearly numbers: limits, footnote marks, the other decimal sign, and what is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import fill
+from transduce.core.options import command_line, missing_option, option
+from transduce.tables.cells import hole_words, read_numbers, sentinels, without
+from transduce.tables.features import vectorize
+
+N = 80
+
+
+def numbers():
+    return [f"{value:.2f}" for value in np.random.default_rng(0).uniform(1, 50, N)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "side"),
+    [
+        ("<0.5", 0.5, -1),
+        ("< 0.5", 0.5, -1),
+        ("≤0,5", 0.5, -1),
+        (">=1,200", 1200.0, 1),
+        ("> 50*", 50.0, 1),
+        ("12.3*", 12.3, 0),
+        ("12.3 †", 12.3, 0),
+        ("12.3[2]", 12.3, 0),
+        ("12.3¹", 12.3, 0),
+        ("12,5", 12.5, 0),
+        ("1e-3", 1e-3, 0),
+        ("n.d.", np.nan, 0),
+        ("-", np.nan, 0),
+        ("< LOD", np.nan, 0),
+        ("inf", np.nan, 0),
+        ("12-15", np.nan, 0),
+        ("3 kg", np.nan, 0),
+        ("1.2.3", np.nan, 0),
+        ("<>3", np.nan, 0),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_dirty_cell_does_not_cost_a_column(cell, value, side, times):
+    """The other cells keep their values; the dirty one is read, marked, or missing, and the notes name it."""
+    clean = numbers()
+    dirty = [cell] * times + clean[times:]
+    found = read_numbers(dirty)
+    np.testing.assert_array_equal(found.values[:times], value)
+    assert found.side[:times].tolist() == [side] * times
+    np.testing.assert_array_equal(found.values[times:], [float(text) for text in clean[times:]])
+    features = vectorize(pd.DataFrame({"a": dirty, "b": np.arange(N) % 3}))
+    line = features.columns.set_index("name").loc["a"]
+    assert line["kind"] == "number"
+    assert line["n_features"] == (1 if np.isfinite(value) and not side else 2)
+    if cell != "1e-3":  # a plain number
+        assert len(features.notes) == 1
+        assert f"'a': {times}" in features.notes[0]
+        assert repr(cell) in features.notes[0]
+        assert ("row 1)" if times == 1 else "rows 1, 2 and 3)") in features.notes[0]
+
+
+def test_units_and_decimal_commas_keep_theirs():
+    found = read_numbers(["1,5 kg", "2,25 kg", "<3 kg", "4", "5 lb", *["7,5 kg"] * 20])
+    assert found.unit == "kg"
+    np.testing.assert_array_equal(found.values[:5], [1.5, 2.25, 3, 4, np.nan])
+    assert found.unread == [4]
+
+
+def test_a_dirty_predictor_still_predicts():
+    a = np.random.default_rng(1).uniform(0, 100, N)
+    frame = pd.DataFrame({"a": [f"{value:.3f}" for value in a], "b": np.arange(N) % 5, "y": 2 * a})
+    frame.loc[frame.index % 2 == 0, "y"] = np.nan
+    clean = fill(frame, "y", method="ridge")
+    frame.loc[[3, 8], "a"] = ["n.d.", "<0.5"]
+    dirty = fill(frame, "y", method="ridge")
+    widths = [np.nanmedian(found.frame["y_upper"] - found.frame["y_lower"]) for found in (clean, dirty)]
+    rows = clean.answer.rows[~np.isin(clean.answer.rows, [3, 8])]
+    assert np.abs(dirty.frame["y_filled"].to_numpy() - 2 * a)[rows].max() < 0.2 * np.std(2 * a)
+    assert widths[0] < widths[1] < np.std(2 * a)
+    assert any("'n.d.' (row 4)" in note for note in dirty.notes)
+    assert any("'<0.5' (row 9)" in note for note in dirty.notes)
+
+
+def test_words_and_codes_stay_what_they_are():
+    frame = pd.DataFrame(
+        {
+            "zip": [f"{value:05d}" for value in np.arange(N) % 7 * 9000],
+            "grade": ["A", "B", "3", "C"] * (N // 4),
+            "street": [f"No. {k % 9} b" for k in range(N)],
+            "padded": ["05", *(str(k * 7 + 10) for k in range(1, N))],
+        }
+    )
+    kinds = vectorize(frame).columns.set_index("name")["kind"]
+    assert kinds.to_dict() == {
+        "zip": "category",
+        "grade": "category",
+        "street": "category",
+        "padded": "number",
+    }
+
+
+def test_true_in_any_letters_is_one_category():
+    frame = pd.DataFrame({"a": ["True", "true", "FALSE", "false "] * 20})
+    assert vectorize(frame).names == ["a: True"]
+
+
+@pytest.mark.parametrize("mark", [-999, 9999, -9999.0, 99999])
+def test_sentinels_are_missing_and_noted(mark):
+    values = np.append(np.random.default_rng(0).normal(20, 5, N), [mark] * 3)
+    assert sentinels(values) == {mark: 3}
+    features = vectorize(pd.DataFrame({"a": values, "b": np.arange(N + 3) % 2}))
+    assert "a is missing" in features.names
+    assert f"{mark:g} (3 cells)" in features.notes[0]
+    column = features.matrix[:, features.names.index("a")]
+    assert np.abs(column).max() < 5
+    without_marks = vectorize(
+        pd.DataFrame({"a": np.where(values == mark, np.nan, values), "b": np.arange(N + 3) % 2})
+    )
+    np.testing.assert_allclose(features.matrix, without_marks.matrix)
+
+
+@pytest.mark.parametrize("values", [np.arange(990.0, 1010), [0, 99, 50, 70], [1, 999], np.arange(2000.0)])
+def test_ordinary_numbers_are_no_sentinels(values):
+    assert sentinels(np.asarray(values, dtype=float)) == {}
+
+
+def test_missing_values_by_name():
+    frame = pd.DataFrame({"a": [1, -999, 3], "b": ["-999", "N.D.", "x"], "c": [True, False, True]})
+    found = without(frame, ["-999", "n.d."])
+    assert found.isna().to_numpy().tolist() == [
+        [False, True, False],
+        [True, True, False],
+        [False, False, False],
+    ]
+    assert without(frame, []) is frame
+    assert hole_words(["-", " - ", "red", 3]) == {"-": 2}
+
+
+def test_options_are_named_as_they_are_written():
+    assert missing_option([-999]) == "missing=[-999]"
+    with command_line():
+        assert missing_option(["-", "a b"]) == "--missing=- --missing 'a b'"
+        assert option("random_state", 3) == "--seed 3"
+
+
+# ------------------------------------------------------------------------------------------------------- the target
+
+
+def table_with(labels):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.normal(size=len(labels)), "y": pd.Series(labels, dtype=object)})
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        *(
+            (mark, kind)
+            for mark in ("-", "--", ".", "missing", "none", "?")
+            for kind in ("numbers", "classes")
+        ),
+        (-999, "numbers"),
+        ("-999", "numbers"),
+    ],
+)
+def test_a_target_whose_holes_are_marked_in_another_way(mark, kind):
+    """Nothing is learnt from the marks: the sentence names them and the option, which then fills the cells."""
+    values = np.round(np.random.default_rng(1).normal(50, 9, 60), 2)
+    labels = list(values) if kind == "numbers" else [("low", "high")[int(value > 50)] for value in values]
+    if isinstance(mark, str) and kind == "numbers":
+        labels = [str(label) for label in labels]
+    labels[::3] = [mark] * 20
+    with pytest.raises(ValueError, match=r"No cell of column 'y' is empty.*missing=") as error:
+        fill(table_with(labels), "y", method="ridge")
+    assert "(20)" in str(error.value)
+    result = fill(table_with(labels), "y", method="ridge", missing=mark)
+    assert result.answer.rows.tolist() == list(range(0, 60, 3))
+
+
+@pytest.mark.parametrize("mark", ["-", "?", "n.d.", "12-15"])
+def test_marks_among_numbers_are_refused(mark):
+    labels = [f"{value:.1f}" for value in np.random.default_rng(1).normal(50, 9, 60)]
+    labels[::3], labels[1], labels[4] = [None] * 20, mark, mark
+    with pytest.raises(ValueError, match=r"2 of its 40 labels are not: .*\(rows 2 and 5\).*missing="):
+        fill(table_with(labels), "y", method="ridge")
+
+
+def test_marks_among_classes_and_sentinels_among_numbers_are_noted():
+    labels = ["u", "v", None, "u", "v", "-"] * 20
+    notes = fill(table_with(labels), "y", method="ridge").notes
+    assert any(
+        "'-' (20) were taken as labels; if they are not, write missing=['-']" in note for note in notes
+    )
+    values = np.random.default_rng(1).normal(50, 9, 60)
+    values[::3], values[[1, 4]] = np.nan, -999
+    notes = fill(table_with(list(values)), "y", method="ridge").notes
+    assert any("-999 (2 cells)" in note and "missing=[-999]" in note for note in notes)
+
+
+def test_labels_that_are_limits_or_have_marks():
+    values = [f"{value:.1f}" for value in np.random.default_rng(1).normal(50, 9, 60)]
+    values[::3], values[1], values[2] = [None] * 20, "<40", "52.5*"
+    result = fill(table_with(values), "y", method="ridge")
+    assert result.frame["y_filled"].tolist()[1:3] == [40.0, 52.5]
+    assert any("'<40' (row 2)" in note and "limit" in note for note in result.notes)
+    assert any("'52.5*' (row 3)" in note for note in result.notes)
+
+
+def test_codes_are_classes():
+    result = fill(table_with(["007", "012", None, "007", "012"] * 12), "y", method="ridge")
+    assert result.answer.classes.tolist() == ["007", "012"]
+
+
+def test_true_and_blanks_make_no_new_classes():
+    result = fill(table_with(["True", "true ", None, "FALSE", "false"] * 12), "y", method="ridge")
+    assert result.answer.classes.tolist() == ["False", "True"]
+    notes = fill(table_with(["Yes", "yes", None, "no", "no"] * 12), "y", method="ridge").notes
+    assert any("differ in capitals only" in note for note in notes)
