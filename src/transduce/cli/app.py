@@ -54,6 +54,13 @@ def _out(value: str | None) -> str | None:
     return value
 
 
+def _out_or_folder(value: str | None) -> str | None:
+    """Return the name of a folder, which ends in / or exists, or of a file whose kind is known."""
+    if value is not None and (value.endswith(("/", "\\")) or Path(value).is_dir()):
+        return value
+    return _out(value)
+
+
 def _plot(value: Path | None) -> Path | None:
     """Return the name of a plot whose kind is known, or refuse it."""
     if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -144,7 +151,7 @@ def fill_command(  # noqa: PLR0913
         str | None,
         typer.Option(
             metavar="FILE",
-            callback=_out,
+            callback=_out_or_folder,
             help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
             "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
