@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,14 +85,14 @@ def regression(n, d, seed=0):
 
 
 def clusters(n, d=50, n_classes=10, per_class=3, seed=0):
-    """Return rows on the device around random centres, elongated along random directions, and their classes."""
+    """Return rows on the device around random centres that touch, elongated along random directions, and classes."""
     generator = torch.Generator(device=DEVICE).manual_seed(seed)
 
     def normal(*shape):
         return torch.randn(*shape, dtype=torch.float64, device=DEVICE, generator=generator)
 
     cluster = torch.randint(0, n_classes * per_class, (n,), device=DEVICE, generator=generator)
-    centres = 0.5 * normal(n_classes * per_class, d)
+    centres = 0.2 * normal(n_classes * per_class, d)
     axes = 0.3 * (normal(1, 6, d) + 0.5 * normal(n_classes * per_class, 6, d))
     X = torch.empty((n, d), dtype=torch.float64, device=DEVICE)
     for start in range(0, n, 250_000):
@@ -208,7 +209,7 @@ def graph(size, on_processor, limit, method="auto"):
         if size <= 2_000_000:
             make(True)  # the allocator's memory is warm
         model = make(True)
-        again, _ = seconds(lambda: model.relabel(y))
+        again, _ = seconds(partial(model.relabel, y))
         unlabelled = np.isnan(y)
         accuracy = float(np.mean(model.transduction_[unlabelled] == truth[unlabelled]))
         more = {"recall": model.graph_.diagnostics["recall"], "method": model.graph_.diagnostics["method"]}

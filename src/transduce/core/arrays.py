@@ -222,6 +222,12 @@ def zeros(shape: Any, like: Any, dtype: str = "float64") -> Any:
     return xp.zeros(shape, dtype=getattr(xp, dtype), **on_device(like))
 
 
+def empty(shape: Any, like: Any) -> Any:
+    """Return an array to be filled, of the library and on the device of another."""
+    xp = namespace(like)
+    return xp.empty(shape, dtype=xp.float64, **on_device(like))
+
+
 def on_device(like: Any) -> dict[str, Any]:
     """Return the keyword that creates an array on the device of another; none for numpy."""
     return {"device": device_of(like)} if is_foreign(like) else {}
@@ -309,6 +315,20 @@ def work_bytes(like: Any, budget: float) -> float:
 
 
 # ----------------------------------------------------------------------------------- what the standard lacks
+
+
+def cholesky_of_kernel(K: Any, noise: float) -> Any:
+    """Return the lower Cholesky factor of ``K + noise I`` for a matrix with ones along its diagonal.
+
+    torch copies what it factorises: there the diagonal is changed for the moment, and nothing else is copied.
+    """
+    if library_of(K) != "torch":
+        return cholesky(shifted(K, noise))
+    K.diagonal().add_(noise)
+    try:
+        return cholesky(K)
+    finally:
+        K.fill_diagonal_(1.0)
 
 
 def exp_not_positive(A: Any) -> Any:
@@ -483,9 +503,7 @@ def _join_halves(factor: Any, inverse: Any, start: int, stop: int) -> None:
     _join_halves(factor, inverse, start, middle)
     _join_halves(factor, inverse, middle, stop)
     below, upper = factor[middle:stop, start:middle], inverse[start:middle, start:middle]
-    left = zeros(below.shape, factor)
-    for first, last in _strips(middle - start):  # above its diagonal the inverse is 0
-        left[:, first:last] = below[:, first:] @ upper[first:, first:last]
+    left = _times_lower(below, upper)
     lower = inverse[middle:stop, middle:stop]
     for first, last in _strips(stop - middle):
         inverse[middle + first : middle + last, start:middle] = -(lower[first:last, :last] @ left[:last, :])
@@ -497,21 +515,50 @@ def _strips(n: int, most: int = 4) -> list[tuple[int, int]]:
     return [(start, min(start + step, n)) for start in range(0, n, step)]
 
 
+def _times_lower(A: Any, lower: Any) -> Any:
+    """Return ``A @ lower`` for a lower triangular matrix, in strips that leave most of its zeros out."""
+    product = empty(A.shape, A)
+    for first, last in _strips(lower.shape[0]):
+        product[:, first:last] = A[:, first:] @ lower[first:, first:last]
+    return product
+
+
+def _symmetric_product(out: Any, half: Any, V: Any = None, left: Any = None) -> None:
+    """Write ``half' half - V' left`` for a lower triangular half; strips below the diagonal are mirrored above it."""
+    for start, stop in _strips(out.shape[0], most=8):
+        block = half[start:, start:stop].T @ half[start:, :stop]  # rows above are 0
+        if V is not None:
+            block -= V[:, start:stop].T @ left[:, :stop]
+        out[start:stop, :stop] = block
+        out[:start, start:stop] = block[:, :start].T
+
+
 def cholesky_inverse(factor: Any) -> Any:
     """Return ``(L L')^-1`` from the lower factor L, both triangles.
+
+    Notes
+    -----
+    With ``L = [[L1, 0], [L21, L2]]``, ``Z2 = (L2 L2')^-1`` and ``V = L21 L1^-1`` the lower left of the inverse is
+    ``-Z2 V``, and its upper left ``(L1 L1')^-1 + V' Z2 V``.
 
     Examples
     --------
     >>> cholesky_inverse(np.array([[2.0]]))
     array([[0.25]])
     """
-    half, n = triangular_inverse(factor), factor.shape[0]
-    inverse = zeros((n, n), factor)
-    for start, stop in _strips(n, most=8):
-        # Rows above `start` of these columns of L^-1 are 0.
-        block = half[start:, start:stop].T @ half[start:, :stop]
-        inverse[start:stop, :stop] = block
-        inverse[:start, start:stop] = block[:, :start].T
+    n = factor.shape[0]
+    middle = BLOCK * (n // (2 * BLOCK)) if n > 2 * BLOCK else 0
+    inverse = empty((n, n), factor)
+    half = triangular_inverse(factor[middle:, middle:])
+    corner = inverse[middle:, middle:]
+    _symmetric_product(corner, half)
+    if middle:
+        half = triangular_inverse(factor[:middle, :middle])
+        V = _times_lower(factor[middle:, :middle], half)
+        left = -(corner @ V)
+        inverse[middle:, :middle] = left
+        inverse[:middle, middle:] = left.T
+        _symmetric_product(inverse[:middle, :middle], half, V, left)
     return inverse
 
 

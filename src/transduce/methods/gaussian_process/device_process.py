@@ -41,7 +41,10 @@ def own_kernel(X: Any, relevance: Array) -> Any:
 
 def factor(K: Any, noise: float) -> tuple[Any, float]:
     """Return the lower Cholesky factor of ``K + noise I``, and any jitter added."""
-    return guarded_cholesky(arrays.shifted(K, noise))
+    try:
+        return arrays.cholesky_of_kernel(K, noise), 0.0
+    except np.linalg.LinAlgError:
+        return guarded_cholesky(arrays.shifted(K, noise))
 
 
 def log_diagonal(L: Any) -> float:
