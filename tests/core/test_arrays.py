@@ -26,6 +26,7 @@ ROWS = np.column_stack([RNG.normal(size=(40, 3)), np.full(40, 7.0)])
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_factors_and_solves(name, monkeypatch):
     monkeypatch.setattr(arrays, "BLOCK", 7)  # so that a small matrix has several blocks
+    monkeypatch.setattr(arrays, "LEAF", 4)
     A, b = give(POSITIVE, name), give(SQUARE, name)
     factor = arrays.cholesky(A)
     lower = np.linalg.cholesky(POSITIVE)
@@ -35,6 +36,9 @@ def test_factors_and_solves(name, monkeypatch):
     same(arrays.cholesky_solve(factor, b[:, 0]), np.linalg.solve(POSITIVE, SQUARE[:, 0]), name)
     same(arrays.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
     same(inverse_diagonal(factor), np.diag(np.linalg.inv(POSITIVE)), name)
+    for n in (1, 2, 7, 8, 15):
+        part = POSITIVE[:n, :n]
+        same(arrays.cholesky_inverse(arrays.cholesky(give(part, name))), np.linalg.inv(part), name)
     batch = np.stack([POSITIVE, 2.0 * POSITIVE])
     same(arrays.cholesky(give(batch, name)), np.linalg.cholesky(batch), name)
 
