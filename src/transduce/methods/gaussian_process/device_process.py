@@ -26,14 +26,15 @@ def cross_kernel(X: Any, Z: Any, relevance: Array) -> Any:
     """Return the kernel values of rows (n, d) and rows (k, d)."""
     xp = arrays.namespace(X)
     scale = arrays.beside(relevance, X)
-    X, Z = X * scale, Z * scale
+    X, Z = (X * scale,) * 2 if X is Z else (X * scale, Z * scale)
     # One product makes the exponent: 2 <x, z> - |x|^2 - |z|^2.
     own, other = (xp.sum(rows * rows, axis=1)[:, None] for rows in (X, Z))
     left = xp.concat([2.0 * X, -own, xp.full_like(own, -1.0)], axis=1)
     right = xp.concat([Z, xp.ones_like(other), other], axis=1)
     exponents = left @ right.T
     # Rounding makes a hair more than 0 of two equal rows; only of far-off rows is that worth a look at every number.
-    far = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in (own, other)) > 1e4
+    parts = (own,) if X is Z else (own, other)
+    far = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in parts) > 1e4
     return arrays.exp_not_positive(exponents) if far else arrays.exp(exponents)
 
 
