@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import arrays
+from transduce.core import arrays, inverses
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
 
@@ -61,7 +61,7 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
     """
     xp = arrays.namespace(L)
     value = log_diagonal(L)
-    inverse = arrays.cholesky_inverse(L)
+    inverse = inverses.cholesky_inverse(L)
     weights = inverse @ z
     value += 0.5 * float(xp.sum(z * weights))
     if root is not None:
@@ -111,7 +111,7 @@ def _plain(K: Any, noise: float, y: Any, X: Any) -> tuple[float, float, Array]:
     With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
     """
     try:
-        logarithm, (upper, left, corner) = arrays.inverse_blocks_of(K, noise)
+        logarithm, (upper, left, corner) = inverses.inverse_blocks_of(K, noise)
     except np.linalg.LinAlgError:  # singular to rounding: with a jitter
         value, M = term(factor(K, noise)[0], y, None)
         return value, 0.5 * trace(M), slopes(M, K, X)
