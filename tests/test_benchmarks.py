@@ -240,3 +240,52 @@ def test_lines_of_the_benchmark_of_shifts():
     assert list(lines) == list(shift.SETTINGS)
     assert lines["factor 1.5"]["width"] > lines["as usual"]["width"]
     assert lines["random 20"]["kind"] == "exact"
+
+
+def test_the_mixed_race_says_where_it_is_not_best(monkeypatch, tmp_path):
+    import json
+
+    import race_mixed
+
+    lines = [
+        {
+            "task": task,
+            "table": f"t{t}",
+            "labels": labels,
+            "draw": 0,
+            "method": method,
+            "error": error,
+            "seconds": 1.0,
+        }
+        for task in ("regression", "classification")
+        for t in range(6)
+        for labels, errors in (
+            (30, {"auto": 0.5, "CatBoost": 0.6}),
+            (300, {"auto": 0.4, "CatBoost": 0.3 + 0.01 * t}),
+        )
+        for method, error in errors.items()
+    ]
+    lines.append(
+        {**lines[0], "table": "half", "method": "auto"}
+    )  # CatBoost has not run here: it does not count
+    file = tmp_path / "lines.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    monkeypatch.setattr(race_mixed, "LINES", file)
+    text = race_mixed.report()
+    assert "| **auto** | 1.0 (0.500) | 2.0 (0.400) | 1.0 |" in text
+    assert "| tables, draws of each | 6, 1 | 6, 1 |  |" in text
+    assert (
+        "Numbers, 30 labels: **auto** has the best mean rank, 1.00; the best other is CatBoost with 2.00"
+        in text
+    )
+    assert "Classes, 300 labels: **auto** does not have the best mean rank, 2.00" in text
+    assert "ahead of it on 0 of 6 tables (Wilcoxon p 0.031)" in text
+
+
+def test_the_mixed_tables_are_ten_of_each_kind():
+    import mixed_tables
+
+    tasks = [table.task for table in mixed_tables.TABLES.values()]
+    assert tasks.count("regression") == tasks.count("classification") == 10
+    packages = [table.package for table in mixed_tables.TABLES.values()]
+    assert max(packages.count(name) for name in packages) <= 4

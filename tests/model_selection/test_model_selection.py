@@ -865,3 +865,16 @@ def test_trees_suit_the_number_of_labels():
         assert "boosted_trees" not in default_members(task, 9000, 499)[0]
         assert "boosted_trees" in default_members(task, 9000, 500)[0]
     assert "gaussian_process" in default_members("regression", 200_000, 100_000)[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "name"), [("regression", "ridge"), ("classification", "logistic_regression")]
+)
+def test_a_feature_that_hardly_varies_among_the_labels_moves_no_answer_far(task, name):
+    """Standardised by the labelled rows alone, it is a million at some of the others."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=40), np.append(1e-6 * rng.normal(size=30), np.full(10, 3.0))])
+    y = X[:, 0] if task == "regression" else X[:, 0] > 0
+    model = default_members(task, 40, 30)[0][name].fit(X[:30], y[:30])
+    found = model.predict(X[30:]) if task == "regression" else model.decision_function(X[30:])
+    assert np.abs(found).max() < 20.0

