@@ -1,12 +1,12 @@
 """How many labels it takes to find 95 % of a class, and to be certain of it, against other orders of labelling.
 
-    TRANSDUCE_DATA=FOLDER python benchmarks/labelling_effort.py [--runs 20] [--quick] [--out FOLDER]
+    TRANSDUCE_DATA=FOLDER python benchmarks/labelling_effort.py [--runs 20] [--growth 0.02] [--out FOLDER]
 
 A simulated person labels rows in the order of one of these, from one random hit and one random other row on:
 
 - *ours*: what the labelling page proposes in mode "find";
-- *svm*: a linear support vector machine on the same words or features, trained again after every label, its likeliest
-  row next (what ASReview does);
+- *svm*: a linear support vector machine on the same words or features, trained again and again, its likeliest row next
+  (what ASReview does);
 - *random*: any order; the number of labels is known in advance, its mean is shown.
 
 *labels to certify*: the person searches until 30 proposals in a row were no hits, then audits by random draws until the
@@ -15,8 +15,9 @@ page's certificate says that 95 % are found with 95 % certainty; after three hit
 adult 2,000 random people of each run. How much the graph weighs in "find" was chosen on these sets: what is shown is
 what it can do here.
 
-Runs are kept in FOLDER/labelling-effort.csv, and those that are there are not done again. With --quick models are
-trained again when labels have grown by 3 %, not after each.
+Both models are trained again after every label while there are fewer than 100, then whenever labels have grown by 2 %;
+with --growth 0 after every label, which takes five times as long. Runs are kept in FOLDER/labelling-effort-GROWTH.csv,
+and those that are there are not done again.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def labels_to_find(person):
 
 def labels_to_certify(person):
     """Search and audit in turn until the certificate is there; return the labels and the recall in truth."""
-    draws = []
+    n, count = len(person.truth), 0
+    pools, knowns, outcomes = np.zeros(n, dtype=int), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
     while True:
         misses = 0
         while misses < PATIENCE and person.left.any():
@@ -147,9 +149,10 @@ def labels_to_certify(person):
         while drawn < MOST_HITS and person.left.any():
             rows = np.flatnonzero(person.left)
             known, hit = len(person.hits), person.label(person.rng.choice(rows))
-            draws.append((len(rows), known, hit))
-            drawn += hit
-            audit = Audit(Draws.of(draws), len(person.hits), 0, int(person.left.sum()))
+            pools[count], knowns[count], outcomes[count] = len(rows), known, hit
+            count, drawn = count + 1, drawn + hit
+            draws = Draws(pools[:count], knowns[:count], outcomes[:count])
+            audit = Audit(draws, len(person.hits), 0, int(person.left.sum()))
             total = first_total_below(audit.found, RECALL)
             if total > audit.most or first_rejection(audit.draws, total, LEVEL) is not None:
                 return person.count, len(person.hits) / person.truth.sum()
@@ -158,7 +161,7 @@ def labels_to_certify(person):
 
 
 def one(name, target, method, run, growth):
-    prepared, y = rows_of(name, run)
+    prepared, y = rows_of(name, run if name == "adult" else 0)
     truth = truth_of(y, target)
     line = {
         "data": name,
@@ -202,7 +205,6 @@ def run_all(path, runs, growth):
                             writer.writerow(one(name, target, method, run, growth))
                             file.flush()
             print(f"run {run + 1} of {runs}", flush=True)
-            rows_of.cache_clear()
 
 
 def summary(path):
@@ -216,14 +218,14 @@ def summary(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--growth", type=float, default=0.02)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/output"))
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / f"labelling-effort{'-quick' * given.quick}.csv"
+    path = given.out / f"labelling-effort-{given.growth:g}.csv"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run_all(path, given.runs, 0.03 if given.quick else 0.0)
+        run_all(path, given.runs, given.growth)
     print(summary(path).to_string(index=False))
 
 

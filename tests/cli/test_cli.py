@@ -18,10 +18,12 @@ from tests.wild import wild_table
 from transduce import fill
 from transduce.cli.app import app
 from transduce.cli.demo import TABLES, Verdict, compare_with_truth, demo_table
-from transduce.cli.terminal import Bars, progress_bars
+from transduce.cli.terminal import Bars, progress_bars, tell
 from transduce.core.progress import show_progress, stage
+from transduce.datasets.houses import load_houses
 from transduce.tables import files as tables
 from transduce.tables import writing
+from transduce.tables.new_columns import rounded
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,9 +57,9 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     old, new = houses.read_text().splitlines(), Path("houses-filled.csv").read_text().splitlines()
     assert all(line.startswith(f"{before},") for before, line in zip(old, new, strict=True))
     direct = fill(tables.read(houses).frame, "target", method="ridge")
-    back = pd.read_csv("houses-filled.csv")
+    back, wanted = pd.read_csv("houses-filled.csv"), rounded(direct.new, "target", "regression")
     for name in ("target_filled", "target_lower", "target_upper", "target_confidence"):
-        np.testing.assert_allclose(back[name], direct.frame[name], rtol=1e-11)
+        np.testing.assert_array_equal(back[name], wanted[name])
     assert back["target_status"].tolist() == direct.frame["target_status"].tolist()
 
 
@@ -113,7 +115,8 @@ def test_compare(houses, plot):
     words = ["--plot", plot] if plot else ["--quiet"]
     result = run("compare", "c.csv", "--target", "target", "--folds", 2, "--ignore", "flag", *words)
     assert result.exit_code == 0, result.output
-    assert "transductive_ridge" in result.stdout
+    assert "bayesian" in result.stdout
+    assert "(always the commonest class)" in result.stdout
     assert "is best" in result.stdout
     assert plot is None or Path(plot).stat().st_size > 1000
 
@@ -272,3 +275,116 @@ def test_bars_begin_again_and_break_off(capsys):
     assert "broken off" in capsys.readouterr().err
     with progress_bars(quiet=True), show_progress(lambda *_: None), stage("work"):
         pass
+
+
+# ------------------------------------------------------------------------------------------- what a newcomer meets
+
+
+def test_the_first_command_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("example").exit_code == 0
+    assert run("example").exit_code == 2
+    result = run("fill", "houses.csv", "--target", "price", "--method", "ridge", "--report", "houses.html")
+    assert result.exit_code == 0, result.output
+    assert "250 of 400 cells of 'price' filled" in result.stdout
+    assert "At labels that were hidden, the answers are off by" in result.stdout
+    assert "explain" in result.stdout
+    assert "━" in result.stdout  # the preview
+    back = pd.read_csv("houses-filled.csv")
+    assert (back["price_filled"] == back["price_filled"].round()).all()  # as the prices
+    _, truth = load_houses()
+    filled = back["price_status"] == "answered"
+    assert (back["price_lower"] <= back["price_filled"])[filled].all()
+    inside = truth.between(back["price_lower"], back["price_upper"])[filled]
+    assert inside.mean() > 0.8
+
+
+def test_rounding_never_narrows():
+    rng = np.random.default_rng(0)
+    filled = np.append(np.round(rng.normal(size=20), 3), rng.normal(size=50))
+    ends = filled[:, None] + np.array([-1, 1]) * rng.uniform(0, 1e-3, (70, 1))
+    new = pd.DataFrame(
+        {"y_filled": filled, "y_lower": ends[:, 0], "y_upper": ends[:, 1], "y_confidence": 1 / 3}
+    )
+    new["y_status"] = np.where(np.arange(70) < 20, "given", "answered")
+    found = rounded(new, "y", "regression")
+    assert found["y_filled"].tolist()[:20] == filled[:20].tolist()
+    asked = found.iloc[20:]
+    assert (asked["y_lower"] <= new["y_lower"][20:] + 1e-9).all()
+    assert (asked["y_upper"] >= new["y_upper"][20:] - 1e-9).all()
+    assert (asked["y_lower"] <= asked["y_filled"]).all()
+    assert all(len(repr(value).partition(".")[2]) <= 3 for value in asked["y_filled"])
+    assert set(found["y_confidence"]) == {0.3333}
+
+
+def test_compare_speaks_the_language_of_fill(houses):
+    result = run("compare", houses, "--target", "target", "--folds", "3")
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    for name in (
+        "blend",
+        "ridge",
+        "gaussian-process",
+        "confidence-machine",
+        "forest",
+        "(always the mean)",
+        "off by",
+    ):
+        assert name in text
+    assert "larger is better" not in text
+    assert "transductive_ridge" not in text
+    assert "-" not in "".join(line.split("│")[2] for line in text.splitlines() if line.count("│") > 3)
+
+
+def test_compare_with_too_few_labels(houses):
+    frame = pd.read_csv("houses.csv")
+    for n, words in (
+        (2, "takes at least 3"),
+        (4, "too few for 5 folds: label more rows, or ask for --folds 2"),
+    ):
+        known = frame["target"].notna().cumsum()
+        frame.assign(target=frame["target"].where(known <= n)).to_csv("few.csv", index=False)
+        result = run("compare", "few.csv", "--target", "target")
+        assert result.exit_code == 1
+        assert words in result.stderr
+
+
+def test_words_are_not_broken(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    tell("- The intervals are unbounded because there are too few labels.")
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 30 for line in lines)
+    assert lines[1].startswith("  ")
+    assert (
+        " ".join(line.strip() for line in lines)
+        == "- The intervals are unbounded because there are too few labels."
+    )
+
+
+def test_options_are_named_as_on_the_command_line(houses):
+    result = run("fill", houses, "--target", "target", "--method", "ridge", "--probabilities")
+    assert "--label-conditional and --probabilities are for classes" in result.stderr
+    result = run("fill", houses, "--target", "target", "--method", "ridge")
+    assert "ask for classes with --task classification" in result.stdout
+    assert "--guarantee column does that" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("folder.csv", None, "is a folder: name the table in it"),
+        ("random.csv", bytes(range(256)) * 9, "is a binary file, not a table"),
+        ("bad.json", b"[{]", "is not JSON in line 1"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, monkeypatch, name, content, words):
+    monkeypatch.chdir(tmp_path)
+    if content is None:
+        Path(name).mkdir()
+    else:
+        Path(name).write_bytes(content)
+    result = run("fill", name, "--target", "y")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert result.stderr.count("transduce:") == 1

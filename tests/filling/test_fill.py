@@ -23,7 +23,7 @@ from transduce import (
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import row_map, score
 from transduce.filling.plan import PlanSettings, plan
-from transduce.filling.probabilities import right_probability
+from transduce.filling.probabilities import RightChance
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.features import vectorize
 from transduce.tables.new_columns import narrowness, new_names
@@ -77,7 +77,7 @@ def test_classes_agree_with_the_library():
     np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        right_probability(result.out_of_fold, model.answer_.probabilities.max(axis=1), len(lines)),
+        RightChance.of(result.out_of_fold).at(model.answer_.probabilities.max(axis=1), len(lines)),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
@@ -446,9 +446,9 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"target": "size"}, "nothing to fill"),
         (_with(price=np.nan), {}, "All cells of column 'price' are empty"),
         (
-            _with(price=[1.0, 2.0, 3.0] + [np.nan] * 57),
+            _with(price=[1.0, 2.0] + [np.nan] * 58),
             {},
-            "has 3 labels, and 90 % confidence takes at least 9",
+            "has 2 labels, and it takes at least 3 to learn anything",
         ),
         (_with(price=[5.0] * 30 + [np.nan] * 30), {}, "are the same number, 5.0"),
         (_with(price=["a"] * 30 + [None] * 30), {}, "are the same class, 'a'"),
@@ -500,3 +500,55 @@ def test_regression_of_things_that_are_no_text():
         fill(frame, "price", task="regression")
     with pytest.raises(TypeError, match="pandas or polars frame"):
         fill([[1]], "price")
+
+
+# -------------------------------------------------------------------------------------- guarantees that are none
+
+
+def chosen_labels(n=200):
+    """Return a table whose labels are from one half of the range of a column."""
+    rng = np.random.default_rng(0)
+    income = rng.uniform(0, 10, n)
+    frame = pd.DataFrame({"age": rng.normal(size=n), "income": income, "y": 2 * income + rng.normal(size=n)})
+    return frame.assign(y=frame["y"].where((income < 5) & (rng.random(n) < 0.7)))
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee):
+    result = fill(chosen_labels(), "y", method="ridge", guarantee=guarantee)
+    assert result.guarantee.in_doubt
+    assert str(result.guarantee).startswith("in doubt, since labelled and unlabelled rows differ.")
+    assert "most of all in income" in str(result.guarantee)
+    assert not any("column 1" in note for note in [*result.notes, str(result.guarantee)])
+    summary = result.summary()
+    assert summary["guarantee"]["in_doubt"]
+    assert summary["exchangeability"]["features"][0]["name"] == "income"
+    page = result.report()
+    first = page[: page.index('<section id="guarantee"')]
+    assert "in doubt" in first
+    assert "at least 90 %" not in first.replace("\u00a0", " ").split("in doubt")[0]
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_few_labels_are_guaranteed_exactly(task):
+    """With 8 labels and 80 % nothing is held out, and the report never denies what it guarantees."""
+    a = np.random.default_rng(1).permutation(np.arange(40.0))
+    y = pd.Series(2 * a if task == "regression" else np.where(a > 20, "u", "v"), dtype=object)
+    y[(np.arange(40) + (a > 20)) % 5 > 0] = None
+    result = fill(pd.DataFrame({"a": a, "y": y}), "y", confidence=0.8, task=task, method="ridge")
+    assert (result.guarantee.kind, result.guarantee.n_calibration) == ("exact", 0)
+    assert "othing is guaranteed" not in result.report()
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task):
+    a = np.random.default_rng(1).normal(size=40)
+    y = pd.Series(2 * a if task == "regression" else np.where(a > 0, "u", "v"), dtype=object)
+    y[5:] = None
+    result = fill(pd.DataFrame({"a": a, "y": y}), "y", task=task)
+    assert result.guarantee.kind == "none"
+    assert "takes at least 9 labels, and there are 5" in str(result.guarantee)
+    assert result.new["y_filled"].notna().all()
+    page = result.report()
+    assert "no guarantee" in page
+    assert "at least 90" not in page[: page.index("<main")]

@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
@@ -280,8 +281,6 @@ def test_nothing_else_is_served(entered, path):
 
 
 def test_images_are_confined(tmp_path):
-    import pandas as pd
-
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "a.png").write_bytes(b"\x89PNG\r\n")
@@ -402,3 +401,23 @@ def test_demo_table(tmp_path):
     assert len(list((tmp_path / "images").iterdir())) == 1797
     before = path.stat().st_mtime_ns
     assert demo_digits(tmp_path)[0].stat().st_mtime_ns == before
+
+
+def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
+    """The digit that it searches for is proposed once, and not again after somebody chose another one."""
+    from transduce.labelling import command, demo
+
+    pixels = np.random.default_rng(0).normal(size=(40, 3))
+    pd.DataFrame(pixels, columns=list("abc")).to_csv(tmp_path / "digits.csv", index=False)
+    monkeypatch.setattr(
+        command, "demo_digits", lambda: (tmp_path / "digits.csv", "digit", ["a"], list(range(10)))
+    )
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    with Session(tmp_path / "digits.csv", "digit") as session:
+        assert (session.state.wanted, session.mode) == (demo.WANTED, "find")
+        session.want(3)
+        session.propose("audit")
+    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    with Session(tmp_path / "digits.csv", "digit") as session:
+        assert (session.state.wanted, session.mode) == (3, "audit")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce.labelling import Session, Settings, answering
+from transduce.labelling.background import Question, corrected
 from transduce.labelling.journal import Event
 from transduce.labelling.packing import pack
 from transduce.labelling.prepare import prepare
@@ -202,6 +204,45 @@ def test_answers_are_right_after_a_few_labels():
         session.answer(str(truth[session.propose().row]))
     names = np.array(["yes", "no"])[session.answers().values]
     assert np.mean(names == truth) > 0.95
+
+
+def test_a_search_that_finds_hits_only_does_not_make_all_rows_hits():
+    session, truth = new_session(200, 30)
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
+    session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
+    session.propose("find")
+    for _ in range(15):
+        row = session.propose().row
+        assert truth[row] == "yes"
+        session.answer("yes")
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.mean(found == truth) > 0.9
+
+
+@pytest.mark.parametrize(("labels", "low", "high"), [("yes", 0.02, 0.4), ("no", 0.0, 0.03)])
+def test_shares_of_classes_after_a_search(labels, low, high):
+    """Twenty hits in a row leave many, twenty misses few; ten random draws are believed instead."""
+    session, _ = new_session(2000, 300)
+    for _ in range(20):
+        session.propose("find")
+        session.answer(labels)
+    shares = session.state.class_shares()
+    assert shares.sum() == pytest.approx(1.0)
+    assert low <= shares[0] <= high
+    for _ in range(10):
+        session.propose("audit")
+        session.answer("yes")
+    assert session.state.class_shares()[0] > 0.9
+
+
+def test_one_class_has_all_the_share():
+    session = Session(
+        clusters()[0], "y", classes=["all"], wanted="all", settings=Settings(prepared=prepared())
+    )
+    for _ in range(3):
+        session.propose("find")
+        session.answer("all")
+    assert session.state.class_shares().tolist() == [1.0]
 
 
 def test_cold_start_shows_diverse_rows():
@@ -555,6 +596,37 @@ def test_second_opinion():
     session.answer(str(truth[session.propose().row]))
     assert session.answers().source == "the spectral graph transducer"
     session.close()
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3),
+    st.lists(st.integers(1, 30), min_size=3, max_size=3),
+)
+def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
+    labels = np.repeat([0, 1, 2], counts)
+    known = Question(0, "classes", np.arange(len(labels)), labels, shares=np.array([0.2, 0.3, 0.5]))
+    given_, classes = np.array([chances]), np.arange(3)
+    found = corrected(given_, classes, known)
+    if given_.sum() > 0.0:
+        expected = given_ * known.shares / (np.array(counts) / sum(counts))
+        np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9, atol=1e-12)
+    else:
+        assert np.all(found == 0.0)
+    assert corrected(given_, classes, replace(known, shares=None)) is given_
+
+
+def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
+    session, truth = new_session(120, 40)
+    asked = []
+    monkeypatch.setattr(session._background, "ask", lambda question: asked.append(question) or True)
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
+    session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
+    for _ in range(12):
+        session.answer(str(truth[session.propose("find").row]))
+    assert session.think()
+    assert np.mean(asked[0].labels == 0) > 0.8
+    assert asked[0].shares[0] < 0.4  # 27 of 105 are left
 
 
 def test_export(tmp_path):

@@ -21,6 +21,7 @@ from tests.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
 from transduce.conformal import exchangeability_test
 from transduce.report import render_html, render_json, summarize
+from transduce.report.again import again, today
 from transduce.report.figures import figures
 from transduce.report.quality import class_quality, number_quality
 from transduce.report.rows import context_columns, least_certain_first
@@ -273,8 +274,12 @@ def test_colours_have_contrast(pages):
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     for ground in ("#ffffff", "#f3f6f8"):
-        for colour in ("#1f2a33", "#4d5b66", "#1b6ca8", "#b02e17", "#33414c"):
+        for colour in ("#1f2a33", "#4d5b66", "#1b6ca8", "#b02e17", "#33414c", "#8a5a00"):
             assert (light(ground) + 0.05) / (light(colour) + 0.05) >= 4.5
+            assert colour in page
+    for ground in ("#141b21", "#202a32"):
+        for colour in ("#e6ebef", "#a9b6c0", "#6db3e8", "#ff8f78", "#e5b04a"):
+            assert (light(colour) + 0.05) / (light(ground) + 0.05) >= 4.5
             assert colour in page
 
 
@@ -477,7 +482,7 @@ def test_long_tables_are_cut_in_the_page_only():
     assert len(summary["rows"]) == n
     assert summary["rows"][0]["row"].startswith("row ")
     page = render_html(summary)
-    assert page.count('<tr><th scope="row"><span class="cell">row ') == 1000
+    assert page.count('<th scope="row"><span class="cell">row ') == 1000
     assert "1,000 least certain of 3,000" in page
     assert len(page.encode()) < 1_500_000
     drawn = figures(summary)
@@ -513,3 +518,79 @@ def test_constant_values_can_be_mapped_and_drawn():
     assert set(figures(summary)) == {"answers", "quality", "relevance", "map"}
     status = np.where(np.arange(len(answer)) < 3, "unreached", "answered")
     assert "map" in figures(summarize(replace(filled, answer=replace(answer, status=status))))
+
+
+# ------------------------------------------------------------------------------------------------ the first screen
+
+
+def test_three_questions_are_answered_first(summaries, pages):
+    large = {name: [card["large"] for card in summary["cards"]] for name, summary in summaries.items()}
+    quality = summaries["numbers"]["quality"]
+    assert large["numbers"][0] == f"off by {quality['mean_absolute_error']:.1f} on average"
+    assert large["numbers"][1:] == ["at least 90 %", "guarantee: exact"]
+    assert large["two_classes"][0] == f"{percent(summaries['two_classes']['quality']['accuracy'])} right"
+    assert large["unbounded"][1:] == ["nothing", "no guarantee"]
+    assert large["nothing_unlabelled"] == []
+    for name, summary in summaries.items():
+        page = pages[name]
+        header = page[: page.index("<main")]
+        for card in summary["cards"]:
+            assert card["question"] in header
+            assert f'<div class="{card["tone"]}">' in header
+    assert {card["tone"] for card in summaries["unbounded"]["cards"][1:]} == {"bad"}
+
+
+def test_kinds_of_guarantee_look_different():
+    filled = examples.numbers()
+    tones = {}
+    for kind in ("exact", "approximate", "none"):
+        answer = replace(filled.answer, guarantee=replace(filled.answer.guarantee, kind=kind))
+        card = summarize(replace(filled, answer=answer))["cards"][2]
+        tones[kind] = (card["tone"], card["icon"])
+    assert len(set(tones.values())) == 3
+
+
+def test_answers_that_say_little_are_called_so():
+    filled = examples.numbers()
+    rng = np.random.default_rng(0)
+    true = filled.out_of_fold["true"].to_numpy(float)
+    guess = filled.out_of_fold.assign(answered=true.mean() + rng.normal(size=len(true)))
+    assert "hardly better" in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+    wide = replace(
+        filled.answer, regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1)))
+    )
+    assert "they say little" in summarize(replace(filled, answer=wide))["cards"][1]["small"]
+    bare = summarize(replace(filled, out_of_fold=filled.out_of_fold[:0]))["cards"][0]
+    assert bare["large"] == "not known"
+
+
+def test_never_nothing_beside_a_number(pages):
+    """A page that bounds how many are outside does not say that nothing is guaranteed."""
+    for page in pages.values():
+        if re.search(r"at most [\d,]+ of the [\d,]+ true", page):
+            assert "othing is guaranteed" not in page
+
+
+def test_to_do_it_again(summaries, pages, monkeypatch):
+    settings = {
+        "source": "/home/me/my houses.csv",
+        "target": "price",
+        "task": "regression",
+        "missing": ["-", "x y"],
+    }
+    command = "transduce fill 'my houses.csv' --target price --task regression --missing=- --missing 'x y'"
+    assert (
+        again(settings | {"probabilities": True, "random_state": 0})
+        == f"{command.replace(' --missing=-', ' --probabilities --missing=-')}"
+    )
+    assert again(settings | {"source": "a database"}).startswith("fill(table, target='price'")
+    assert again({}) == ""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert today() == "1970-01-02"
+    assert f"it was made on {summaries['numbers']['made']}" in pages["numbers"]
+
+
+def test_plain_words(pages):
+    for page in pages.values():
+        assert "slowest" not in page
+        assert ">known value<" in page or 'id="map-title"' not in page

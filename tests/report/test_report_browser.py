@@ -40,6 +40,17 @@ window.addEventListener("load", function () {
   seen.resources = performance.getEntriesByType("resource").map(function (entry) { return entry.name; });
   var box = document.getElementById("search");
   seen.hidden = document.getElementById("searching").hidden;
+  var head = document.querySelector("#filled thead th");
+  function values() {
+    return Array.from(document.querySelectorAll("#filled tbody tr")).map(function (row) {
+      var cell = row.cells[0];
+      return cell.hasAttribute("data-v") ? Number(cell.getAttribute("data-v")) : cell.textContent;
+    });
+  }
+  seen.sorted = [0, 1].map(function () {
+    head.querySelector("button").click();
+    return [head.getAttribute("aria-sort"), values()];
+  });
   box.value = "onerror";
   box.dispatchEvent(new Event("input"));
   window.setTimeout(function () {
@@ -117,6 +128,12 @@ def test_nothing_is_requested_nothing_fails_and_all_fits(spoilt, tmp_path, width
     assert not seen["hidden"]
     assert 0 < seen["shown"] < 400
     assert seen["found"] == f"{seen['shown']} of 400 rows shown"
+    (up, rising), (down, falling) = seen["sorted"]
+    assert (up, down) == ("ascending", "descending")
+    assert len(rising) == 400
+    assert rising != falling
+    assert rising == sorted(rising, key=str.lower)
+    assert falling == sorted(falling, key=str.lower, reverse=True)
 
 
 def test_the_page_as_it_is_runs_clean(tmp_path):

@@ -145,8 +145,8 @@ def fill_command(  # noqa: PLR0913
         typer.Option(
             metavar="FILE",
             callback=_out,
-            help="Where to write the filled table, in the format of its name; - for standard output. By default beside "
-            "the table, as NAME-filled.",
+            help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
+            "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
     ] = None,
     report: Annotated[
@@ -231,6 +231,34 @@ def fill_command(  # noqa: PLR0913
             help="Mark this share of the answers, the least certain, as rejected.",
         ),
     ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=100,
+            metavar="ROWS",
+            help="How many rows without a label the fit sees; it answers all others one by one.",
+        ),
+    ] = 20_000,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save what `transduce answer` needs to answer rows that come later."
+        ),
+    ] = None,
     budget: Annotated[
         float,
         typer.Option(
@@ -245,6 +273,9 @@ def fill_command(  # noqa: PLR0913
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
     COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
+
+    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
+    part into a folder; the same command goes on where a stopped one ended.
     """
     with refusals():
         with progress_bars(quiet=quiet):
@@ -253,7 +284,8 @@ def fill_command(  # noqa: PLR0913
             show = commands.fill_file(
                 table,
                 target,
-                commands.Outputs(out, report, json, force=force, quiet=quiet),
+                commands.Outputs(out, report, json, save=save, force=force, quiet=quiet),
+                commands.Parts(memory, cluster),
                 method=method.value,
                 confidence=confidence,
                 certainty=certainty,
@@ -276,9 +308,38 @@ def fill_command(  # noqa: PLR0913
                 sheet=sheet,
                 reject_share=reject_share,
                 budget_seconds=budget,
+                sample=sample,
                 n_jobs=jobs,
                 random_state=seed,
             )
+        show()
+
+
+@app.command()
+def answer(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
+    table: TableFile,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_out,
+            help="Where to write the rows with their answers. By default beside the table, as NAME-answered.",
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Answer rows that come later, from a table that was filled with --save.
+
+    The file holds the table that was filled and the settings, no code: the fit is done again. The rows need the columns
+    of that table; they come back with the new columns after their own.
+    """
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.cli import commands
+
+            show = commands.answer_file(model, table, commands.Outputs(out, force=force, quiet=quiet))
         show()
 
 
@@ -438,6 +499,18 @@ def methods() -> None:
         from transduce.cli import commands
 
         commands.list_methods()
+
+
+@app.command()
+def example(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("houses.csv"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
+    with refusals():
+        from transduce.cli import commands
+
+        commands.write_example(out, force=force)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from sklearn import datasets
 
 from transduce.cli.names import TABLES
 from transduce.core.types import Mask
+from transduce.datasets.houses import load_houses
 from transduce.filling.result import FillResult
 
 _LOADERS: dict[str, Any] = {
@@ -29,7 +30,7 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     name : str
         One of `TABLES`.
     seed : int, default=0
-        Decides which labels stay.
+        Decides which labels stay; those of the houses are always the same.
 
     Returns
     -------
@@ -46,6 +47,9 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     if name not in TABLES:
         raise ValueError(f"There is no demo {name!r}: choose one of {', '.join(map(repr, TABLES))}.")
     target, n_labels, _ = TABLES[name]
+    if name == "houses":
+        table, truth = load_houses()
+        return table, target, truth
     settings = {"scaled": False} if name == "diabetes" else {}
     found = _LOADERS[name](as_frame=True, **settings)
     table, truth = found.data.copy(), found.target.rename(target)

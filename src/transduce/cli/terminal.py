@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from transduce.filling.result import FillResult
     from transduce.model_selection.comparison import MethodChoice
 
+MOST_UNBROKEN = 24  # letters of a word that a table keeps together
+METHOD_NAMES = {method.member: method.name for method in (*SYSTEMS, *OTHERS) if method.member}
+METHOD_NAMES |= {"confidence_machine": "confidence-machine", "blend": "blend"}
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -97,20 +102,51 @@ def say(text: str = "", *, err: bool = False) -> None:
     typer.echo(text, err=err)
 
 
+def tell(text: str, *, err: bool = False) -> None:
+    """Print sentences; on a terminal lines are broken between words."""
+    stream = sys.stderr if err else sys.stdout
+    if not stream.isatty():
+        return say(text, err=err)
+    width = min(shutil.get_terminal_size().columns, 100)
+    indent = "  " if text.startswith("- ") else ""
+    lines = textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return say("\n".join(lines), err=err)
+
+
 def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
-    """Print what was filled, what is guaranteed, and what was written."""
+    """Print what was filled, what is guaranteed, how good it is, a few rows, and what was written."""
     source = f"{result.settings['source']}: " if result.settings.get("source") else ""
     what = "numbers" if result.task == "regression" else "classes"
     unlabelled = len(result.answer)
-    say(
+    tell(
         f"{source}{unlabelled:,} of {len(result.frame):,} cells of '{result.target}' filled ({what}, {_how(result)}).",
         err=err,
     )
-    say(f"Guarantee, {result.guarantee}", err=err)
+    tell(f"Guarantee, {result.guarantee}", err=err)
     for note in result.notes:
-        say(f"- {note}", err=err)
+        tell(f"- {note}", err=err)
+    show_preview(result, err=err)
+    good = how_good(result)
+    if good:
+        tell(good, err=err)
     if written:
-        say(f"Written: {', '.join(written)}", err=err)
+        tell(f"Written: {', '.join(written)}", err=err)
+
+
+def how_good(result: FillResult) -> str:
+    """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
+    from transduce.report.first_screen import typical_error
+    from transduce.report.quality import class_quality, number_quality
+
+    quality = number_quality if result.task == "regression" else class_quality
+    found = quality(result.out_of_fold) if len(result.out_of_fold) else None
+    words = typical_error({"quality": found, "task": result.task})
+    if words is None:
+        return ""
+    large, small, better = words
+    return f"At labels that were hidden, the answers are {large}; {small}.{'' if better else ' That is hardly better.'}"
 
 
 def _how(result: FillResult) -> str:
@@ -119,16 +155,29 @@ def _how(result: FillResult) -> str:
     return names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
 
 
-def show_preview(result: FillResult, n_rows: int = 5) -> None:
+def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
+    from transduce.tables.frames import as_pandas
+    from transduce.tables.new_columns import rounded
+
+    rows = result.answer.rows[:n_rows]
     columns = list(result.new.columns[:5])
-    lines = result.new.iloc[result.answer.rows[:n_rows]][columns]
+    lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
-    show_table(lines.reset_index(names="row"))
+    id = result.settings.get("id")
+    names = rows + 1 if id is None else as_pandas(result.frame)[id].to_numpy()[rows]
+    lines.insert(0, "row" if id is None else str(id), names)
+    show_table(lines, err=err)
+    confidence = (
+        "how much narrower the interval is than without the other columns, from 0 to 1"
+        if result.task == "regression"
+        else "the level up to which no other class is possible; probability: that the answer is right"
+    )
+    tell(f"confidence: {confidence}.", err=err)
 
 
-def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
-    """Print a frame as a table on standard output; nothing in it is taken for markup."""
+def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:
+    """Print a frame as a table; nothing in it is taken for markup, and no word is broken."""
     import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -137,28 +186,35 @@ def show_table(frame: pd.DataFrame, title: str | None = None) -> None:
     table = RichTable(title=title, title_justify="left")
     for name in frame.columns:
         number = pd.api.types.is_numeric_dtype(frame[name])
-        table.add_column(Text(str(name)), justify="right" if number else "left", overflow="fold")
+        words = [word for cell in (name, *map(_cell, frame[name])) for word in str(cell).split()]
+        least = min(max(map(len, words), default=1), MOST_UNBROKEN)
+        table.add_column(
+            Text(str(name)), justify="right" if number else "left", overflow="fold", min_width=least
+        )
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(_cell(value)) for value in row))
-    Console().print(table)
+    Console(stderr=err).print(table)
 
 
 def _cell(value: Any) -> str:
     if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return str(value)
 
 
-def show_choice(choice: MethodChoice) -> None:
-    """Print how methods compare, and the verdict."""
-    table = choice.table.rename(columns={"fit_time": "seconds a fit"}).reset_index(names="method")
-    show_table(table, f"{choice.task}, {choice.n_labels} labels, {choice.scoring} (larger is better)")
+def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str]) -> None:
+    """Print how methods compare, in numbers that people can read, and the verdict."""
+    what = "numbers" if choice.task == "regression" else "classes"
+    tell(f"{choice.n_labels:,} labels ({what}), each hidden in turn and answered.")
+    for note in notes:
+        tell(f"- {note}")
+    show_table(shown)
     for name, why in choice.failures.items():
-        say(f"{name}: {why}")
-    say(choice.verdict())
-    known = [
-        f"{method.member} is --method {method.name}"
-        for method in (*SYSTEMS, *OTHERS)
-        if method.member in choice.table.index
-    ]
-    say(f"For transduce fill {', '.join(known)}; by default they are blended.")
+        tell(f"{METHOD_NAMES.get(name, name)}: {why}")
+    tell(choice.verdict(METHOD_NAMES))
+    tell(
+        "`transduce fill` takes the blend, unless --method names one of the others. Methods in brackets are only "
+        "members of the blend, or what the simplest answer would do."
+    )

@@ -21,7 +21,7 @@ SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "
     "or pass a numpy array."
 )
-BLOCK = 2048  # rows of the diagonal blocks of a factor that are inverted one by one
+BLOCK = 1024  # rows of the diagonal blocks of a factor that are inverted one by one
 _dispatching: ContextVar[bool] = ContextVar("transduce_dispatching", default=False)
 
 
@@ -242,6 +242,32 @@ def pick(X: Any, mask: Any) -> Any:
     return xp.take(X, beside(positions.astype(np.int64), X), axis=0)
 
 
+def replaced(array: Any, mask: Any, values: Any) -> Any:
+    """Return an array (n, c) with other rows (k, c) where numpy's mask is True.
+
+    Examples
+    --------
+    >>> replaced(np.zeros((3, 1)), np.array([True, False, True]), np.array([[1.0], [2.0]])).ravel()
+    array([1., 0., 2.])
+    """
+    if not is_foreign(array):
+        array = array.copy()
+        array[mask] = values
+        return array
+    place = np.where(mask, array.shape[0] + np.cumsum(mask) - 1, np.arange(array.shape[0]))
+    xp = namespace(array)
+    return xp.take(xp.concat([array, values], axis=0), beside(place, array), axis=0)
+
+
+def pick_columns(X: Any, mask: Any) -> Any:
+    """Return the columns of an array at a mask or at positions, both numpy's."""
+    if not is_foreign(X):
+        return X[:, mask]
+    mask = np.asarray(mask)
+    positions = np.flatnonzero(mask) if mask.dtype == bool else mask
+    return namespace(X).take(X, beside(positions.astype(np.int64), X), axis=1)
+
+
 # ------------------------------------------------------------------------------------------------- memory
 
 
@@ -285,6 +311,24 @@ def work_bytes(like: Any, budget: float) -> float:
 # ----------------------------------------------------------------------------------- what the standard lacks
 
 
+def exp_not_positive(A: Any) -> Any:
+    """Return ``exp(min(A, 0))``; the array may be the same, changed."""
+    if library_of(A) == "torch":
+        return A.clamp_(max=0.0).exp_()
+    xp = namespace(A)
+    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
+
+
+def less_outer(A: Any, z: Any) -> Any:
+    """Return ``A - z z'``; the array may be the same, changed."""
+    return A.addr_(z, z, alpha=-1.0) if library_of(A) == "torch" else A - z[:, None] * z[None, :]
+
+
+def times(A: Any, B: Any) -> Any:
+    """Return the product entry by entry; the first array may be the same, changed."""
+    return A.mul_(B) if library_of(A) == "torch" else A * B
+
+
 def diagonal(A: Any) -> Any:
     """Return the diagonal of a square matrix."""
     return namespace(A).linalg.diagonal(A)
@@ -308,7 +352,7 @@ def shifted(A: Any, number: Any) -> Any:
         A = A.copy()
         A.reshape(-1)[:: n + 1] += number
         return A
-    return A + number * namespace(A).eye(n, dtype=A.dtype, **on_device(A))
+    return A + float(number) * namespace(A).eye(n, dtype=A.dtype, **on_device(A))
 
 
 def with_diagonal(A: Any, number: float) -> Any:
@@ -401,23 +445,56 @@ def triangular_inverse(factor: Any) -> Any:
     array([[ 0.5,  0. ],
            [-1. ,  1. ]])
     """
-    xp, n = namespace(factor), factor.shape[0]
+    n = factor.shape[0]
     inverse = zeros((n, n), factor)
-    _invert_into(xp, factor, inverse, 0, n)
+    for start, block in _diagonal_inverses(factor):
+        stop = start + block.shape[0]
+        inverse[start:stop, start:stop] = block
+    _join_halves(factor, inverse, 0, n)
     return inverse
 
 
-def _invert_into(xp: Any, factor: Any, inverse: Any, start: int, stop: int) -> None:
-    """Write the inverse of a diagonal block to its place: the two halves first, then what is below them."""
+def _diagonal_inverses(factor: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the inverses of the diagonal blocks, those of equal size in one batch."""
+    xp, n, size = namespace(factor), factor.shape[0], min(BLOCK, factor.shape[0])
+    whole = n // size
+    one = xp.eye(size, dtype=factor.dtype, **on_device(factor))
+    if library_of(factor) == "torch" and whole > 1:
+        import torch
+
+        blocks = torch.stack(
+            [factor[i * size : (i + 1) * size, i * size : (i + 1) * size] for i in range(whole)]
+        )
+        solved = torch.linalg.solve_triangular(blocks, one.expand(whole, size, size), upper=False)
+        yield from ((i * size, solved[i]) for i in range(whole))
+    else:
+        for start in range(0, whole * size, size):
+            yield start, triangular_solve(factor[start : start + size, start : start + size], one)
+    if whole * size < n:
+        rest = n - whole * size
+        yield whole * size, triangular_solve(factor[whole * size :, whole * size :], one[:rest, :rest])
+
+
+def _join_halves(factor: Any, inverse: Any, start: int, stop: int) -> None:
+    """Fill in what lies below the two halves of a diagonal block of the inverse, each of which is filled in first."""
     if stop - start <= BLOCK:
-        one = xp.eye(stop - start, dtype=factor.dtype, **on_device(factor))
-        inverse[start:stop, start:stop] = triangular_solve(factor[start:stop, start:stop], one)
         return
     middle = start + BLOCK * max((stop - start) // (2 * BLOCK), 1)
-    _invert_into(xp, factor, inverse, start, middle)
-    _invert_into(xp, factor, inverse, middle, stop)
-    left = factor[middle:stop, start:middle] @ inverse[start:middle, start:middle]
-    inverse[middle:stop, start:middle] = -(inverse[middle:stop, middle:stop] @ left)
+    _join_halves(factor, inverse, start, middle)
+    _join_halves(factor, inverse, middle, stop)
+    below, upper = factor[middle:stop, start:middle], inverse[start:middle, start:middle]
+    left = zeros(below.shape, factor)
+    for first, last in _strips(middle - start):  # above its diagonal the inverse is 0
+        left[:, first:last] = below[:, first:] @ upper[first:, first:last]
+    lower = inverse[middle:stop, middle:stop]
+    for first, last in _strips(stop - middle):
+        inverse[middle + first : middle + last, start:middle] = -(lower[first:last, :last] @ left[:last, :])
+
+
+def _strips(n: int, most: int = 4) -> list[tuple[int, int]]:
+    """Return a few strips of `n` rows, none thinner than a block."""
+    step = max(BLOCK, -(-n // most))
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def cholesky_inverse(factor: Any) -> Any:
@@ -430,9 +507,7 @@ def cholesky_inverse(factor: Any) -> Any:
     """
     half, n = triangular_inverse(factor), factor.shape[0]
     inverse = zeros((n, n), factor)
-    step = max(BLOCK, -(-n // 6))
-    for start in range(0, n, step):
-        stop = min(start + step, n)
+    for start, stop in _strips(n, most=8):
         # Rows above `start` of these columns of L^-1 are 0.
         block = half[start:, start:stop].T @ half[start:, :stop]
         inverse[start:stop, :stop] = block
@@ -520,6 +595,23 @@ def lexsort(columns: Any) -> Any:
     return order
 
 
+def unique_rows(X: Any) -> Any:
+    """Return the distinct rows in ascending order.
+
+    Examples
+    --------
+    >>> unique_rows(np.array([[2.0], [1.0], [2.0]]))
+    array([[1.],
+           [2.]])
+    """
+    if not is_foreign(X):
+        return np.unique(X, axis=0)
+    xp = namespace(X)
+    ordered = xp.take(X, lexsort(X), axis=0)
+    new = xp.any(ordered[1:, :] != ordered[:-1, :], axis=1)
+    return pick(ordered, np.concatenate([[True], to_numpy(new)]))
+
+
 def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
     """Return the smallest value of each of `n` groups; `n` for an empty one.
 
@@ -591,10 +683,15 @@ class SparseRows:
         if library == "torch":
             import torch
 
+            kind = torch.int32 if self.data.is_cuda and len(self.data) < 2**31 else torch.int64
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
                 return torch.sparse_csr_tensor(
-                    self.indptr, self.indices, self.data, size=self.shape, check_invariants=False
+                    self.indptr.to(kind),
+                    self.indices.to(kind),
+                    self.data,
+                    size=self.shape,
+                    check_invariants=False,
                 )
         if library == "cupy":
             from cupyx.scipy.sparse import csr_matrix
@@ -611,3 +708,14 @@ class SparseRows:
         if library_of(block) in ("torch", "cupy"):
             return self._matrix @ block
         return beside(self._matrix @ to_numpy(block), block)
+
+    def combine(self, block: Any, other: Any, scale: float, share: float, minus: Any) -> Any:
+        """Return ``scale * (matrix @ block) + share * other - minus``; nothing is subtracted if `minus` is None."""
+        if library_of(block) == "torch" and minus is not None:
+            import torch
+
+            return torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale).add_(
+                other, alpha=share
+            )
+        found = scale * (self @ block) + share * other
+        return found if minus is None else found - minus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 
 
@@ -29,10 +30,18 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     >>> rank_folds(np.array([5.0, 1.0, 3.0, 2.0]), np.zeros((4, 1)), 2)
     array([1, 0, 0, 1])
     """
-    columns = y_l.reshape(len(y_l), -1)
+    columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
+    if arrays.is_foreign(ties):  # sorting is stable: by the features first, then by the labels
+        by_ties = arrays.to_numpy(arrays.lexsort(ties))
+        rank = by_ties[np.lexsort(columns[by_ties].T[::-1])]
+        return _take_turns(rank, n_folds)
     rank = np.lexsort([*ties.T[::-1], *columns.T[::-1]])
-    fold = np.empty(len(y_l), dtype=int)
-    fold[rank] = np.arange(len(y_l)) % n_folds
+    return _take_turns(rank, n_folds)
+
+
+def _take_turns(rank: AnyArray, n_folds: int) -> AnyArray:
+    fold = np.empty(len(rank), dtype=int)
+    fold[rank] = np.arange(len(rank)) % n_folds
     return fold
 
 

@@ -266,6 +266,12 @@ class Guarantee:
         shifted = verdict is not None and verdict.shifted and self.kind == "exact"
         return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it rests on chance, and a test has found that more than chance chose the labels."""
+        shifted = self.verdict is not None and self.verdict.shifted
+        return self.kind == "approximate" and CHANCE in self.assumptions and shifted
+
     def along(self, drift: Drift | None) -> Guarantee:
         """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
         if drift is None or self.kind == "none":
@@ -279,7 +285,30 @@ class Guarantee:
         )
 
     def __str__(self) -> str:
+        if self.in_doubt:
+            start = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels:"
+            return " ".join([start, *_statement(self), *_grounds(self)])
         return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
+
+
+def too_few_labels(found: Guarantee, n_labels: int, least: int) -> Guarantee:
+    """Return that nothing is guaranteed, since there are fewer labels than the confidence takes.
+
+    Examples
+    --------
+    >>> few = too_few_labels(Guarantee("exact", about="interval", confidence=0.9), 5, 9)
+    >>> print(few)
+    none: Nothing is guaranteed at 90 %. It takes at least 9 labels, and there are 5: the values stand without a
+    guarantee, and every interval is the whole line.
+    """
+    region, _, everything = _HOLDS[found.about]
+    reason = (
+        f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "
+        f"{region} {'holds' if found.about == 'set' else 'is'} {everything}."
+    )
+    return replace(
+        found, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
+    )
 
 
 def _statement(found: Guarantee) -> list[str]:

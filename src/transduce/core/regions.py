@@ -246,6 +246,21 @@ class Regions:
             pieces[near] = min(pieces[near, 0], value), max(pieces[near, 1], value)
         return Regions.from_pieces(rows)
 
+    def within(self, lower: float, upper: float) -> Regions:
+        """Return the parts of every region between two numbers; the nearer one where nothing is left.
+
+        Examples
+        --------
+        >>> Regions.from_intervals([[-2, 3], [5, 9]]).within(0, 4).hull().tolist()
+        [[0.0, 3.0], [4.0, 4.0]]
+        """
+        rows = []
+        for row in self:
+            cut = np.clip(row, lower, upper)
+            kept = cut[(row[:, 1] >= lower) & (row[:, 0] <= upper)]
+            rows.append(kept if len(kept) else cut[:1])
+        return Regions.from_pieces(rows)
+
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty.
 

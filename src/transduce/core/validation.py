@@ -20,7 +20,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array, Mask
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
+def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False) -> Any:
     """Return features as a finite float array, or raise a ValueError that says what to correct.
 
     Parameters
@@ -31,11 +31,18 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> A
     reset : bool
     sparse : bool, default=False
         Whether a sparse matrix is allowed; it comes back in compressed sparse rows.
+    device : bool, default=False
+        Whether an array of another library than numpy is allowed; it stays on its device.
 
     Returns
     -------
     array of shape (n, d)
     """
+    if arrays.is_foreign(X) and not device:
+        raise ValueError(
+            f"{type(estimator).__name__} computes on the processor only: pass X as a numpy array, not as one of "
+            f"{arrays.library_of(X)}."
+        )
     if arrays.is_foreign(X):
         return _read_foreign(
             X, lambda rows: validate_data(estimator, rows, reset=reset, skip_check_array=True)
@@ -157,7 +164,9 @@ def _columns(X: Any, is_bad: Any) -> str:
     return f"column{'s' * (len(bad) != 1)} {shown}" if bad else ""
 
 
-def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> PartlyLabelled:
+def read_sample(
+    estimator: Any, X: Any, y: Any, *, columns: bool = False, device: bool = False
+) -> PartlyLabelled:
     """Return rows and labels, checked; at least one row has a label.
 
     Parameters
@@ -168,13 +177,15 @@ def read_sample(estimator: Any, X: Any, y: Any, *, columns: bool = False) -> Par
     y : sequence of length n
     columns : bool, default=False
         Whether labels may have several columns.
+    device : bool, default=False
+        Whether the rows may be an array of another library than numpy.
 
     Returns
     -------
     PartlyLabelled
     """
     check_given(estimator, y)
-    rows = read_rows(estimator, X, reset=True)
+    rows = read_rows(estimator, X, reset=True, device=device)
     return read_labels(
         rows, getattr(X, "index", None), y, missing_label=estimator.missing_label, columns=columns
     )

@@ -10,7 +10,7 @@ import pandas as pd
 from transduce.display.axes import INSIDE, new_axes
 
 
-def plot_comparison(table: pd.DataFrame, scoring: str, *, ax: Any = None) -> Any:
+def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False, ax: Any = None) -> Any:
     """Draw the mean score of each method and its standard deviation over the folds, the best on top.
 
     Parameters
@@ -19,6 +19,8 @@ def plot_comparison(table: pd.DataFrame, scoring: str, *, ax: Any = None) -> Any
         ``score`` and ``spread``, by method; methods without a score are left out.
     scoring : str
         Name of the score.
+    smaller : bool, default=False
+        Whether smaller scores are better.
     ax : matplotlib Axes, optional
         Where to plot; a new figure by default.
 
@@ -39,7 +41,8 @@ def plot_comparison(table: pd.DataFrame, scoring: str, *, ax: Any = None) -> Any
     ax.errorbar(scored["score"], places, xerr=scored["spread"], fmt="o", color=INSIDE, capsize=3)
     ax.set_yticks(places, [str(name).replace("_", " ") for name in scored.index])
     ax.set_ylim(len(scored) - 0.5, -0.5)
+    better = "smaller" if smaller else "larger"
     ax.set_xlabel(
-        f"{scoring.replace('_', ' ')}, larger is better\n(mean and standard deviation over the folds)"
+        f"{scoring.replace('_', ' ')}, {better} is better\n(mean and standard deviation over the folds)"
     )
     return ax

@@ -17,7 +17,7 @@ from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
 from transduce.core.types import Array, Mask
 from transduce.ensemble.left_out import without_refits
-from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, stack
+from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, fit_power, stack, to_power
 from transduce.ensemble.weights import mix, shrunk_weights
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, failure
@@ -50,6 +50,8 @@ class BlendFit:
         Out-of-fold answers of the members and the blend.
     error, disagreement : float
         Out of fold: the blend's error, and the spread between members; NaN where they are not known.
+    power : float
+        Of the blend's shares of the classes, which makes them probabilities.
     """
 
     problem: Problem
@@ -61,6 +63,7 @@ class BlendFit:
     out_of_fold: pd.DataFrame | None = None
     error: float = np.nan
     disagreement: float = np.nan
+    power: float = 1.0
 
     @property
     def members(self) -> dict[str, Fitted]:
@@ -76,6 +79,8 @@ class BlendFit:
         """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
         answers, given = stack(replies, self.calibrations, self.problem.classes)
         mean, spread = self.mean(answers, given)
+        if self.problem.classes is not None:
+            mean = to_power(mean, self.power)
         reached = np.asarray(given.any(axis=0))
         if not reached.all():
             prior = self.problem.prior(np.arange(len(self.problem.labels)))
@@ -133,6 +138,7 @@ class BlendFit:
         return {
             "left out": left_out,
             "calibration": dict(zip(self.replies, factors, strict=True)),
+            "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
             "seconds": {name: reply.seconds for name, reply in self.replies.items()},
         }
@@ -280,6 +286,10 @@ def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
     problem, names = fitted.problem, [*fitted.replies, "blend"]
     everyone = np.ones(found.answers.shape[:2], dtype=bool)
     blend, spread = fitted.mean(found.answers, everyone)
+    if problem.classes is not None:
+        rows, shares = found.by_row(blend)
+        fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))
+        blend = to_power(blend, fitted.power)
     rows, by_row = found.by_row(np.moveaxis(np.concatenate([found.answers, blend[None]]), 0, -1))
     at = problem.rows[rows]
     index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]

@@ -44,6 +44,12 @@ class HowLabelled:
         """Whether labels must be held out to make use of it."""
         return bool(self.columns) or self.sensitivity != 1.0 or self.shift == "estimate"
 
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether a fit to a sample of the rows cannot make use of it: it knows random labels alone."""
+        usual = HowLabelled(random_labels=self.random_labels)
+        return self.calibrates and self != usual
+
     def check(self, target: Any, guarantee: str, method: str) -> None:
         """Raise a ValueError that says what to correct."""
         checks.check_choice("shift", self.shift, SHIFTS)

@@ -13,13 +13,14 @@ from sklearn.metrics import pairwise_distances
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.labelling.prepare import N_COMPONENTS, Prepared
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
-from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, default_label_weight
+from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
 
 FEWEST_NUMBERS = 3
 MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
 MOST_PARTS = 500  # parts of the graph whose labels are spread over it
 MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach
 RIDGE = 1.0
+BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
 
 
@@ -90,13 +91,9 @@ class ClassAnswers:
         kept = self._in_large_parts(rows)
         if len(set(labels[kept].tolist())) < 2:
             kept = np.ones(len(rows), dtype=bool)
-        margins, classes = self._margins(rows[kept], labels[kept], shares)
-        best = margins.argmax(axis=1)  # NaN wins where no label reaches, and stays NaN
-        places = np.arange(len(margins)), best
-        certain = margins[places]
-        values = np.where(np.isnan(certain), -1, classes[best]).astype(np.int16)
-        margins[places] = -np.inf
-        return values, (certain - margins.max(axis=1)).astype(float)
+        cut, classes = self._cut(rows[kept], labels[kept], shares)
+        best, certain = winners(cut.scores, cut.thresholds)
+        return np.where(np.isnan(certain), -1, classes[best]).astype(np.int16), certain
 
     def _in_large_parts(self, rows: AnyArray) -> Mask:
         """Return which labels the graph takes: all, or those in its largest parts; each part adds a dimension."""
@@ -107,8 +104,8 @@ class ClassAnswers:
         sizes = np.bincount(self._spectrum.components)[known]
         return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
 
-    def _margins(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, AnyArray]:
-        """Return the margin of each class at each row, and the classes.
+    def _cut(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[Cut, AnyArray]:
+        """Return the scores of each class at each row, and the classes.
 
         What `SpectralGraphTransducer.relabel` computes, without the answer that it makes of it.
         """
@@ -118,9 +115,31 @@ class ClassAnswers:
         members = labels[:, None] == classes[held]
         sides = np.where(members, counts[held], len(rows) - counts[held])
         costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
-        cut = cut_graph(self._spectrum, KnownLabels(rows, members, costs, prior[held], weight), N_COMPONENTS)
-        margins = np.subtract(cut.scores, cut.thresholds, dtype=np.float32)
-        return np.hstack([-margins, margins]) if len(classes) == 2 else margins, classes
+        known = KnownLabels(rows, members, costs, prior[held], weight)
+        return cut_graph(self._spectrum, known, N_COMPONENTS), classes
+
+
+def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
+    """Return the best class at each row and its lead over the second, NaN where scores are; in parts that fit a cache.
+
+    Examples
+    --------
+    >>> winners(np.array([[0.5, 2.0, 1.0], [0.1, 0.2, 0.9]]), np.array([0.0, 1.5, 0.0]))
+    (array([2, 2], dtype=int16), array([0.5, 0.8]))
+    """
+    best, lead = np.zeros(len(scores), dtype=np.int16), np.empty(len(scores))
+    for start in range(0, len(scores), BLOCK):
+        part = slice(start, start + BLOCK)
+        margins = np.ascontiguousarray((scores[part] - thresholds).T)
+        if len(margins) == 1:  # the second of two classes
+            margins = np.concatenate([-margins, margins])
+        top, second = margins[0].copy(), np.full(margins.shape[1], -np.inf)
+        for place, own in enumerate(margins[1:], start=1):
+            np.maximum(second, np.minimum(top, own), out=second)
+            best[part][own > top] = place
+            np.maximum(top, own, out=top)
+        lead[part] = top - second
+    return best, lead
 
 
 def _far_answers(

@@ -38,6 +38,8 @@ class Question:
         Labelled rows, and places of classes or numbers.
     machine : tuple of float
         Width and level of the confidence machine.
+    shares : array of shape (n_classes,), optional
+        Share of each class among the rows without a label, as far as it is known.
     """
 
     version: int
@@ -45,6 +47,7 @@ class Question:
     rows: AnyArray
     labels: AnyArray
     machine: tuple[float, float] = (1.0, 0.9)
+    shares: Array | None = None
 
 
 class Background:
@@ -87,7 +90,8 @@ class Background:
         assert self._process is not None
         assert self._process.stdin is not None
         path = Path(self._folder.name) / "question.npz"
-        np.savez(path, rows=question.rows, labels=question.labels)
+        shares = np.empty(0) if question.shares is None else question.shares
+        np.savez(path, rows=question.rows, labels=question.labels, shares=shares)
         line = {"version": question.version, "task": question.task, "machine": question.machine}
         self._process.stdin.write(f"{json.dumps(line)}\n".encode())
         self._process.stdin.flush()
@@ -150,11 +154,13 @@ def serve() -> None:
     for line in sys.stdin:
         question = json.loads(line)
         with np.load(folder / "question.npz") as file:
-            rows, labels = file["rows"], file["labels"]
+            known = Question(
+                0, question["task"], file["rows"], file["labels"], question["machine"], file["shares"]
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                found = second_opinion(matrix, question["task"], rows, labels, question["machine"])
+                found = second_opinion(matrix, known)
             except Exception as error:  # whatever goes wrong there: the first opinion stays
                 found = {"error": np.array(str(error))}
         part = folder / "part.npz"
@@ -163,39 +169,62 @@ def serve() -> None:
     shutil.rmtree(folder, ignore_errors=True)  # the session may have been killed
 
 
-def second_opinion(
-    matrix: Array, task: str, rows: AnyArray, labels: AnyArray, machine: tuple[float, float]
-) -> dict[str, AnyArray]:
+def second_opinion(matrix: Array, known: Question) -> dict[str, AnyArray]:
     """Return values and certainties at all rows: classes by the blend, numbers by the confidence machine."""
-    from transduce.ensemble import TransductiveBlend
+    return _numbers(matrix, known) if known.task == "numbers" else _classes(matrix, known)
+
+
+def _numbers(matrix: Array, known: Question) -> dict[str, AnyArray]:
+    """Return numbers at all rows with their intervals."""
     from transduce.methods.confidence_machine import RidgeConfidenceMachine
 
     y = np.full(len(matrix), np.nan)
-    y[rows] = labels
-    certain = np.full(len(matrix), np.nan)
-    if task == "numbers":
-        width, confidence = machine
-        model = RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False).fit(matrix, y)
-        assert model.answer_.regions is not None
-        bounds = np.full((2, len(matrix)), np.nan)
-        bounds[:, model.answer_.rows] = model.answer_.regions.hull().T
-        values = np.asarray(model.transduction_, dtype=float)
-        with np.errstate(invalid="ignore"):
-            certain = bounds[0] - bounds[1]
-        source = np.array("ridge regression and the confidence machine, at all rows")
-        return {
-            "values": values,
-            "certain": certain,
-            "lower": bounds[0],
-            "upper": bounds[1],
-            "source": source,
-        }
+    y[known.rows] = known.labels
+    width, confidence = known.machine
+    model = RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False).fit(matrix, y)
+    assert model.answer_.regions is not None
+    lower, upper = np.full((2, len(matrix)), np.nan)
+    lower[model.answer_.rows], upper[model.answer_.rows] = model.answer_.regions.hull().T
+    with np.errstate(invalid="ignore"):
+        certain = lower - upper
+    values = np.asarray(model.transduction_, dtype=float)
+    source = np.array("ridge regression and the confidence machine, at all rows")
+    return {"values": values, "certain": certain, "lower": lower, "upper": upper, "source": source}
+
+
+def _classes(matrix: Array, known: Question) -> dict[str, AnyArray]:
+    """Return classes at all rows by the blend, its probabilities corrected for how labels came about."""
+    from transduce.ensemble import TransductiveBlend
+
+    values, certain = np.full(len(matrix), -1, dtype=np.int16), np.full(len(matrix), np.nan)
+    values[known.rows] = known.labels
     codes = np.full(len(matrix), None, dtype=object)
-    codes[rows] = labels.astype(int)
+    codes[known.rows] = known.labels.astype(int)
     blend = TransductiveBlend(task="classification", random_state=0).fit(matrix, codes)
     assert blend.answer_.probabilities is not None
-    shares = np.sort(blend.answer_.probabilities, axis=1)
-    certain[blend.answer_.rows] = shares[:, -1] - shares[:, -2]
-    values = np.array([-1 if value is None else int(value) for value in blend.transduction_], dtype=np.int16)
+    classes = np.asarray(blend.classes_, dtype=np.int64)
+    chances = corrected(blend.answer_.probabilities, classes, known)
+    values[blend.answer_.rows] = classes[chances.argmax(axis=1)]
+    ranked = np.sort(chances, axis=1)
+    certain[blend.answer_.rows] = ranked[:, -1] - ranked[:, -2]
     names = ", ".join(str(name).replace("_", " ") for name in blend.weights_.index)
     return {"values": values, "certain": certain, "source": np.array(f"a blend of {names}")}
+
+
+def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array:
+    """Return probabilities for rows whose classes have other shares than the labels.
+
+    A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
+
+    Examples
+    --------
+    >>> known = Question(0, "classes", np.arange(4), np.array([0, 0, 0, 1]), shares=np.array([0.25, 0.75]))
+    >>> corrected(np.array([[0.75, 0.25]]), np.array([0, 1]), known)
+    array([[0.25, 0.75]])
+    """
+    if known.shares is None or not len(known.shares):
+        return probabilities
+    labelled = np.bincount(known.labels.astype(np.int64), minlength=len(known.shares))[classes]
+    chances = probabilities * (known.shares[classes] / labelled)
+    total = chances.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0.0, chances / np.where(total > 0.0, total, 1.0), probabilities))

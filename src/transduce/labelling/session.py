@@ -472,7 +472,7 @@ class Session:
             return self._background.busy
         rows = np.array(list(labelled), dtype=np.int64)
         labels: AnyArray
-        machine = (1.0, 0.9)
+        machine, shares = (1.0, 0.9), None
         if isinstance(self._first, NumberAnswers):
             labels = np.array(list(labelled.values()), dtype=float)
             machine = self._first.machine(len(rows))
@@ -480,7 +480,8 @@ class Session:
             labels = np.array(list(self.codes().values()), dtype=np.int64)
             if np.unique(labels, return_counts=True)[1].min() < 2 or len(set(labels.tolist())) < 2:
                 return False
-        return self._background.ask(Question(state.version, self.task, rows, labels, machine))
+            shares = state.shares_left()
+        return self._background.ask(Question(state.version, self.task, rows, labels, machine, shares))
 
     @property
     def busy(self) -> bool:

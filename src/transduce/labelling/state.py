@@ -198,23 +198,41 @@ class State:
         return int(np.flatnonzero(self.pool)[place])
 
     def class_shares(self) -> Array:
-        """Return a guess of each class's share in all rows.
+        """Return a guess of each class's share in all rows."""
+        known = self._class_counts()
+        return (known + (self.header.n_rows - known.sum()) * self.shares_left()) / self.header.n_rows
 
-        Rows that a search proposed are mostly hits, so their labels say little about the rows that are left. Random
-        draws do, if there are enough; else all other labels, and those that the search gave last.
+    def _class_counts(self) -> Array:
+        """Return how many labels each class has."""
+        places = {label: code for code, label in enumerate(self.classes)}
+        codes = [places[label] for label in self.labelled.values()]
+        return np.bincount(codes, minlength=len(places)).astype(float)
+
+    def shares_left(self) -> Array:
+        """Return a guess of each class's share in the rows without a label.
+
+        Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
+        are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
+        whose hits thin out evenly finds about ``r / (1 - r)`` times as many rows again, but no more hits than before.
         """
         places = {label: code for code, label in enumerate(self.classes)}
         drawn = [self.labels[row] for row in self.drawn if row in self.labels]
+        found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
+        searched, late = set(found), [self.labels[row] for row in found[-LATE:] if row in self.labels]
+        told = [label for row, label in self.labelled.items() if row not in searched]
         if len(drawn) >= ENOUGH_DRAWS:
-            told = drawn
-        else:
-            found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
-            late = set(found) - set(found[-LATE:])
-            told = [label for row, label in self.labelled.items() if row not in late]
+            told, late = drawn, []
         counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
-        known = np.bincount([places[label] for label in self.labelled.values()], minlength=len(places))
-        left = self.header.n_rows - known.sum()
-        return np.asarray(known + left * counts / counts.sum()) / self.header.n_rows
+        left = self.header.n_rows - len(self.labelled)
+        shares = counts / counts.sum()
+        if late and left and self.wanted is not None and len(places) > 1:
+            wanted = places[self.wanted]
+            rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
+            ahead = min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * left) / left
+            mean = (len(told) * shares[wanted] + len(late) * ahead) / (len(told) + len(late))
+            shares *= (1.0 - mean) / (1.0 - shares[wanted])
+            shares[wanted] = mean
+        return np.asarray(shares)
 
     # ------------------------------------------------------------------------------------------------ counting
 

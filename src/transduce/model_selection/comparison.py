@@ -73,17 +73,18 @@ class MethodChoice:
         ]
         return "\n".join(lines)
 
-    def verdict(self) -> str:
-        """Return in a sentence which method is best, and how sure that is."""
+    def verdict(self, names: dict[str, str] | None = None) -> str:
+        """Return in a sentence which method is best, and how sure that is; `names` are others for some methods."""
         scored = list(self.details)
+        called = {name: (names or {}).get(name, name) for name in scored}
         if len(scored) == 1:
-            return f"{self.best} is the only method that has a score."
+            return f"{called[self.best]} is the only method that has a score."
         second = scored[1]
         gap = self.details[self.best].scores - self.details[second].scores
         error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
         sure = "by more than" if gap.mean() > 2 * error else "within"
         return (
-            f"{self.best} is best, {sure} two standard errors of the difference from {second}: "
+            f"{called[self.best]} is best, {sure} two standard errors of the difference from {called[second]}: "
             f"{gap.mean():.3g} ± {error:.2g}."
         )
 

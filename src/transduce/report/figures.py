@@ -75,6 +75,11 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
     return {name: drawing for name, drawing in drawn.items() if drawing is not None}
 
 
+def _legend_above(ax: Any, **settings: Any) -> None:
+    """Put the legend above the plot, where no line crosses it."""
+    ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, **settings)
+
+
 def _overlap(summary: dict[str, Any]) -> Drawing | None:
     found = overlap_figure(summary)
     return None if found is None else Drawing(*found)
@@ -99,7 +104,7 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
     def paint(ax: Any) -> None:
         RegionDisplay(values, regions).plot(ax=ax)
         handles, _ = ax.get_legend_handles_labels()
-        ax.legend(handles, ["interval", "answer"], frameon=False, loc="upper left")
+        _legend_above(ax, handles=handles, labels=["interval", "answer"])
         ax.set(xlabel="filled rows, by answer", ylabel=_short(summary["target"]))
         if len(shown) < len(rows):
             ax.set(xticks=[])
@@ -145,7 +150,7 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
             start = start + lengths
         ax.set_yticks(places, [_short(tally["name"]) for tally in shown])
         ax.set(xlabel="filled rows")
-        ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        _legend_above(ax)
 
     said = [
         f"“{tally['name']}” at {sum(tally[w] for w in ('one', 'several', 'none')):,}" for tally in shown[:6]
@@ -172,6 +177,7 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
     def paint(ax: Any) -> None:
         MiscoverageDisplay.from_law(law, certainty=found["certainty"], ax=ax)
         ax.locator_params(axis="x", nbins=6)
+        _legend_above(ax)
 
     text = (
         f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: at most "
@@ -197,8 +203,8 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
         ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
         size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
         ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
-        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was held out")
-        ax.legend(fontsize=8.0, frameon=False, loc="upper left")
+        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was hidden")
+        _legend_above(ax)
 
     digits = decimals_for([found["mean_absolute_error"]])
     text = (
@@ -264,6 +270,7 @@ def _rejection(summary: dict[str, Any]) -> Drawing | None:
     def paint(ax: Any) -> None:
         ax.axhline(found["errors"][0], color=REGION, lw=1.2, label="nothing rejected")
         RejectionCurveDisplay(np.array(found["errors"]), np.array(found["rejected"])).plot(ax=ax)
+        _legend_above(ax)
 
     text = (
         f"Share of wrong answers among known values, as more and more of the least sure are left aside: "
@@ -307,20 +314,31 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
 
     def paint(ax: Any) -> None:
         paint_values(ax, {**found, **near}, summary["target"])
-        ax.set(xlabel="first direction of the graph", ylabel="second direction")
-        ax.set(xticks=[], yticks=[])
+        ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
+        _legend_of_marks(ax)
 
     n_unlabelled = sum(found["unlabelled"])
     text = (
-        f"{count(len(found['x']), 'row')}, similar ones near each other, by the two slowest directions of their "
-        f"neighbour graph: {n_unlabelled:,} filled (dots) among {len(found['x']) - n_unlabelled:,} with a known value "
-        "(rings)."
+        f"{count(len(found['x']), 'row')}, similar ones near each other: {n_unlabelled:,} filled (dots) among "
+        f"{len(found['x']) - n_unlabelled:,} with a known value (rings). The axes have no unit."
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."
     if n_far:
         text += f" {count(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
     return Drawing("Map of the rows", draw("map", paint, (WIDTH, 3.5)), text)
+
+
+def _legend_of_marks(ax: Any) -> None:
+    """Say above the map what dots and rings are, besides what colours are."""
+    from matplotlib.lines import Line2D
+
+    other = ax.get_legend()
+    settings: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5.0, "color": VALUE}
+    dot, ring = Line2D([], [], mew=0, **settings), Line2D([], [], mfc="none", **settings)
+    _legend_above(ax, handles=[dot, ring], labels=["filled", "known value"])
+    if other is not None:
+        ax.add_artist(other)
 
 
 def _pulled_in(places: Any) -> Any:

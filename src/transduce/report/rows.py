@@ -105,7 +105,7 @@ def row_records(filled: FilledTable) -> list[dict[str, Any]]:
             for value, lost in zip(answer.values[order].tolist(), unreached, strict=True)
         ],
         "status": plain(answer.status[order]),
-        **(_number_columns if answer.regions is not None else _class_columns)(answer, order),
+        **(_number_columns(answer, order) if answer.regions is not None else _class_columns(filled, order)),
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
@@ -129,11 +129,14 @@ def _number_columns(answer: Answer, order: AnyArray) -> dict[str, list[Any]]:
     }
 
 
-def _class_columns(answer: Answer, order: AnyArray) -> dict[str, list[Any]]:
+def _class_columns(filled: FilledTable, order: AnyArray) -> dict[str, list[Any]]:
+    answer, name = filled.answer, f"{filled.target}_probability"
     sets: list[Any] = [None] * len(order)
     if answer.label_sets is not None and answer.classes is not None:
         sets = [plain(answer.classes[mask]) for mask in answer.label_sets[order]]
     probability = None if answer.probabilities is None else answer.probabilities.max(axis=1)
+    if name in filled.frame.columns:
+        probability = filled.frame[name].to_numpy(dtype=float)[answer.rows]
     return {
         "set": sets,
         "confidence": _column(answer.confidence, order),

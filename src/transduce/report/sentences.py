@@ -7,7 +7,6 @@ from typing import Any
 from transduce.report.wording import count, decimals_for, level, number, percent
 
 _LOST = {
-    "unusual": "{} are answers at unusual rows, whose likeliest class would be rare too",
     "tied": "{} are ties between classes that are equally good",
     "rejected": "{} are marked as rejected, because they are too unsure",
     "unreached": "{} have no answer, because nothing connects them with a known value",
@@ -41,7 +40,12 @@ def reply(summary: dict[str, Any]) -> list[str]:
         else "It was answered."
     )
     if lost:
-        first = f"{counts['answered']:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+        answered = counts["answered"] + counts["unusual"]
+        first = f"{answered:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+    if counts["unusual"]:
+        first += (
+            f" {count(counts['unusual'], 'row')} are unusual: even the answered class rarely looks like that."
+        )
     test = summary["exchangeability"]
     if test is not None and test["shifted"]:
         first += (

@@ -13,11 +13,14 @@ import pandas as pd
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.guarantee import CountBound
 from transduce.report import sentences
+from transduce.report.again import again, today
 from transduce.report.filled import FilledTable
+from transduce.report.first_screen import cards
 from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
 from transduce.report.who_was_labelled import who_was_labelled
 from transduce.report.wording import clean, decimals_for, finite, name_of, plain
+from transduce.tables.new_columns import narrowness
 
 STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
@@ -50,6 +53,8 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
         "rows": row_records(filled),
     }
     summary["answers"] = _answers(filled, summary["rows"])
+    if filled.task == "regression":
+        summary["answers"]["narrower"] = _narrower(filled)
     summary["law"] = _law(filled)
     summary["exchangeability"] = _exchangeability(filled)
     summary["guarantee"] = _guarantee(filled)
@@ -70,6 +75,9 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["guarantee"]["column"] = sentences.column_guarantee(summary)
     summary["quality_sentence"] = sentences.quality_sentence(summary)
     summary["caveats"] = sentences.caveats(summary)
+    summary["cards"] = cards(summary)
+    summary["again"] = again(filled.settings)
+    summary["made"] = today()
     return summary
 
 
@@ -101,6 +109,7 @@ def _counts(filled: FilledTable) -> dict[str, int]:
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
         "different_labels": int(labels.nunique()),
         **{word: int(np.sum(status == word)) for word in STATUSES},
+        **(filled.totals or {}),
     }
 
 
@@ -125,6 +134,14 @@ def _answers(filled: FilledTable, rows: list[dict[str, Any]]) -> dict[str, Any]:
         if len(values)
         else 2,
     }
+
+
+def _narrower(filled: FilledTable) -> float | None:
+    """Return how much narrower than without features half of the intervals are at least; None if nobody knows."""
+    labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
+    if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
+        return None
+    return float(np.median(narrowness(filled.answer.regions.measure(), labels, filled.confidence)))
 
 
 def _is_outside(row: dict[str, Any]) -> bool:
@@ -207,6 +224,7 @@ def _guarantee(filled: FilledTable) -> dict[str, Any]:
     return {
         "kind": found.kind,
         "headline": found.headline,
+        "in_doubt": found.in_doubt,
         "confidence": found.confidence,
         "n_calibration": found.n_calibration,
         "assumptions": list(found.assumptions),
@@ -215,6 +233,7 @@ def _guarantee(filled: FilledTable) -> dict[str, Any]:
             {"class": name_of(label), **(_bound(bound) or {})} for label, bound in found.wrong_by_class
         ],
         "tolerance": found.tolerance,
+        "reason": clean(found.reasons[0]) if found.reasons else "",
         "statement": clean(found.statement),
         "factor": found.factor,
         "effective": finite(found.effective),

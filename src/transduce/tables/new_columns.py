@@ -23,6 +23,16 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
+def check_names(frame: pd.DataFrame, target: Target, probabilities: bool) -> None:
+    """Raise a ValueError if the table has a column that would be added."""
+    classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
+    for name in new_names(target.name, target.task, list(classes)):
+        if name in frame.columns:
+            raise ValueError(
+                f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."
+            )
+
+
 def new_columns(
     target: Target,
     answer: Answer,
@@ -31,6 +41,7 @@ def new_columns(
     *,
     right: Array | None = None,
     probabilities: bool = False,
+    known: AnyArray | None = None,
 ) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given".
 
@@ -47,6 +58,8 @@ def new_columns(
         Probability that each answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
+    known : array, optional
+        The labels that intervals are compared with; those of the target by default.
 
     Returns
     -------
@@ -54,6 +67,7 @@ def new_columns(
         The confidence of a number is how much narrower its interval is than one made without features
         (`narrowness`); that of a class is the level up to which no other class is possible.
     """
+    known = target.labels[~target.missing] if known is None else known
     n, unlabelled = len(index), answer.rows
     status = np.full(n, "given", dtype=object)
     status[unlabelled] = answer.status
@@ -63,7 +77,7 @@ def new_columns(
         assert answer.regions is not None
         filled, bounds = target.labels.astype(float), np.full((n, 2), np.nan)
         filled[unlabelled], bounds[unlabelled] = answer.values, answer.regions.hull()
-        confidence[unlabelled] = narrowness(answer.regions.measure(), target.labels[~target.missing], level)
+        confidence[unlabelled] = narrowness(answer.regions.measure(), known, level)
         middle: list[AnyArray] = [bounds[:, 0], bounds[:, 1]]
     else:
         filled = target.labels.copy()
@@ -83,15 +97,70 @@ def new_columns(
     return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(index)
 
 
+def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
+    """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it.
+
+    Parameters
+    ----------
+    new : pandas.DataFrame
+        Of `new_columns`.
+    target : str
+    task : {"regression", "classification"}
+
+    Returns
+    -------
+    pandas.DataFrame
+        Values have as many decimals as the labels, or more where that would be coarser than a fiftieth of their
+        standard deviation; lower ends are rounded down and upper ends up; probabilities and confidences have four
+        decimals.
+
+    Examples
+    --------
+    >>> new = pd.DataFrame({"y_filled": [90.0, 10.0, 20.123], "y_lower": 17.77, "y_upper": 25.01})
+    >>> new = new.assign(y_confidence=0.19999999999999996, y_status=["given", "given", "answered"])
+    >>> rounded(new, "y", "regression").iloc[2].tolist()
+    [20.1, 17.7, 25.1, 0.2, 'answered']
+    """
+    new = new.copy()
+    shares = [
+        name
+        for name in new.columns
+        if str(name).startswith((f"{target}_probability", f"{target}_confidence"))
+    ]
+    new[shares] = new[shares].astype(float).round(4)
+    if task == "regression":
+        names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
+        given = (new[f"{target}_status"] == "given").to_numpy()
+        digits = _decimals(new[names[0]].to_numpy(dtype=float)[given])
+        ways: tuple[Any, ...] = (np.round, np.floor, np.ceil)
+        for name, way in zip(names, ways, strict=True):
+            values = new[name].to_numpy(dtype=float)
+            near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
+            new[name] = np.where(given | ~np.isfinite(near), values, near)
+    return new
+
+
+def _decimals(labels: Array) -> int:
+    """Return how many decimals answers have: those of the labels, or more where that would be coarse."""
+    texts = [repr(float(label)) for label in np.unique(labels)[:10_000]]
+    own = max(
+        (len(text.partition(".")[2]) for text in texts if "e" not in text and not text.endswith(".0")),
+        default=0,
+    )
+    spread = float(np.std(labels)) if len(labels) else 0.0
+    fine = int(np.ceil(-np.log10(spread / 50.0))) if spread > 0.0 else 0
+    return int(np.clip(max(own, fine), 0, 12))
+
+
 def _sets(answer: Answer, n: int) -> AnyArray:
     """Return the sets as text, classes parted by " | ", for all n rows of the table."""
     assert answer.label_sets is not None
     assert answer.classes is not None
     sets, names = np.full(n, None, dtype=object), [str(label) for label in answer.classes]
-    sets[answer.rows] = [
-        SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside)
-        for row in answer.label_sets.tolist()
-    ]
+    kinds, which = np.unique(np.packbits(answer.label_sets, axis=1), axis=0, return_inverse=True)
+    rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
+    texts = [SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in rows]
+    sets[answer.rows] = np.array([*texts, None], dtype=object)[which.ravel()]
     return sets
 
 

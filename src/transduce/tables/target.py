@@ -13,7 +13,6 @@ import pandas as pd
 from transduce.core.checks import check_choice
 from transduce.core.names import TASKS
 from transduce.core.options import missing_option, option
-from transduce.core.ranks import fewest_calibration
 from transduce.core.sample import PartlyLabelled
 from transduce.core.task import guess_task
 from transduce.core.types import AnyArray, Mask
@@ -32,6 +31,7 @@ from transduce.tables.delimited import ColumnCells
 from transduce.tables.numbers_in_text import IN_TEXT, MISSING
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
+FEWEST_LABELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,6 @@ def read_target(
     name: Any,
     *,
     task: str = "auto",
-    confidence: float = 0.9,
     cells: ColumnCells | None = None,
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
@@ -105,8 +104,6 @@ def read_target(
     name : str
         The column.
     task : {"auto", "regression", "classification"}, default="auto"
-    confidence : float, default=0.9
-        Level that the labels must support.
     cells : ColumnCells, optional
         How the column's cells were read, if they come from a file.
 
@@ -152,7 +149,7 @@ def read_target(
         target = Target(
             name, _classes(labels, missing), missing, found, [*notes, *_alike(labels[~missing], name)]
         )
-    _check_labels(target, confidence)
+    _check_labels(target)
     return target
 
 
@@ -322,21 +319,20 @@ def _alike(labels: AnyArray, name: Any) -> list[str]:
     )
 
 
-def _check_labels(target: Target, confidence: float) -> None:
-    """Raise a ValueError if the labels are all the same, all different, or too few for the level."""
+def _check_labels(target: Target) -> None:
+    """Raise a ValueError if the labels are too few, all the same, or all different classes."""
     name, present = target.name, target.labels[~target.missing]
     distinct = len(set(present.tolist()))
+    if len(present) < FEWEST_LABELS:
+        raise ValueError(
+            f"Column {name!r} has {len(present)} label{'s' * (len(present) != 1)}, and it takes at least "
+            f"{FEWEST_LABELS} to learn anything: label more rows."
+        )
     if distinct == 1:
         what = "number" if target.task == "regression" else "class"
         raise ValueError(
             f"All {len(present)} labels of column {name!r} are the same {what}, {present.tolist()[0]!r}: there is "
             "nothing to learn; label a row that differs."
-        )
-    least = max(fewest_calibration(confidence), 3)
-    if len(present) < least:
-        raise ValueError(
-            f"Column {name!r} has {len(present)} labels, and {100 * confidence:.6g} % confidence takes at least "
-            f"{least}: label more rows, or ask for less confidence."
         )
     if target.task == "classification" and distinct == len(present):
         raise ValueError(

@@ -159,7 +159,10 @@ def test_stored_and_recomputed_designs_agree():
     np.testing.assert_allclose(blocks.predict(X), stored.predict(X), atol=1e-8)
 
 
-@pytest.mark.parametrize("settings", [{}, {"kernel": "linear"}, {"centres": 12, "random_state": 0}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"kernel": "linear"}, {"centres": np.random.default_rng(5).normal(size=(12, 3)), "ridge": 0.3}],
+)
 def test_answers_in_folds_are_those_of_whole_fits(settings):
     """Of fits that see the visible labels only and stay at the inductive answer."""
     X, y, _ = numbers(n=36, unlabelled=9)
@@ -205,6 +208,19 @@ def test_class_answers_in_folds_are_those_of_whole_fits():
     np.testing.assert_allclose(
         factor, factor[0, 0], rtol=1e-6
     )  # one factor makes probabilities of all scores
+
+
+def test_centres_are_labelled_rows_first():
+    """All of them if they are few enough, else half of the number and as many of all rows."""
+    X, y, _ = numbers(n=40, unlabelled=30)
+    few = TransductiveRidge(centres=12, random_state=0).fit(X, y)
+    named = TransductiveRidge(centres=X[~np.isnan(y)]).fit(X, y)
+    np.testing.assert_allclose(few.transduction_, named.transduction_, rtol=1e-6)
+    many = TransductiveRidge(centres=6, random_state=0).fit(X, y)._fitted.basis.centres
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    places = [int(np.argmin(np.abs(Z - row).sum(axis=1))) for row in many]
+    assert 5 <= len(set(places)) <= 6
+    assert sum(not np.isnan(y[place]) for place in places) >= 3
 
 
 # ---------------------------------------------------------------------------------------------------- laws

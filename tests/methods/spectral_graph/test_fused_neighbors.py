@@ -15,10 +15,10 @@ from transduce.methods.spectral_graph import fused_neighbors as fused
 
 fused.HEIGHT = fused.STEP = 16
 torch.manual_seed(0)
-X = torch.randn(150, 5, dtype=torch.float64)
+X = torch.randn(60, 5, dtype=torch.float64)
 X /= X.norm(dim=1, keepdim=True)
 X[7] = X[3]  # equal rows
-for offsets in (None, 0.4 * torch.rand(150, dtype=torch.float64)):
+for offsets in (None, 0.4 * torch.rand(60, dtype=torch.float64)):
     scores = X @ X.T - (0.0 if offsets is None else offsets)
     scores.fill_diagonal_(-torch.inf)
     wanted = scores.sort(dim=1, descending=True, stable=True)
@@ -26,6 +26,20 @@ for offsets in (None, 0.4 * torch.rand(150, dtype=torch.float64)):
         found = fused.search_fused(X, offsets, k, seed=1, fine=fine)
         assert torch.equal(found.ids, wanted.indices[:, :k]), (k, fine)
         assert (found.scores - wanted.values[:, :k]).abs().max() < 1e-14
+sample = torch.arange(0, 60, 3)
+cells = __import__("transduce.methods.spectral_graph.device_cells", fromlist=["x"])
+cells.HEIGHT = cells.STEP = 16
+cells.ROWS_IN_CELL = 12
+cells.TARGET = 1.0
+found, share = cells.search_device_cells(X, None, 4, 0, sample.numpy())
+scores = X @ X.T
+scores.fill_diagonal_(-torch.inf)
+wanted = scores.sort(dim=1, descending=True, stable=True)
+assert share == 1.0
+assert (found.ids == wanted.indices[:, :4]).double().mean() > 0.9
+cells.TARGET = 0.5
+_, share = cells.search_device_cells(X, None, 4, 0, sample.numpy())
+assert 0.5 <= share <= 1.0
 few = fused.search_fused(X[:4], None, 3, seed=0)
 assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()
 """
@@ -37,5 +51,7 @@ def test_all_neighbours_are_found():
     pytest.importorskip("triton", reason="triton is not installed")
     source = str(Path(__file__).parents[3] / "src")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": source}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr

@@ -143,7 +143,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         RidgeConfidenceClassifier
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y)
+        sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(self.get_params(deep=False))
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
@@ -171,7 +171,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
         check_is_fitted(self)
-        read = partial(validation.read_rows, self, reset=False)
+        read = partial(validation.read_rows, self, reset=False, device=True)
         return self._fitted.ridge.new_rows(X, read, own_value=own_value)
 
     def predict(self, X: Any) -> AnyArray:

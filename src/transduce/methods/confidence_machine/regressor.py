@@ -193,7 +193,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         RidgeConfidenceMachine
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y)
+        sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(self.get_params(deep=False))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
         found = answer_numbers(self._fitted.machine, unlabelled, self.confidence, "two")
@@ -216,7 +216,7 @@ class RidgeConfidenceMachine(NumberTransducer):
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
         check_is_fitted(self)
-        read = partial(validation.read_rows, self, reset=False)
+        read = partial(validation.read_rows, self, reset=False, device=True)
         return self._fitted.new_rows(X, read, own_value=own_value)
 
     def predict(self, X: Any) -> Array:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array
 from transduce.methods.gaussian_process.fitting import Found
+from transduce.methods.gaussian_process.inducing import InducedPosterior, fit_posterior
 from transduce.methods.gaussian_process.moments import Match
 from transduce.methods.gaussian_process.process import Posterior
 from transduce.methods.gaussian_process.search import Descent
@@ -76,7 +78,7 @@ class Fitted:
 
     scaling: Scaling
     units: Units
-    posterior: Posterior
+    posterior: Posterior | InducedPosterior
     noise: float
     unlabelled: Array
     predicted: tuple[Array, Array]
@@ -97,12 +99,14 @@ class Fitted:
     ) -> Fitted:
         """Predict with the parameters found, and match."""
         y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
-        X_l = found.objective.X[: len(y_l)]
-        posterior = Posterior.fit(X_l, y_l, best)
+        X_l = found.objective.X[: y_l.shape[0], :]
+        posterior = fit_posterior(X_l, y_l, best)
         predicted = plain = posterior.predict(unlabelled)
         if found.plain is not found.best:
-            plain = Posterior.fit(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
-        q = found.objective.match(best) if len(matched) and np.ptp(y_l) > 0.0 else None
+            plain = fit_posterior(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
+        few = isinstance(posterior, Posterior)
+        varied = few and len(matched) > 0 and np.ptp(arrays.to_numpy(y_l)) > 0.0
+        q = found.objective.match(best) if varied else None
         noise = float(units.squared(np.exp(best)[-1]))
         return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, found, order)
 
@@ -110,7 +114,7 @@ class Fitted:
     def relevance(self) -> Array:
         """Relevances in units of the features, shape (d,); 0 for a feature that does not vary."""
         relevance = np.zeros(len(self.scaling.keep))
-        relevance[self.scaling.keep] = self.posterior.relevance / self.scaling.scale
+        relevance[self.scaling.keep] = self.posterior.relevance / arrays.to_numpy(self.scaling.scale)
         return relevance
 
     def covariance(self, rows: Array) -> Array:
@@ -120,27 +124,28 @@ class Fitted:
     def matched_mean(self) -> Array:
         """Return the mean of the matched distribution, rows in the order in which they came, shape (k,)."""
         if self.q is None:
-            return self.units.restore(self.predicted[0][np.sort(self.matched)])
-        return self.units.restore(self.q.mean[np.argsort(self.matched)])
+            return self.units.restore(arrays.pick(self.predicted[0], np.sort(self.matched)))
+        return self.units.restore(arrays.pick(self.q.mean, np.argsort(self.matched)))
 
     def matched_covariance(self) -> Array:
         """Return the covariance of the matched distribution, likewise, shape (k, k)."""
         if self.q is None:
-            return self.covariance(self.unlabelled[np.sort(self.matched)])
-        root = self.q.root[np.argsort(self.matched)]
+            return self.covariance(arrays.pick(self.unlabelled, np.sort(self.matched)))
+        root = arrays.pick(self.q.root, np.argsort(self.matched))
         return self.units.squared(root @ root.T)
 
 
 def moments_table(fitted: Fitted, y_l: Array) -> pd.DataFrame:
     """Return mean and standard deviation, over rows, of scaled labels and of what is predicted; in their units."""
-    moments = {"labels": (float(y_l.mean()), float(np.mean(y_l**2)))}
-    if len(fitted.unlabelled):
+    xp = arrays.namespace(y_l)
+    moments = {"labels": (float(xp.mean(y_l)), float(xp.mean(y_l**2)))}
+    if fitted.unlabelled.shape[0]:
         for name, (mean, spread) in (("without matching", fitted.plain), ("predicted", fitted.predicted)):
-            moments[name] = (float(mean.mean()), float(np.mean(mean**2 + spread**2)))
+            moments[name] = (float(xp.mean(mean)), float(xp.mean(mean**2 + spread**2)))
     q = fitted.q
     if q is not None:
-        second = (q.mean @ q.mean + np.sum(q.root**2)) / len(q.mean)
-        moments["matched"] = (float(q.mean.mean()), float(second))
+        second = (q.mean @ q.mean + xp.sum(q.root**2)) / q.mean.shape[0]
+        moments["matched"] = (float(xp.mean(q.mean)), float(second))
     mean, square = np.array(list(moments.values())).T
     spread = np.sqrt(np.maximum(square - mean**2, 0.0)) * fitted.units.spread
     columns = {"mean": fitted.units.restore(mean), "standard deviation": spread}
@@ -153,7 +158,7 @@ def make_answer(sample: PartlyLabelled, fitted: Fitted, found: Found) -> Answer:
     return Answer(
         rows=sample.unlabelled,
         values=fitted.units.restore(mean),
-        status=np.full(len(mean), "answered"),
+        status=np.full(mean.shape[0], "answered"),
         guarantee=_guarantee(found.choice.why),
         standard_errors=spread * fitted.units.error,
         inductive=fitted.units.restore(fitted.plain[0]),

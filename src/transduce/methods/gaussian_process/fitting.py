@@ -6,22 +6,25 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from transduce.core import arrays
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.gaussian_process.inducing import fit_posterior
 from transduce.methods.gaussian_process.matching import Choice, choose_matching
-from transduce.methods.gaussian_process.process import Objective, Posterior
+from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search, even_steps
 from transduce.methods.gaussian_process.settings import Settings
 
 log = logging.getLogger(__name__)
 
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
+MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
 def scale_rows(
@@ -29,11 +32,12 @@ def scale_rows(
 ) -> tuple[Array, Scaling, Array]:
     """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
     # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
-    scaling, _ = Scaling.fit_apply(sample.X[np.lexsort(sample.X.T[::-1])])
+    xp = arrays.namespace(sample.X)
+    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
     rows = scaling.apply(sample.X)
     spread = np.zeros(len(names))
-    spread[scaling.keep] = scaling.scale
-    shown = rows[sample.labelled].std(axis=0)
+    spread[scaling.keep] = arrays.to_numpy(scaling.scale)
+    shown = arrays.to_numpy(xp.std(arrays.pick(rows, sample.labelled), axis=0))
     narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
     if len(narrow):
         warnings.warn(
@@ -43,7 +47,7 @@ def scale_rows(
             stacklevel=3,
         )
     if not standardize:
-        scaling = replace(scaling, scale=np.ones_like(scaling.scale))
+        scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
         rows = scaling.apply(sample.X)
     return rows, scaling, spread
 
@@ -71,11 +75,26 @@ def arrange_rows(
     matched : integer array
         Which of the unlabelled rows these are.
     """
+    if arrays.is_foreign(rows):
+        return _arrange_foreign(rows, labelled, y_l, settings)
     shown, unlabelled = rows[labelled], rows[~labelled]
     order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
     matched = matched[even_steps(len(matched), settings.max_matched)]
     used = np.concatenate([shown[order], unlabelled[matched]])
     return Objective(used, y_l[order], settings.prior), order, matched
+
+
+def _arrange_foreign(
+    rows: Any, labelled: Mask, y_l: Array, settings: Settings
+) -> tuple[Objective, AnyArray, AnyArray]:
+    """Do the same on a device."""
+    xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
+    labels = arrays.beside(y_l, rows)
+    order = arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1))
+    matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
+    matched = matched[even_steps(len(matched), settings.max_matched)]
+    used = xp.concat([xp.take(shown, order, axis=0), arrays.pick(unlabelled, matched)])
+    return Objective(used, xp.take(labels, order), settings.prior), arrays.to_numpy(order), matched
 
 
 class Found(NamedTuple):
@@ -102,7 +121,22 @@ class Found(NamedTuple):
 
 
 def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
-    """Search without matching, choose how hard to match, and search again with it."""
+    """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
+    whole, objective = objective, _fewer_labels(objective, settings.max_searched)
+    found = _search(objective, settings, random)
+    return found._replace(objective=replace(found.objective, X=whole.X, y_l=whole.y_l))
+
+
+def _fewer_labels(objective: Objective, most: int) -> Objective:
+    """Return the objective with at most so many of the labels, at even steps of the ordered rows."""
+    n = len(objective.y_l)
+    if n <= most:
+        return objective
+    some = even_steps(n, most)
+    return replace(objective, X=np.concatenate([objective.X[some], objective.X[n:]]), y_l=objective.y_l[some])
+
+
+def _search(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
     n_restarts, n_jobs = settings.n_restarts, settings.n_jobs
     search = Search.at(objective.X, objective.y_l, common=not settings.relevance, solver=settings.solver)
     search = replace(search, max_iter=settings.max_iter, tolerance=settings.tol)
@@ -141,14 +175,17 @@ def answers_in_folds(
     place, whole = np.argsort(order), found.objective
     X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
     short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+    few = len(order) <= MOST_DESCENDED
     answers = []
     for visible, hidden in folds:
         shown = np.sort(place[visible])
         mean, spread = label_moments(whole.y_l[shown])
         y_l = (whole.y_l[shown] - mean) / spread
-        objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
-        end = short.descend(objective, found.best.log_parameters)
-        posterior = Posterior.fit(X_l[shown], y_l, end.log_parameters)
+        parameters = found.best.log_parameters
+        if few:
+            objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
+            parameters = short.descend(objective, parameters).log_parameters
+        posterior = fit_posterior(X_l[shown], y_l, parameters)
         answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
     return answers
 
@@ -158,7 +195,7 @@ def warn_of_parameters(found: Found) -> None:
     best, words = found.best, []
     if not best.converged:
         words.append(f"The parameters {best.message} before they settled: raise max_iter, or tol.")
-    if np.ptp(found.objective.y_l) > 0.0:
+    if np.ptp(arrays.to_numpy(found.objective.y_l)) > 0.0:
         if np.any(best.log_parameters[:-1] > found.search.bounds[:-1, 1] - 1e-3):
             words.append(
                 "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
+from transduce.core import arrays
 from transduce.core.folds import rank_folds
 from transduce.core.types import Array
 from transduce.methods.gaussian_process.process import Objective, Posterior
@@ -37,13 +38,13 @@ class Choice(NamedTuple):
 def choose_matching(objective: Objective, settings: Settings, search: Search, start: Array) -> Choice:
     """Choose how hard to match the rows of an objective without matching, whose lowest point `start` is."""
     matching, slack = settings.matching or 0.0, settings.slack or 0.0
-    if np.ptp(objective.y_l) == 0.0:
+    if _all_equal(objective.y_l):
         return Choice(0.0, slack, "matching=0: all labels are equal, so there is no spread to match")
-    if len(objective.X) == len(objective.y_l):
+    if objective.X.shape[0] == objective.y_l.shape[0]:
         return Choice(0.0, slack, "matching=0: no row is unlabelled, so there is nothing to match")
     if settings.matching == 0.0 or None not in (settings.matching, settings.slack):
         return Choice(matching, slack, f"matching={matching:g}, slack={slack:g}, as set")
-    if len(objective.y_l) < MIN_LABELS:
+    if objective.y_l.shape[0] < MIN_LABELS:
         slack = SLACKS[1] if settings.slack is None else slack
         few = f"fewer than {MIN_LABELS} labels are too few to choose by"
         return Choice(matching, slack, f"matching={matching:g}, slack={slack:g}: {few}")
@@ -99,7 +100,8 @@ class Fold(NamedTuple):
 
     def scaled(self) -> tuple[Array, float, float]:
         """Return shown labels with mean 0 and variance 1, and the mean and scale that were taken out."""
-        mean, scale = float(self.y_l.mean()), float(self.y_l.std()) or 1.0
+        xp = arrays.namespace(self.y_l)
+        mean, scale = float(xp.mean(self.y_l)), float(xp.std(self.y_l)) or 1.0
         return (self.y_l - mean) / scale, mean, scale
 
     def errors(self, search: Search, prior: tuple[float, float], start: Array, grid: Array) -> Array:
@@ -109,9 +111,10 @@ class Fold(NamedTuple):
         where that without matching did.
         """
         y_l, mean, scale = self.scaled()
-        if np.ptp(y_l) == 0.0:  # all weights agree on the only label there is
-            return np.full(len(grid), np.mean((mean - self.hidden) ** 2))
-        n_shown, n_hidden = len(y_l), len(self.hidden)
+        xp = arrays.namespace(self.y_l)
+        if _all_equal(y_l):  # all weights agree on the only label there is
+            return np.full(len(grid), float(xp.mean((mean - self.hidden) ** 2)))
+        n_shown, n_hidden = y_l.shape[0], self.hidden.shape[0]
         ends: dict[float, Array] = {}
         errors = np.full(len(grid), np.inf)
         for i, (matching, slack) in enumerate(grid):
@@ -125,21 +128,26 @@ class Fold(NamedTuple):
                 start = found.log_parameters
             else:
                 ends[slack] = found.log_parameters
-            fit = Posterior.fit(self.X[:n_shown], y_l, found.log_parameters)
-            hidden = fit.mean(self.X[n_shown : n_shown + n_hidden]) * scale + mean
-            errors[i] = float(np.mean((hidden - self.hidden) ** 2))
+            fit = Posterior.fit(self.X[:n_shown, :], y_l, found.log_parameters)
+            hidden = fit.mean(self.X[n_shown : n_shown + n_hidden, :]) * scale + mean
+            errors[i] = float(xp.mean((hidden - self.hidden) ** 2))
         return errors
 
 
 def make_folds(objective: Objective) -> list[Fold]:
     """Hide each fold of the labels in turn, among the unlabelled rows."""
-    z, n_labelled = objective.y_l, len(objective.y_l)
-    shown, unlabelled = objective.X[:n_labelled], objective.X[n_labelled:]
+    z, n_labelled = objective.y_l, objective.y_l.shape[0]
+    shown, unlabelled = objective.X[:n_labelled, :], objective.X[n_labelled:, :]
     fold = rank_folds(z, shown, min(N_FOLDS, n_labelled))
-    return [
-        Fold(np.concatenate([shown[fold != k], shown[fold == k], unlabelled]), z[fold != k], z[fold == k])
-        for k in range(fold.max() + 1)
-    ]
+    xp, folds = arrays.namespace(shown), []
+    for k in range(fold.max() + 1):
+        rows = xp.concat([arrays.pick(shown, fold != k), arrays.pick(shown, fold == k), unlabelled])
+        folds.append(Fold(rows, arrays.pick(z, fold != k), arrays.pick(z, fold == k)))
+    return folds
+
+
+def _all_equal(y_l: Array) -> bool:
+    return bool(arrays.namespace(y_l).all(y_l == y_l[0]))
 
 
 def compare_matchings(
@@ -186,7 +194,7 @@ def compare_matchings(
     for i, line in enumerate(done):
         errors[i] = line
         log.info("matching: fold %d of %d", i + 1, len(folds))
-    sizes = np.array([len(fold.hidden) for fold in folds], dtype=float)
+    sizes = np.array([fold.hidden.shape[0] for fold in folds], dtype=float)
     share = sizes / sizes.sum()
     with np.errstate(invalid="ignore"):
         gains = errors[:, :1] - errors

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
+from transduce.core import arrays
 from transduce.core.types import Array
 
 MAX_STEPS = 200
@@ -39,7 +41,14 @@ class Spread:
 
     @classmethod
     def of(cls, mean: Array, covariance: Array) -> Spread:
-        """Diagonalise the covariance."""
+        """Diagonalise the covariance; on a device only the vectors stay there, the rest are m numbers each."""
+        if arrays.is_foreign(covariance):
+            xp = arrays.namespace(covariance)
+            values, vectors = xp.linalg.eigh(covariance)
+            parts = (arrays.to_numpy(part) for part in (values, mean @ vectors, xp.sum(vectors, axis=0)))
+            variances, projected, ones = parts
+            floor = len(variances) * np.finfo(float).eps * float(variances[-1])
+            return cls(np.maximum(variances, floor), vectors, projected, ones)
         variances, vectors = eigh(covariance, driver="evd", check_finite=False)
         floor = len(mean) * np.finfo(float).eps * float(variances[-1])
         return cls(np.maximum(variances, floor), vectors, mean @ vectors, vectors.sum(axis=0))
@@ -193,11 +202,17 @@ def _describe(p: Spread, theta: Array, target: Array, slack: float, steps: int) 
     variances = p.variances / w
     return Match(
         theta=theta,
-        mean=p.vectors @ ((p.mean + t1 * p.variances * p.ones) / w),
-        root=np.asfortranarray(p.vectors * np.sqrt(variances)),
+        mean=p.vectors @ arrays.beside((p.mean + t1 * p.variances * p.ones) / w, p.vectors),
+        root=_root(p.vectors, np.sqrt(variances)),
         log_determinant=float(np.log(variances).sum()),
         divergence=float(target @ theta - value - 0.5 * slack * theta @ theta),
         penalty=0.5 * slack * float(theta @ theta),
         misfit=gradient - target,
         n_steps=steps,
     )
+
+
+def _root(vectors: Any, spread: Array) -> Any:
+    """Return the vectors, each times its spread."""
+    scaled = vectors * arrays.beside(spread, vectors)
+    return scaled if arrays.is_foreign(vectors) else np.asfortranarray(scaled)

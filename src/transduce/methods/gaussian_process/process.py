@@ -12,13 +12,15 @@ of numpy's and scipy's wait for each other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from transduce.core import arrays
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
+from transduce.methods.gaussian_process import device_process
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
 
 SINGULAR = (
@@ -198,6 +200,8 @@ class Objective:
     _columns: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if arrays.is_foreign(self.X):
+            return
         used = self.X if self.looks_at_unlabelled else self.X[: len(self.y_l)]
         columns = np.ones((len(used), self.X.shape[1] + 1), order="F")
         columns[:, :-1] = used
@@ -206,10 +210,12 @@ class Objective:
     @property
     def looks_at_unlabelled(self) -> bool:
         """Whether there is something to match."""
-        return self.matching > 0.0 and len(self.X) > len(self.y_l)
+        return self.matching > 0.0 and self.X.shape[0] > self.y_l.shape[0]
 
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
+        if arrays.is_foreign(self.X):
+            return device_process.evaluate(self, log_parameters)
         parameters = np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
         K = lower_kernel(self._columns[:, :-1], relevance)
@@ -226,6 +232,9 @@ class Objective:
     def match(self, log_parameters: Array) -> Match:
         """Return the best q for some parameters: the q-step."""
         parameters = np.exp(log_parameters)
+        if arrays.is_foreign(self.X):
+            K = device_process.own_kernel(self.X, parameters[:-1])
+            return self.match_factor(device_process.factor(K, float(parameters[-1]))[0])
         return self._match(lower_factor(lower_kernel(self.X, parameters[:-1]), float(parameters[-1]))[0])
 
     def _match(self, factor: Array) -> Match:
@@ -235,6 +244,13 @@ class Objective:
         corner = np.tril(factor[n_labelled:, n_labelled:])
         p = Spread.of(factor[n_labelled:, :n_labelled] @ half, blas.dgemm(1.0, corner, corner, trans_b=1))
         target = np.array([self.y_l.mean(), -0.5 * np.mean(self.y_l**2)])
+        return match_moments(p, target, slack=self.slack)
+
+    def match_factor(self, factor: Any) -> Match:
+        """Find the best q from the joint factor, on a device."""
+        xp, y_l = arrays.namespace(factor), self.y_l
+        p = Spread.of(*device_process.predictive(self, factor))
+        target = np.array([float(xp.mean(y_l)), -0.5 * float(xp.mean(y_l**2))])
         return match_moments(p, target, slack=self.slack)
 
     def _matched(self, factor: Array) -> tuple[float, Array]:
@@ -297,35 +313,53 @@ class Posterior(NamedTuple):
         """Factorise the covariance of the labels."""
         parameters = np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
-        factor, jitter = lower_factor(lower_kernel(X_l, relevance), noise)
-        weights = lapack.dpotrs(factor, y_l, lower=1)[0]
-        density = -0.5 * float(y_l @ weights) - float(np.log(factor.diagonal()).sum())
-        density -= 0.5 * len(y_l) * np.log(2.0 * np.pi)
+        if arrays.is_foreign(X_l):
+            factor, jitter = device_process.factor(device_process.own_kernel(X_l, relevance), noise)
+            weights = arrays.cholesky_solve(factor, y_l)
+            density = -0.5 * float(y_l @ weights) - device_process.log_diagonal(factor)
+        else:
+            factor, jitter = lower_factor(lower_kernel(X_l, relevance), noise)
+            weights = lapack.dpotrs(factor, y_l, lower=1)[0]
+            density = -0.5 * float(y_l @ weights) - float(np.log(factor.diagonal()).sum())
+        density -= 0.5 * y_l.shape[0] * np.log(2.0 * np.pi)
         return cls(X_l, relevance, noise + jitter, jitter, factor, weights, density)
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
+        if arrays.is_foreign(X):
+            return device_process.cross_kernel(X, self.X_l, self.relevance) @ self.weights
         return cross_kernel(X, self.X_l, self.relevance) @ self.weights
 
     def variance(self, X: Array) -> Array:
         """Return the variance of each label, noise included, shape (m,)."""
         half = self._half(X)
+        if arrays.is_foreign(X):
+            xp = arrays.namespace(X)
+            rest = 1.0 - xp.sum(half * half, axis=0)
+            return xp.where(rest > 0.0, rest, xp.zeros_like(rest)) + self.noise
         return np.maximum(1.0 - np.einsum("ij,ij->j", half, half), 0.0) + self.noise
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
-        size = max(1, 2**25 // len(self.X_l))
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        for start in range(0, len(X), size):
-            part = slice(start, start + size)
-            mean[part], variance[part] = self.mean(X[part]), self.variance(X[part])
-        return mean, np.sqrt(variance)
+        size, n = max(1, 2**25 // self.X_l.shape[0]), X.shape[0]
+        if arrays.is_foreign(X):
+            size = max(size, int(arrays.work_bytes(X, 2.0**28) // (32 * self.X_l.shape[0])))
+        mean, variance = arrays.zeros((n,), X), arrays.zeros((n,), X)
+        for start in range(0, n, size):
+            part = slice(start, min(start + size, n))
+            mean[part], variance[part] = self.mean(X[part, :]), self.variance(X[part, :])
+        return mean, arrays.namespace(X).sqrt(variance)
 
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
-        if len(X) == 0:
-            return np.zeros((0, 0))
+        if X.shape[0] == 0:
+            return arrays.zeros((0, 0), X)
         half = self._half(X)
+        if arrays.is_foreign(X):
+            xp, C = arrays.namespace(X), device_process.own_kernel(X, self.relevance) - half.T @ half
+            own = xp.eye(X.shape[0], dtype=xp.bool, **arrays.on_device(X))
+            C = xp.where(own & (C < 0.0), xp.zeros_like(C), C)
+            return arrays.shifted(C, self.noise)
         C = lower_kernel(X, self.relevance)
         C = blas.dsyrk(-1.0, half, beta=1.0, c=C, trans=1, lower=1, overwrite_c=1)
         C = np.tril(C) + np.tril(C, -1).T
@@ -335,4 +369,7 @@ class Posterior(NamedTuple):
 
     def _half(self, X: Array) -> Array:
         """Return ``L^-1 K_la``, shape (l, m)."""
+        if arrays.is_foreign(X):
+            K_la = device_process.cross_kernel(self.X_l, X, self.relevance)
+            return arrays.triangular_solve(self.factor, K_la)
         return blas.dtrsm(1.0, self.factor, cross_kernel(self.X_l, X, self.relevance), lower=1, overwrite_b=1)

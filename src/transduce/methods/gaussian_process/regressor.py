@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.linalg import few_threads, guarded_cholesky
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
@@ -55,6 +55,9 @@ class TransductiveGPRegressor(NumberTransducer):
         the paper. Both lower the same objective at every step; the first needs several times fewer evaluations.
     max_matched : int, default=300
         With more unlabelled rows than this, the moments are matched at as many of them; all are answered.
+    max_searched : int, default=2000
+        With more labels than this, relevances and noise are searched on as many of them; the process then uses all
+        labels, by 500 inducing points if they are more than 3,000.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     n_jobs : int or None, default=None
@@ -144,6 +147,7 @@ class TransductiveGPRegressor(NumberTransducer):
         tol: float = 1e-8,
         solver: str = "nested",
         max_matched: int = 300,
+        max_searched: int = 2000,
         standardize: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -158,6 +162,7 @@ class TransductiveGPRegressor(NumberTransducer):
         self.tol = tol
         self.solver = solver
         self.max_matched = max_matched
+        self.max_searched = max_searched
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -178,18 +183,19 @@ class TransductiveGPRegressor(NumberTransducer):
         TransductiveGPRegressor
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y)
+        sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
         settings = read_settings(self.get_params(deep=False))
-        announce_cost(len(y_l))
+        announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
         units = Units.of(y_l)
         objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
-        with few_threads(len(objective.X) if settings.n_jobs in (None, 1) else 0):
+        with few_threads(objective.X.shape[0] if settings.n_jobs in (None, 1) else 0):
             found = find_parameters(objective, settings, check_random_state(self.random_state))
             warn_of_parameters(found)
-            fitted = self._fitted = Fitted.of(found, rows[~sample.labelled], (order, matched), scaling, units)
+            unlabelled = arrays.pick(rows, ~sample.labelled)
+            fitted = self._fitted = Fitted.of(found, unlabelled, (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_, self.noise_ = fitted.relevance, fitted.noise
         self.matching_, self.slack_ = found.choice.matching, found.choice.slack
@@ -269,7 +275,7 @@ class TransductiveGPRegressor(NumberTransducer):
         -------
         list of arrays
             For each fold the process at its hidden rows, given its visible labels. Relevances and noise are those of at
-            most 30 steps with the visible labels, beginning at those of the fit.
+            most 30 steps with the visible labels, beginning at those of the fit; beyond 500 labels those of the fit.
 
         Notes
         -----
@@ -315,9 +321,10 @@ class TransductiveGPRegressor(NumberTransducer):
         checks.check_whole("n_samples", n_samples, least=1)
         rows, fitted = self._read_more(X), self._fitted
         factor, _ = guarded_cholesky(fitted.posterior.covariance(rows))
-        draws = factor @ check_random_state(random_state).normal(size=(len(rows), n_samples))
+        drawn = check_random_state(random_state).normal(size=(rows.shape[0], n_samples))
+        draws = factor @ arrays.beside(drawn, rows)
         return fitted.units.restore(fitted.posterior.mean(rows))[:, None] + fitted.units.error * draws
 
     def _read_more(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._fitted.scaling.apply(validation.read_rows(self, X, reset=False))
+        return self._fitted.scaling.apply(validation.read_rows(self, X, reset=False, device=True))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import rankdata
 from sklearn.utils.parallel import Parallel, delayed
 
+from transduce.core import arrays
 from transduce.core.kernels import median_width
 from transduce.core.types import AnyArray, Array
 from transduce.methods.gaussian_process.process import Objective
@@ -101,7 +103,7 @@ class Search:
     @classmethod
     def at(cls, X: Array, y_l: Array, *, common: bool = False, solver: str = "nested") -> Search:
         """Find the starts for rows (n, d), labelled ones first; `common` if all features share one relevance."""
-        share = np.ones(1) if common else dependence(X[: len(y_l)], y_l)
+        share = np.ones(1) if common else dependence(X[: y_l.shape[0], :], y_l)
         shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
         unit = 1.0 / median_width(X)
         start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
@@ -204,13 +206,12 @@ def attempt(
 
 def _thin(objective: Objective) -> Objective:
     """Return the objective on at most `N_SCREENED` labelled and as many unlabelled rows, at even steps."""
-    n_labelled, n = len(objective.y_l), len(objective.X)
+    n_labelled, n = objective.y_l.shape[0], objective.X.shape[0]
     labelled, unlabelled = even_steps(n_labelled), n_labelled + even_steps(n - n_labelled)
     if len(labelled) + len(unlabelled) == n:
         return objective
-    return replace(
-        objective, X=objective.X[np.concatenate([labelled, unlabelled])], y_l=objective.y_l[labelled]
-    )
+    some = arrays.pick(objective.X, np.concatenate([labelled, unlabelled]))
+    return replace(objective, X=some, y_l=arrays.pick(objective.y_l, labelled))
 
 
 def even_steps(count: int, most: int = N_SCREENED) -> AnyArray:
@@ -238,6 +239,8 @@ def dependence(X_l: Array, y_l: Array) -> Array:
     >>> dependence(np.column_stack([x, np.tile(x[::6], 6)]), x**2).round(1)
     array([0.9, 0. ])
     """
+    if arrays.is_foreign(X_l):
+        return _foreign_dependence(X_l, y_l)
     n_rows, spread = len(y_l), float(y_l.var())
     n_bins = max(2, min(6, n_rows // 5))
     if n_rows < 4 or spread == 0.0:
@@ -247,4 +250,28 @@ def dependence(X_l: Array, y_l: Array) -> Array:
         bins = ((rankdata(feature) - 0.5) * n_bins / n_rows).astype(int)  # equal values share a bin
         means = np.bincount(bins, weights=y_l) / np.maximum(np.bincount(bins), 1)
         ratios[j] = np.mean((means[bins] - y_l.mean()) ** 2) / spread
+    return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
+
+
+def _foreign_dependence(X_l: Any, y_l: Any) -> Array:
+    """Return the same, computed on a device."""
+    xp, (n_rows, d) = arrays.namespace(X_l), X_l.shape
+    mean = xp.mean(y_l)
+    spread = float(xp.mean((y_l - mean) ** 2))
+    n_bins = max(2, min(6, n_rows // 5))
+    if n_rows < 4 or spread == 0.0:
+        return np.zeros(d)
+    ratios = np.empty(d)
+    for j in range(d):
+        feature = 1.0 * X_l[:, j]  # contiguous
+        ordered = xp.sort(feature)
+        ends = (xp.searchsorted(ordered, feature, side=side) for side in ("left", "right"))
+        rank = 0.5 * (sum(xp.astype(end, xp.float64) for end in ends) + 1.0)  # equal values share a bin
+        bins = xp.floor((rank - 0.5) * n_bins / n_rows)
+        explained = 0.0
+        for place in range(n_bins):
+            inside = xp.astype(bins == place, xp.float64)
+            count = float(xp.sum(inside))
+            explained += count * (float(xp.sum(inside * y_l)) / max(count, 1.0) - float(mean)) ** 2
+        ratios[j] = explained / n_rows / spread
     return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import validation
+from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import KernelLike
@@ -131,8 +131,8 @@ class TransductiveRidgeClassifier(ClassTransducer):
         TransductiveRidgeClassifier
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y)
-        read = partial(validation.read_rows, self, reset=False)
+        sample = validation.read_sample(self, X, y, device=True)
+        read = partial(validation.read_rows, self, reset=False, device=True)
         settings = read_settings(self.get_params(deep=False), read)
         classes, codes = validation.class_labels(sample)
         inside = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
@@ -176,7 +176,7 @@ class TransductiveRidgeClassifier(ClassTransducer):
         array of shape (m,) for two classes (positive for the second), else (m, n_classes)
         """
         check_is_fitted(self)
-        return self._fitted.ridge.extend(validation.read_rows(self, X, reset=False))
+        return self._fitted.ridge.extend(validation.read_rows(self, X, reset=False, device=True))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class at rows, calibrated by leave-one-out.
@@ -234,22 +234,28 @@ class FittedClasses:
     @classmethod
     def of(cls, ridge: Fitted, classes: AnyArray, codes: AnyArray) -> FittedClasses:
         """Fit the factor to leave-one-out scores, which do not know the labels of their rows."""
-        scores = ridge.labels.values - ridge.labels.restore(ridge.labelled_loo, shift=False)
+        # One number is fitted, on the host.
+        scores = ridge.labels.values - arrays.to_numpy(ridge.labels.restore(ridge.labelled_loo, shift=False))
         return cls(ridge, classes, fit_temperature(_by_class(scores), codes))
 
     def winners(self, scores: Array) -> AnyArray:
         """Return the class of the largest score."""
-        return self.classes[np.argmax(_by_class(scores), axis=1)]
+        return self.classes[np.argmax(_by_class(arrays.to_numpy(scores)), axis=1)]
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probability of every class, shape (m, n_classes)."""
-        return softmax(self.factor * _by_class(scores), axis=1)
+        scores = self.factor * _by_class(scores)
+        if not arrays.is_foreign(scores):
+            return softmax(scores, axis=1)
+        xp = arrays.namespace(scores)
+        raised = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+        return raised / xp.sum(raised, axis=1, keepdims=True)
 
     def answer(self, sample: PartlyLabelled) -> Answer:
         """Return the answer at the unlabelled rows; what the regression answers are its scores."""
         regression = self.ridge.answer(sample, _GUARANTEE)
         scores, inductive = regression.values, self.ridge.labels.restore(self.ridge.start)
-        ranked = np.sort(_by_class(scores), axis=1)
+        ranked = np.sort(_by_class(arrays.to_numpy(scores)), axis=1)
         return replace(
             regression,
             values=self.winners(scores),
@@ -263,4 +269,4 @@ class FittedClasses:
 
 def _by_class(scores: Array) -> Array:
     """Return a score for every class: of two classes the first has the negative of the second's."""
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    return arrays.namespace(scores).stack([-scores, scores], axis=1) if scores.ndim == 1 else scores

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
+from transduce.core import arrays
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array, Mask
 from transduce.methods.ridge.leave_one_out import SMALLEST_DENOMINATOR
@@ -95,17 +96,19 @@ def complete(
     >>> complete(system, y, unlabelled, start=np.zeros((1, 1)), tether=0.0).labels[2].round(2)
     array([2.37])
     """
-    labels = np.where(unlabelled[:, None], 0.0, y)
+    xp = arrays.namespace(y)
+    labels = xp.where(arrays.beside(unlabelled, y)[:, None], xp.zeros_like(y), y)
     solver: dict[str, Any] = {"solver": "none needed"}
     if np.isinf(tether) or not unlabelled.any():
-        labels[unlabelled] = start
+        labels = arrays.replaced(labels, unlabelled, start)
     else:
-        right = tether * start - system.adjoint(system.loo(labels))[unlabelled]
-        labels[unlabelled], solver = system.solve(unlabelled, right, tether)
+        right = tether * start - arrays.pick(system.adjoint(system.loo(labels)), unlabelled)
+        found, solver = system.solve(unlabelled, right, tether)
+        labels = arrays.replaced(labels, unlabelled, found)
     residuals = system.loo(labels)
-    objective = np.sum(residuals**2, axis=0)
+    objective = xp.sum(residuals**2, axis=0)
     if np.isfinite(tether):
-        objective += tether * np.sum((labels[unlabelled] - start) ** 2, axis=0)
+        objective = objective + tether * xp.sum((arrays.pick(labels, unlabelled) - start) ** 2, axis=0)
     return Completion(labels, residuals, system.coefficients(labels), objective, solver)
 
 
@@ -122,7 +125,7 @@ class SmallRidgeError(ValueError):
 
 def checked_denominators(denominators: Array) -> Array:
     """Return the denominators ``diag(C)``, or raise an error where they are no more than rounding."""
-    if denominators.min() <= SMALLEST_DENOMINATOR:
+    if float(arrays.namespace(denominators).min(denominators)) <= SMALLEST_DENOMINATOR:
         raise SmallRidgeError(
             "Some rows cannot be left out in double precision, because ridge is too small for these rows: "
             "use a larger ridge, or ridge='loo'."
@@ -153,6 +156,8 @@ class DenseSystem:
     @classmethod
     def build(cls, K: Array, ridge: float) -> DenseSystem:
         """Compute ``C`` of a symmetric kernel matrix (n, n), and the matrix from labels to coefficients."""
+        if arrays.is_foreign(K):
+            return cls._build_foreign(K, ridge)
         n = len(K)
         largest = float(np.max(np.sum(np.abs(K), axis=1), initial=0.0)) ** 2
         if ridge > 1e-7 * largest:
@@ -164,6 +169,19 @@ class DenseSystem:
         keep = ridge / (values**2 + ridge)
         C = (vectors * keep) @ vectors.T
         # As sums of positive terms the denominators are accurate however small.
+        return cls(C, (vectors * (values / (values**2 + ridge))) @ vectors.T, vectors**2 @ keep)
+
+    @classmethod
+    def _build_foreign(cls, K: Any, ridge: float) -> DenseSystem:
+        """Compute the same on a device."""
+        xp = arrays.namespace(K)
+        largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2
+        if ridge > 1e-7 * largest:
+            inverse = arrays.cholesky_inverse(arrays.cholesky(arrays.shifted(K @ K, ridge)))
+            return cls(ridge * inverse, K @ inverse, ridge * arrays.diagonal(inverse))
+        values, vectors = xp.linalg.eigh(K)
+        keep = ridge / (values**2 + ridge)
+        C = (vectors * keep) @ vectors.T
         return cls(C, (vectors * (values / (values**2 + ridge))) @ vectors.T, vectors**2 @ keep)
 
     def coefficients(self, z: Array) -> Array:
@@ -180,11 +198,9 @@ class DenseSystem:
 
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column."""
-        E_a = self.C[:, unlabelled] / self.denominators[:, None]
-        A = E_a.T @ E_a
-        A.flat[:: len(A) + 1] += tether
-        factor, jitter = guarded_cholesky(A)
-        return cho_solve((factor, True), right), {"solver": "cholesky", "jitter": jitter}
+        E_a = arrays.pick_columns(self.C, unlabelled) / self.denominators[:, None]
+        factor, jitter = guarded_cholesky(arrays.shifted(E_a.T @ E_a, tether))
+        return arrays.cholesky_solve(factor, right), {"solver": "cholesky", "jitter": jitter}
 
 
 @dataclass(frozen=True)
@@ -210,38 +226,39 @@ class Design:
     @classmethod
     def of(cls, compute: Any, rows: Array, p: int, *, max_bytes: float) -> Design:
         """Build from a function of rows (k, d) that returns their lines (k, p) of the design matrix."""
-        stored = None
-        if 8.0 * len(rows) * p <= max_bytes:
-            stored = np.empty((len(rows), p))
+        stored, n = None, rows.shape[0]
+        if arrays.is_foreign(rows) and max_bytes > 0.0:
+            max_bytes = arrays.work_bytes(rows, max_bytes)
+        if 8.0 * n * p <= max_bytes:
+            stored = arrays.zeros((n, p), rows)
         design = cls(compute, rows, None, p, int(np.clip(max_bytes // (32 * p), 256, 16384)))
         if stored is None:
-            log.info("design matrix of %d rows: computed in blocks each time it is used", len(rows))
+            log.info("design matrix of %d rows: computed in blocks each time it is used", n)
             return design
         for part, lines in design.blocks():
-            stored[part] = lines
+            stored[part, :] = lines
         return cls(compute, rows, stored, p, design.block)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the rows with their lines of the matrix."""
-        for start in range(0, len(self.rows), self.block):
-            part = slice(start, min(start + self.block, len(self.rows)))
-            yield part, self.compute(self.rows[part]) if self.stored is None else self.stored[part]
+        for start in range(0, self.rows.shape[0], self.block):
+            part = slice(start, min(start + self.block, self.rows.shape[0]))
+            yield part, self.compute(self.rows[part, :]) if self.stored is None else self.stored[part, :]
 
     def gram(self, weights: Array) -> Array:
         """Return ``K' diag(weights) K``, shape (p, p), for weights (n,) that are not negative."""
-        total = np.zeros((self.p, self.p))
+        total, xp = arrays.zeros((self.p, self.p), self.rows), arrays.namespace(self.rows)
         for part, lines in self.blocks():
-            if weights[part].any():
-                scaled = lines * np.sqrt(weights[part])[:, None]
+            if bool(xp.any(weights[part] != 0.0)):
+                scaled = lines * xp.sqrt(weights[part])[:, None]
                 total += scaled.T @ scaled
         return total
 
     def factor(self, ridge: float) -> Array:
         """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
-        A = self.gram(np.ones(len(self.rows)))
-        A.flat[:: len(A) + 1] += ridge
-        values = np.linalg.eigvalsh(A)
-        if not values[0] > LARGEST_LOSS * values[-1]:
+        A = arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+        values = arrays.namespace(A).linalg.eigvalsh(A)
+        if not float(values[0]) > LARGEST_LOSS * float(values[-1]):
             raise SmallRidgeError(
                 "The basis functions are too alike for so small a ridge in double precision: use a larger ridge, "
                 "ridge='loo', or fewer centres."
@@ -250,31 +267,33 @@ class Design:
 
     def coefficients(self, y: Array, ridge: float) -> Array:
         """Return the coefficients of ridge regression on labels (n, c), shape (p, c)."""
-        if len(self.rows) > 20_000:
-            return cho_solve((self.factor(ridge), True), self.transposed_times(y))
+        if self.rows.shape[0] > 20_000:
+            return arrays.cholesky_solve(self.factor(ridge), self.transposed_times(y))
         # Few enough rows for singular vectors, which lose no digits to squaring.
-        left, values, right = np.linalg.svd(
-            np.concatenate([b for _, b in self.blocks()]), full_matrices=False
-        )
+        xp = arrays.namespace(self.rows)
+        left, values, right = xp.linalg.svd(xp.concat([b for _, b in self.blocks()]), full_matrices=False)
         return right.T @ ((values / (values**2 + ridge))[:, None] * (left.T @ y))
 
     def times(self, coefficients: Array) -> Array:
         """Return ``K coefficients``, shape (n, c)."""
-        return np.concatenate([lines @ coefficients for _, lines in self.blocks()])
+        return arrays.namespace(self.rows).concat([lines @ coefficients for _, lines in self.blocks()])
 
     def transposed_times(self, vectors: Array) -> Array:
         """Return ``K' vectors``, shape (p, c)."""
-        total = np.zeros((self.p, vectors.shape[1]))
+        total = arrays.zeros((self.p, vectors.shape[1]), self.rows)
         for part, lines in self.blocks():
-            total += lines.T @ vectors[part]
+            total += lines.T @ vectors[part, :]
         return total
 
     def row_norms(self, factor: Array) -> Array:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
-        norms = np.empty(len(self.rows))
+        norms, foreign = arrays.zeros((self.rows.shape[0],), self.rows), arrays.is_foreign(self.rows)
         for part, lines in self.blocks():
-            half = solve_triangular(factor, lines.T, lower=True, check_finite=False)
-            norms[part] = np.einsum("ij,ij->j", half, half)
+            half = arrays.triangular_solve(factor, lines.T)
+            if foreign:
+                norms[part] = arrays.namespace(half).sum(half * half, axis=0)
+            else:
+                norms[part] = np.einsum("ij,ij->j", half, half)
         return norms
 
 
@@ -311,7 +330,7 @@ class DesignSystem:
 
     def coefficients(self, z: Array) -> Array:
         """Return ``(K'K + ridge I)^-1 K' z``, shape (p, c)."""
-        return cho_solve((self.factor, True), self.design.transposed_times(z))
+        return arrays.cholesky_solve(self.factor, self.design.transposed_times(z))
 
     def loo(self, z: Array) -> Array:
         """Return ``E z``, shape (n, c)."""
@@ -324,26 +343,33 @@ class DesignSystem:
 
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column, by preconditioned conjugate gradients."""
-        m, n_products = len(right), 0
+        m, n_products = right.shape[0], 0
         inverse = self._woodbury(unlabelled, tether)
+        empty = arrays.zeros((len(unlabelled), 1), right)
 
         def operate(x: Array) -> Array:
             nonlocal n_products
             n_products += 1
-            whole = np.zeros((len(unlabelled), 1))
-            whole[unlabelled, 0] = x.ravel()
-            return self.adjoint(self.loo(whole))[unlabelled, 0] + tether * x.ravel()
+            x = x if x.ndim == 1 else x[:, 0]
+            whole = arrays.replaced(empty, unlabelled, x[:, None])
+            return arrays.pick(self.adjoint(self.loo(whole)), unlabelled)[:, 0] + float(tether) * x
+
+        def precondition(x: Array) -> Array:
+            return inverse((x if x.ndim == 1 else x[:, 0])[:, None])[:, 0]
 
         operator = LinearOperator((m, m), matvec=operate, dtype=float)
-        preconditioner = LinearOperator((m, m), matvec=lambda x: inverse(x.reshape(-1, 1))[:, 0], dtype=float)
+        preconditioner = LinearOperator((m, m), matvec=precondition, dtype=float)
         solution, worst = inverse(right), 0.0
-        for c, column in enumerate(right.T):
-            first = solution[:, c]
-            solution[:, c], _ = cg(
-                operator, column, x0=first, rtol=self.tolerance, maxiter=200, M=preconditioner
-            )
-            gap = float(np.linalg.norm(operate(solution[:, c]) - column))
-            worst = max(worst, gap / (float(np.linalg.norm(column)) or 1.0))
+        for c in range(right.shape[1]):
+            column, first = right[:, c], solution[:, c]
+            if arrays.is_foreign(right):
+                solution[:, c] = _conjugate_gradients(operate, precondition, column, first, self.tolerance)
+            else:
+                solution[:, c], _ = cg(
+                    operator, column, x0=first, rtol=self.tolerance, maxiter=200, M=preconditioner
+                )
+            gap = _length(operate(solution[:, c]) - column)
+            worst = max(worst, gap / (_length(column) or 1.0))
             log.info(
                 "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
             )
@@ -363,36 +389,57 @@ class DesignSystem:
         ``delta = w + tether``, ``U = [Q_a, w Q_a]`` and ``S^-1 = [[0, -I], [-I, -R]]``.
         """
         w = self.denominators**-2
-        delta = np.where(unlabelled, w + tether, 1.0)
-        on_unlabelled = np.where(unlabelled, 1.0 / delta, 0.0)
+        xp, mask = arrays.namespace(w), arrays.beside(unlabelled, w)
+        delta = xp.where(mask, w + tether, xp.ones_like(w))
+        on_unlabelled = xp.where(mask, 1.0 / delta, xp.zeros_like(w))
         p = self.design.p
         grams = [
             self._whitened(weights)
             for weights in (on_unlabelled, w * on_unlabelled, w * w * on_unlabelled, w)
         ]
-        middle = np.block([[grams[0], grams[1]], [grams[1], grams[2]]])
-        middle[:p, p:] -= np.eye(p)
-        middle[p:, :p] -= np.eye(p)
-        middle[p:, p:] -= grams[3]
-        factors = lu_factor(middle)
+        one = xp.eye(p, dtype=w.dtype, **arrays.on_device(w))
+        upper, lower = [grams[0], grams[1] - one], [grams[1] - one, grams[2] - grams[3]]
+        middle = xp.concat([xp.concat(upper, axis=1), xp.concat(lower, axis=1)], axis=0)
+        factors = None if arrays.is_foreign(w) else lu_factor(middle)
+        own = arrays.pick(delta, unlabelled)[:, None]
 
         def inverse(x: Array) -> Array:
-            scaled = np.zeros((len(unlabelled), x.shape[1]))
-            scaled[unlabelled] = x / delta[unlabelled, None]
-            both = np.concatenate([self._project(scaled), self._project(scaled * w[:, None])])
-            solved = lu_solve(factors, both)
+            scaled = arrays.replaced(arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own)
+            both = xp.concat([self._project(scaled), self._project(scaled * w[:, None])])
+            solved = xp.linalg.solve(middle, both) if factors is None else lu_solve(factors, both)
             upper, lower = (
-                solve_triangular(self.factor, part, lower=True, trans="T")
-                for part in (solved[:p], solved[p:])
+                arrays.triangular_solve(self.factor, part, transposed=True)
+                for part in (solved[:p, :], solved[p:, :])
             )
             change = self.design.times(upper) + w[:, None] * self.design.times(lower)
-            return scaled[unlabelled] - change[unlabelled] / delta[unlabelled, None]
+            return x / own - arrays.pick(change, unlabelled) / own
 
         return inverse
 
     def _project(self, x: Array) -> Array:
-        return solve_triangular(self.factor, self.design.transposed_times(x), lower=True)
+        return arrays.triangular_solve(self.factor, self.design.transposed_times(x))
 
     def _whitened(self, weights: Array) -> Array:
-        half = solve_triangular(self.factor, self.design.gram(weights), lower=True)
-        return solve_triangular(self.factor, half.T, lower=True)
+        half = arrays.triangular_solve(self.factor, self.design.gram(weights))
+        return arrays.triangular_solve(self.factor, half.T)
+
+
+def _length(x: Any) -> float:
+    return float(np.linalg.norm(x) if not arrays.is_foreign(x) else arrays.namespace(x).linalg.vector_norm(x))
+
+
+def _conjugate_gradients(operate: Any, precondition: Any, right: Any, x: Any, tolerance: float) -> Any:
+    """Return the solution of a positive definite system from a first guess, by at most 200 steps, on a device."""
+    xp, goal = arrays.namespace(right), tolerance * _length(right)
+    residual = right - operate(x)
+    direction, before = None, 1.0
+    for _ in range(200):
+        if _length(residual) <= goal:
+            break
+        z = precondition(residual)
+        now = float(xp.sum(residual * z))
+        direction = z if direction is None else z + (now / before) * direction
+        image = operate(direction)
+        step = now / float(xp.sum(direction * image))
+        x, residual, before = x + step * direction, residual - step * image, now
+    return x

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from transduce.core import checks
+from transduce.core import arrays, checks
 from transduce.core.answer import Answer
 from transduce.core.folds import rank_folds
 from transduce.core.guarantee import Guarantee
@@ -98,9 +98,14 @@ def _read_centres(centres: Any, read_rows: Callable[[Any], Array]) -> int | Arra
         raise ValueError(f"centres must be rows like those of X. {error}") from error
 
 
-def announce_memory(settings: Settings, n: int) -> None:
+def announce_memory(settings: Settings, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
     need = 5 * 8.0 * n**2
+    if arrays.is_foreign(X) and settings.centres is None and settings.kernel != "linear":
+        arrays.check_fits(
+            need, X, f"Ridge regression with centres at all {n:,} rows", "centres=500 needs far less."
+        )
+        return
     if settings.centres is None and settings.kernel != "linear" and need > max(settings.max_bytes, 2e9):
         warnings.warn(
             f"Centres at all {n:,} rows need about {need / 1e9:.0f} GB of memory; centres=500 needs far less.",
@@ -122,17 +127,17 @@ class Basis:
     at_all_rows: bool
 
     @classmethod
-    def fit_apply(cls, X: Array, settings: Settings) -> tuple[Basis, Array]:
+    def fit_apply(cls, X: Array, labelled: Mask, settings: Settings) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling, rotation, centres = None, None, None
         if settings.standardize and settings.kernel != "precomputed":
             scaling, X = Scaling.fit_apply(X)
-        if settings.kernel == "linear" and X.shape[1] > len(X):
+        if settings.kernel == "linear" and X.shape[1] > X.shape[0]:
             # More features than rows: nothing is lost in the coordinates of the space that the rows span.
-            rotation = np.linalg.svd(X, full_matrices=False)[2].T
+            rotation = arrays.namespace(X).linalg.svd(X, full_matrices=False)[2].T
             X = X @ rotation
         if settings.kernel not in OWN_BASIS:
-            centres = _place_centres(X, scaling, settings)
+            centres = _place_centres(X, labelled, scaling, settings)
         all_rows = settings.centres is None and settings.kernel != "linear"
         return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
 
@@ -151,31 +156,41 @@ class Basis:
 
     def design(self, rows: Array, *, max_bytes: float = 0.0) -> Design:
         """Return the same in blocks."""
-        p = rows.shape[1] if self.centres is None else len(self.centres)
+        p = rows.shape[1] if self.centres is None else self.centres.shape[0]
         return Design.of(self.lines, rows, p, max_bytes=max_bytes)
 
     def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> Spectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
-        rows_l = rows[labelled]
+        rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
         if not self.at_all_rows:
             return Spectrum.of_design(self.lines(rows_l), y_l)
         if self.centres is None:
-            return Spectrum.of_kernel(rows_l[:, np.flatnonzero(labelled)], y_l)
+            return Spectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
         return Spectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, scaling: Scaling | None, settings: Settings) -> Array:
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: Settings) -> Array:
     """Return all rows, some of the distinct rows, or the centres given."""
     if settings.centres is None:
         return rows
     if not isinstance(settings.centres, int):
         return scaling.apply(settings.centres) if scaling else settings.centres
     # Sorted first, so that the choice depends on the rows but not on their order.
-    distinct = np.unique(rows, axis=0)
-    if settings.centres >= len(distinct):
+    distinct, wanted = arrays.unique_rows(rows), settings.centres
+    if wanted >= distinct.shape[0]:
         return distinct
+    shown = arrays.unique_rows(arrays.pick(rows, labelled))
+    if shown.shape[0] <= wanted:
+        return shown
     random = check_random_state(settings.random_state)
-    return distinct[np.sort(random.choice(len(distinct), settings.centres, replace=False))]
+    both = [_some(shown, (wanted + 1) // 2, random), _some(distinct, wanted // 2, random)]
+    return arrays.unique_rows(arrays.namespace(rows).concat(both))
+
+
+def _some(rows: Array, count: int, random: np.random.RandomState) -> Array:
+    """Return so many rows, drawn at random."""
+    n = rows.shape[0]
+    return arrays.pick(rows, random.choice(n, min(count, n), replace=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,16 +226,16 @@ class Regression:
 
 def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) -> Array:
     """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
-    others = ~shown
     if shown.all():
-        return np.empty((0, y.shape[1]))
+        return arrays.zeros((0, y.shape[1]), y)
+    here, there, y_l = arrays.pick(rows, shown), arrays.pick(rows, ~shown), arrays.pick(y, shown)
     if not basis.at_all_rows:
-        return basis.design(rows[others]).times(basis.design(rows[shown]).coefficients(y[shown], ridge))
+        return basis.design(there).times(basis.design(here).coefficients(y_l, ridge))
     if basis.centres is None:
-        K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
+        K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
     else:
-        K_ll, K_al = (basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
-    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y[shown])
+        K_ll, K_al = (basis.kernel.matrix(part, here) for part in (here, there))
+    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y_l)
 
 
 # ---------------------------------------------------------------------------------------------- choosing settings
@@ -232,7 +247,7 @@ def choose_width_and_ridge(
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
-        start = median_width(rows[labelled]) if free else float(settings.width)
+        start = median_width(arrays.pick(rows, labelled)) if free else float(settings.width)
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
 
     def spectrum(width: float | None) -> Spectrum:
@@ -254,8 +269,10 @@ def choose_tether(
         return automatic, {}
     # Ties go by features, or by the largest kernel values, which are the same in whatever order the rows come.
     rows = regression.rows
-    ties = np.sort(rows, axis=1)[:, :-9:-1] if settings.kernel == "precomputed" else rows
-    fold = rank_folds(y[labelled], ties[labelled], n_folds)
+    ties, xp = rows, arrays.namespace(rows)
+    if settings.kernel == "precomputed":
+        ties = xp.flip(xp.sort(rows, axis=1)[:, -min(8, rows.shape[1]) :], axis=1)
+    fold = rank_folds(arrays.pick(y, labelled), arrays.pick(ties, labelled), n_folds)
     errors = np.zeros(len(TETHERS))
     for k in range(n_folds):
         errors += _fold_errors(regression, y, labelled, np.flatnonzero(labelled)[fold == k])
@@ -268,13 +285,16 @@ def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyAr
     """Return the squared errors at hidden rows for every tether."""
     shown = labelled.copy()
     shown[hidden] = False
-    y = y - y[shown].mean(axis=0)
+    xp = arrays.namespace(y)
+    y = y - xp.mean(arrays.pick(y, shown), axis=0)
     start = regression.inductive(y, shown)
     automatic = shown.sum() / (2 * (~shown).sum())
     errors = []
     for multiple in TETHERS:
-        labels = complete(regression.system, y, ~shown, start=start, tether=multiple * automatic).labels
-        errors.append(np.sum((labels[hidden] - y[hidden]) ** 2))
+        labels = complete(
+            regression.system, y, ~shown, start=start, tether=float(multiple * automatic)
+        ).labels
+        errors.append(float(xp.sum((arrays.pick(labels, hidden) - arrays.pick(y, hidden)) ** 2)))
     return np.array(errors)
 
 
@@ -295,7 +315,8 @@ class Labels:
 
     def restore(self, scaled: Array, *, shift: bool = True) -> Array:
         """Return columns in the units and the shape of the labels; differences of labels without the shift."""
-        columns = scaled * self.spread + self.mean if shift else scaled * self.spread
+        spread, mean = (arrays.beside(np.asarray(part), scaled) for part in (self.spread, self.mean))
+        columns = scaled * spread + mean if shift else scaled * spread
         return columns[:, 0] if self.values.ndim == 1 else columns
 
 
@@ -318,19 +339,19 @@ class Fitted:
         """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
         spread = self.labels.spread
         with np.errstate(over="ignore"):
-            squares = np.mean((self.labelled_loo * spread) ** 2)
-            return float(squares), float(np.sum(self.completion.objective * spread**2))
+            loo, objective = arrays.to_numpy(self.labelled_loo), arrays.to_numpy(self.completion.objective)
+            return float(np.mean((loo * spread) ** 2)), float(np.sum(objective * spread**2))
 
     def answer(self, sample: PartlyLabelled, guarantee: Guarantee) -> Answer:
         """Return the answer at the unlabelled rows, in the units of the labels."""
         rows, found = sample.unlabelled, self.completion
         return Answer(
             rows=rows,
-            values=self.labels.restore(found.labels[rows]),
+            values=self.labels.restore(arrays.pick(found.labels, rows)),
             status=np.full(len(rows), "answered"),
             guarantee=guarantee,
             inductive=self.labels.restore(self.start),
-            loo_residuals=self.labels.restore(found.loo_residuals[rows], shift=False),
+            loo_residuals=self.labels.restore(arrays.pick(found.loo_residuals, rows), shift=False),
             index=None if sample.index is None else sample.index[rows],
             diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **found.solver},
         )
@@ -338,9 +359,10 @@ class Fitted:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size = max(1, int(self.settings.max_bytes // (24 * len(coefficients))))
-        parts = [self.basis.lines(rows[i : i + size]) @ coefficients for i in range(0, len(rows), size)]
-        return self.labels.restore(np.concatenate(parts))
+        size, n = max(1, int(self.settings.max_bytes // (24 * coefficients.shape[0]))), rows.shape[0]
+        blocks = (rows[i : min(i + size, n), :] for i in range(0, n, size))
+        parts = [self.basis.lines(block) @ coefficients for block in blocks]
+        return self.labels.restore(arrays.namespace(rows).concat(parts))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
@@ -366,19 +388,20 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
     """Choose the settings that are left open, and complete the labels."""
     if settings.kernel == "precomputed":
         checks.check_square(sample.X)
-    announce_memory(settings, len(sample.X))
-    with few_threads(len(sample.X)):
+    announce_memory(settings, sample.X.shape[0], sample.X)
+    with few_threads(sample.X.shape[0]):
         return _fit_rows(sample, labels, settings)
 
 
 def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
     labelled, y_l = sample.labelled, labels.scaled()
-    basis, rows = Basis.fit_apply(sample.X, settings)
+    basis, rows = Basis.fit_apply(sample.X, labelled, settings)
     basis.kernel.check_symmetry(rows)
     choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
     basis = basis.with_width(choice.width)
-    y = np.zeros((len(rows), y_l.shape[1]))
+    y = np.zeros((rows.shape[0], y_l.shape[1]))
     y[labelled] = y_l
+    y = arrays.beside(y, rows)
     regression = Regression.of(basis, rows, choice.ridge, settings)
     tether, path = choose_tether(regression, y, labelled, settings)
     start = regression.inductive(y, labelled)
@@ -393,6 +416,8 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
     residuals, denominators = basis.spectrum(rows, labelled, y_l).residuals(regression.ridge)
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
-        choice = choice.raised(regression.ridge, float(np.mean(loo**2)))
-    shown = rows[np.ix_(labelled, labelled)] if settings.kernel == "precomputed" else rows[labelled]
+        choice = choice.raised(regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2)))
+    shown = arrays.pick(rows, labelled)
+    if settings.kernel == "precomputed":
+        shown = arrays.pick_columns(shown, labelled)
     return Fitted(basis, labels, choice, tether, path, start, completion, loo, shown, settings)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from transduce.core import arrays
 from transduce.core.types import Array
 
 log = logging.getLogger(__name__)
@@ -101,18 +102,18 @@ class Spectrum(NamedTuple):
     @classmethod
     def of_design(cls, K: Array, labels: Array) -> Spectrum:
         """Decompose a design matrix of shape (l, p)."""
-        vectors, values, _ = np.linalg.svd(K, full_matrices=False)
+        vectors, values, _ = arrays.namespace(K).linalg.svd(K, full_matrices=False)
         return cls(vectors, values**2, labels, vectors.T @ labels)
 
     @classmethod
     def of_kernel(cls, K: Array, labels: Array) -> Spectrum:
         """Decompose a symmetric kernel matrix of shape (l, l), which is cheaper."""
-        values, vectors = np.linalg.eigh(K)
+        values, vectors = arrays.namespace(K).linalg.eigh(K)
         return cls(vectors, values**2, labels, vectors.T @ labels)
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y``, shape (l, c), and the denominators ``diag(C)``, shape (l,)."""
-        keep, squares = self._shrinkage(np.array([ridge]))
+        keep, squares = self._shrinkage(arrays.beside(np.array([ridge]), self.vectors))
         fitted = self.vectors @ (keep[:, :1] * self.projected)
         if self.is_square:
             return fitted, squares[:, 0]
@@ -120,6 +121,8 @@ class Spectrum(NamedTuple):
 
     def errors(self, ridges: Array) -> Array:
         """Return the mean squared leave-one-out residual for every ridge, shape (k,); infinite if not to be trusted."""
+        if arrays.is_foreign(self.vectors):
+            return self._foreign_errors(ridges)
         keep, denominators = self._shrinkage(ridges)
         rest = self.labels - self.vectors @ self.projected
         total = np.zeros(len(ridges))
@@ -133,6 +136,23 @@ class Spectrum(NamedTuple):
         if not self.is_square:
             bad = denominators.min(axis=0) <= SMALLEST_DENOMINATOR
         return np.where(bad | ~np.isfinite(total), np.inf, total / self.labels.shape[1])
+
+    def _foreign_errors(self, ridges: Array) -> Array:
+        """Return the same, computed on a device."""
+        xp = arrays.namespace(self.vectors)
+        keep, denominators = self._shrinkage(arrays.beside(ridges, self.vectors))
+        rest = self.labels - self.vectors @ self.projected
+        total = arrays.zeros((len(ridges),), self.vectors)
+        for column in range(self.labels.shape[1]):
+            residuals = self.vectors @ (keep * self.projected[:, column][:, None])
+            if not self.is_square:
+                residuals = residuals + rest[:, column][:, None]
+            total = total + xp.mean((residuals / denominators) ** 2, axis=0)
+        bad = ~xp.isfinite(total)
+        if not self.is_square:
+            bad = bad | (xp.min(denominators, axis=0) <= SMALLEST_DENOMINATOR)
+        total = total / self.labels.shape[1]
+        return arrays.to_numpy(xp.where(bad, xp.full_like(total, xp.inf), total))
 
     @property
     def is_square(self) -> bool:
@@ -178,6 +198,10 @@ class Choice(NamedTuple):
         return Choice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
 
 
+def _largest(squares: Array) -> float:
+    return float(arrays.namespace(squares).max(squares)) if squares.shape[0] else 0.0
+
+
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""
 
@@ -192,7 +216,7 @@ class _Search:
         spectrum = self.spectrum(width)
         if len(self.ridges) == 0:
             # In units of the largest squared singular value, so that the kernel's scale does not matter.
-            unit = float(spectrum.squares.max(initial=0.0)) or 1.0
+            unit = _largest(spectrum.squares) or 1.0
             self.ridges = unit * 10.0 ** np.arange(-11, 0.75, 0.5)
         errors = self._record(spectrum, width, self.ridges)
         if not self.fixed:
@@ -219,7 +243,7 @@ class _Search:
     def _record(self, spectrum: Spectrum, width: float | None, ridges: Array) -> Array:
         errors = spectrum.errors(ridges)
         if not self.fixed:
-            errors = np.where(ridges < SMALLEST_RIDGE * spectrum.squares.max(initial=0.0), np.inf, errors)
+            errors = np.where(ridges < SMALLEST_RIDGE * _largest(spectrum.squares), np.inf, errors)
         self.lines += [(width, float(r), float(e)) for r, e in zip(ridges, errors, strict=True)]
         return errors
 

@@ -46,8 +46,9 @@ class TransductiveRidge(NumberTransducer):
         answers themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by
         transductive cross-validation.
     centres : None, int or array of shape (p, d), default=None
-        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: as many distinct rows,
-        drawn at random from all; nothing ``n x n`` is formed. An array: these.
+        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
+        those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
+        Nothing ``n x n`` is formed. An array: these.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     max_memory_mb : float, default=2048
@@ -150,8 +151,8 @@ class TransductiveRidge(NumberTransducer):
         TransductiveRidge
             The fitted estimator.
         """
-        sample = validation.read_sample(self, X, y, columns=True)
-        read = partial(validation.read_rows, self, reset=False)
+        sample = validation.read_sample(self, X, y, columns=True, device=True)
+        read = partial(validation.read_rows, self, reset=False, device=True)
         settings = read_settings(self.get_params(deep=False), read)
         y_l = validation.numeric_labels(sample)
         labels = Labels(y_l, *label_moments(y_l.reshape(len(y_l), -1)))
@@ -178,7 +179,7 @@ class TransductiveRidge(NumberTransducer):
             At an unlabelled row this differs from ``transduction_`` by a residual.
         """
         check_is_fitted(self)
-        return self._fitted.extend(validation.read_rows(self, X, reset=False))
+        return self._fitted.extend(validation.read_rows(self, X, reset=False, device=True))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.

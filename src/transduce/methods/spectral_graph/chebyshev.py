@@ -307,14 +307,14 @@ def _iterate(
             raise NotConvergedError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
         first = max(first, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / first)
-        degree, cut = _degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
+        degree, cut = filter_degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
     raise NotConvergedError(
         f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles (largest "
         f"residual {worst:.1e} instead of {limit:.1e})"
     )
 
 
-def _degree(wanted: float, lower: float, cut: float, factor: float) -> int:
+def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
     """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
     x = 1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower)
     gain = np.arccosh(x)

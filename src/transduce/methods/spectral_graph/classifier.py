@@ -17,13 +17,16 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
+from transduce.methods.spectral_graph import device_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph
+from transduce.methods.spectral_graph.device_graph import DeviceGraph
+from transduce.methods.spectral_graph.device_spectrum import device_spectrum
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     Metric,
@@ -181,9 +184,9 @@ class SpectralGraphTransducer(ClassTransducer):
         (replace(settings, metric="cosine") if settings.precomputed else settings).check()
         checks.check_whole("n_components", self.n_components, least=1)
         if not isinstance(X, Spectrum):
-            rows = validation.read_rows(self, X, reset=True, sparse=True)
+            rows = validation.read_rows(self, X, reset=True, sparse=True, device=True)
         elif settings.precomputed:
-            rows = np.empty((len(X.components), 0))
+            rows = np.empty((X.components.shape[0], 0))
             self.n_features_in_ = len(rows)
         else:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
@@ -218,7 +221,8 @@ class SpectralGraphTransducer(ClassTransducer):
         if y is None:
             raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
         base = self._fitted.base
-        return self._label(base, *self._read_labels(len(base.spectrum.components), base.index, y, costs))
+        n = base.spectrum.components.shape[0]
+        return self._label(base, *self._read_labels(n, base.index, y, costs))
 
     def _read_labels(
         self, n: int, index: Any, y: Any, costs: Any
@@ -275,8 +279,9 @@ class SpectralGraphTransducer(ClassTransducer):
         reach a row along the whole graph, here by one step.
         """
         check_is_fitted(self)
-        rows = validation.read_rows(self, X, reset=False, sparse=True)
-        margins = self._fitted.extend(rows) - self._fitted.cut.thresholds
+        rows = validation.read_rows(self, X, reset=False, sparse=True, device=True)
+        scores = self._fitted.extend(rows)
+        margins = scores - arrays.beside(self._fitted.cut.thresholds, scores)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> AnyArray:
@@ -291,7 +296,7 @@ class SpectralGraphTransducer(ClassTransducer):
         -------
         array of shape (m,)
         """
-        margins = self.decision_function(X)
+        margins = arrays.to_numpy(self.decision_function(X))
         return self.classes_[_winners(margins.reshape(len(margins), -1))[0]]
 
 
@@ -307,7 +312,7 @@ class FittedGraph:
     index: Any
     rows: Any
     scale: float | None
-    graph: NeighborGraph | None
+    graph: NeighborGraph | DeviceGraph | None
     spectrum: Spectrum
 
 
@@ -321,6 +326,8 @@ class Fitted:
     def extend(self, rows: Any) -> Array:
         """Return the mean scores of new rows' neighbours, by similarity, shape (m, c)."""
         reached = np.flatnonzero(self.cut.reached)
+        if arrays.is_foreign(self.cut.scores):
+            return self._extend_foreign(rows, reached)
         known, scores = self.base.rows, self.cut.scores[reached]
         if known is None:
             weights = sp.csr_array(rows)[:, reached]
@@ -334,6 +341,25 @@ class Fitted:
         means[sums == 0.0] = scores.mean(axis=0)
         return means
 
+    def _extend_foreign(self, rows: Any, reached: AnyArray) -> Any:
+        """Do the same on a device."""
+        if self.base.rows is None or not arrays.is_foreign(rows):
+            raise ValueError(
+                "Rows on a device extend the answer to rows on a device, by features: pass such."
+            )
+        settings, scores = self.base.settings, arrays.pick(self.cut.scores, reached)
+        xp, known = arrays.namespace(rows), arrays.pick(self.base.rows, reached)
+        rows = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
+        k = min(settings.n_neighbors, known.shape[0])
+        found = device_graph.nearest_on_device(rows, known, k, settings.metric)
+        similar = device_graph.similarities(found, self.base.scale)
+        similar = xp.where((found.ids >= 0) & (similar > 0.0), similar, xp.zeros_like(similar))
+        near = xp.where(found.ids >= 0, found.ids, xp.zeros_like(found.ids))
+        each = xp.reshape(xp.take(scores, xp.reshape(near, (-1,)), axis=0), (*near.shape, scores.shape[1]))
+        sums = xp.sum(similar, axis=1)[:, None]
+        means = xp.sum(similar[:, :, None] * each, axis=1) / xp.where(sums > 0.0, sums, xp.ones_like(sums))
+        return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
+
 
 def fit_graph(
     X: Any, rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
@@ -341,6 +367,8 @@ def fit_graph(
     """Return graph and spectrum of rows that have been read, or what was given instead of them."""
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
     known, scale, graph, spectrum = None, None, None, X
+    if arrays.is_foreign(rows):
+        return fit_device_graph(rows, settings, n_components, random)
     if settings.precomputed and not isinstance(X, Spectrum):
         graph = NeighborGraph(check_graph(rows))
         graph.diagnostics = dict(getattr(X, "diagnostics", {}))
@@ -355,10 +383,22 @@ def fit_graph(
     return FittedGraph(settings, n_components, getattr(X, "index", None), known, scale, graph, spectrum)
 
 
+def fit_device_graph(
+    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+) -> FittedGraph:
+    """Return graph and spectrum of rows on a device."""
+    if settings.precomputed:
+        raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
+    graph = device_graph.build_device_graph(rows, settings, random)
+    spectrum = device_spectrum(graph, n_components, random)
+    known = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
+    return FittedGraph(settings, n_components, None, known, graph.diagnostics["scale"], graph, spectrum)
+
+
 def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray) -> tuple[Answer, Any]:
     """Return the answer at the unlabelled rows, and the completed labels."""
     unlabelled = sample.unlabelled
-    margins = cut.scores[unlabelled] - cut.thresholds
+    margins = arrays.pick(cut.scores, unlabelled) - arrays.beside(cut.thresholds, cut.scores)
     best, tied = _winners(margins)
     status = np.full(len(unlabelled), "answered", dtype="<U9")
     status[tied | cut.open[unlabelled].any(axis=1) if cut.open.any() else tied] = "tied"
@@ -413,6 +453,8 @@ def warn_of_doubts(base: FittedGraph, cut: Cut, n_unreached: int) -> None:
 
 def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:
     """Return which class wins at each row, and where it is no better than another; margins have shape (m, c)."""
+    if arrays.is_foreign(margins):
+        return _winners_foreign(margins)
     if margins.shape[1] == 1:
         return (margins[:, 0] > 0.0).astype(int), margins[:, 0] == 0.0
     if len(margins) == 0:
@@ -420,3 +462,18 @@ def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:
     best = np.nan_to_num(margins, nan=-np.inf).argmax(axis=1)
     top = np.take_along_axis(margins, best[:, None], axis=1)
     return best, (margins == top).sum(axis=1) > 1
+
+
+def _winners_foreign(margins: Any) -> tuple[AnyArray, AnyArray]:
+    """Find the same on a device; the names of the classes, and so their numbers, are wanted on the host."""
+    xp = arrays.namespace(margins)
+    if margins.shape[1] == 1:
+        best, tied = xp.astype(margins[:, 0] > 0.0, xp.int64), margins[:, 0] == 0.0
+    elif margins.shape[0] == 0:
+        return np.empty(0, dtype=int), np.empty(0, dtype=bool)
+    else:
+        known = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
+        best = xp.argmax(known, axis=1)
+        top = xp.max(known, axis=1, keepdims=True)
+        tied = xp.sum(xp.astype(margins == top, xp.int64), axis=1) > 1
+    return arrays.to_numpy(best), arrays.to_numpy(tied)

@@ -11,10 +11,11 @@ Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.linalg import EPSILON, few_threads
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.spectral_graph.spectrum import TIE, Spectrum
@@ -183,7 +184,8 @@ class Basis:
     def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
         self._spectrum = spectrum
         with_label = np.zeros(spectrum.count, dtype=bool)
-        with_label[spectrum.components[rows]] = True
+        own = arrays.to_numpy(arrays.pick(spectrum.components, rows))
+        with_label[own] = True
         self._known = np.flatnonzero(with_label)
         if len(self._known) > MOST_PARTS:
             raise ValueError(
@@ -191,17 +193,29 @@ class Basis:
                 f"{MOST_PARTS:,}: give more neighbours."
             )
         everywhere = len(self._known) == spectrum.count
-        self.reached = np.ones(len(spectrum.components), dtype=bool)
+        self.reached = np.ones(spectrum.components.shape[0], dtype=bool)
         if not everywhere:
-            self.reached = with_label[spectrum.components]
+            self.reached = with_label[arrays.to_numpy(spectrum.components)]
         self.n = int(self.reached.sum())
         self._turn = self._null_basis()
         self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
         values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
-        own = spectrum.components[rows][:, None] == spectrum.owners[self._chosen]
+        belongs = own[:, None] == spectrum.owners[self._chosen]
+        if arrays.is_foreign(spectrum.vectors):
+            self.V_l = self._foreign_entries(rows, belongs)
+            return
         entries = spectrum.vectors[rows][:, spectrum.columns[self._chosen]].astype(float)
-        self.V_l = np.hstack([self._null_entries(rows), np.where(own, entries, 0.0)])
+        self.V_l = np.hstack([self._null_entries(rows), np.where(belongs, entries, 0.0)])
+
+    def _foreign_entries(self, rows: AnyArray, belongs: Mask) -> Any:
+        """Return the labelled rows of the columns, on the device of the vectors."""
+        V = self._spectrum.vectors
+        xp = arrays.namespace(V)
+        columns = arrays.beside(self._spectrum.columns[self._chosen].astype(np.int64), V)
+        entries = xp.astype(xp.take(arrays.pick(V, rows), columns, axis=1), xp.float64)
+        entries = xp.where(arrays.beside(belongs, V), entries, xp.zeros_like(entries))
+        return xp.concat([arrays.beside(self._null_entries(rows), V), entries], axis=1)
 
     def _null_basis(self) -> Array:
         """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
@@ -210,7 +224,7 @@ class Basis:
         """
         if len(self._known) == 1:
             return np.empty((1, 0))
-        sizes = np.bincount(self._spectrum.components, weights=self._spectrum.degrees)[self._known]
+        sizes = self._sizes()[self._known]
         constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
         constant /= np.linalg.norm(constant)
         constant[0] += 1.0
@@ -220,18 +234,30 @@ class Basis:
         """Return the rows of the null vectors' basis, shape (len(rows), q - 1)."""
         if len(self._known) == 1:
             return np.empty((len(rows), 0))
-        place = np.searchsorted(self._known, self._spectrum.components[rows])
+        place = np.searchsorted(self._known, arrays.to_numpy(arrays.pick(self._spectrum.components, rows)))
         return self._own_entries(rows)[:, None] * self._turn[place]
+
+    def _sizes(self) -> AnyArray:
+        """Return the sum of the degrees of each component."""
+        part, degrees = self._spectrum.components, self._spectrum.degrees
+        if arrays.is_foreign(part):
+            return arrays.to_numpy(arrays.sum_by_group(degrees, part, self._spectrum.count))
+        return np.bincount(part, weights=degrees)
 
     def _own_entries(self, rows: AnyArray) -> Array:
         """Return each row's entry in the null vector of its component."""
-        part, degrees = self._spectrum.components, self._spectrum.degrees
-        size = np.bincount(part, weights=degrees)[part[rows]]
-        return np.sqrt(np.where(size > 0.0, degrees[rows] / np.where(size > 0.0, size, 1.0), 1.0))
+        part, degrees = (
+            arrays.to_numpy(arrays.pick(values, rows))
+            for values in (self._spectrum.components, self._spectrum.degrees)
+        )
+        size = self._sizes()[part]
+        return np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
         n_null, V = self._turn.shape[1], self._spectrum.vectors
+        if arrays.is_foreign(V):
+            return self._expand_foreign(W)
         full = np.zeros((len(self._known), V.shape[1], W.shape[1]), dtype=V.dtype)
         place = np.searchsorted(self._known, self._spectrum.owners[self._chosen])
         full[place, self._spectrum.columns[self._chosen]] = W[n_null:]
@@ -249,6 +275,30 @@ class Basis:
             place = np.searchsorted(self._known, self._spectrum.components[rows])
             Z[rows] += self._own_entries(rows)[:, None] * constant[place]
         return Z
+
+    def _expand_foreign(self, W: Array) -> Any:
+        """Do the same on the device of the vectors."""
+        n_null, V, spectrum = self._turn.shape[1], self._spectrum.vectors, self._spectrum
+        xp = arrays.namespace(V)
+        full = np.zeros((len(self._known), V.shape[1], W.shape[1]))
+        place = np.searchsorted(self._known, spectrum.owners[self._chosen])
+        full[place, spectrum.columns[self._chosen]] = W[n_null:]
+        if spectrum.count == 1:
+            return xp.astype(V @ xp.astype(arrays.beside(full[0], V), V.dtype), xp.float64)
+        constant = self._turn @ W[:n_null]
+        part = arrays.to_numpy(spectrum.components)
+        order, bounds = np.argsort(part, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(part))])
+        found, seen = [], []
+        for j, component in enumerate(self._known):
+            rows = order[bounds[component] : bounds[component + 1]]
+            null = self._own_entries(rows)[:, None] * constant[[j]] if n_null else np.zeros((len(rows), 1))
+            block = arrays.pick(V, rows) @ xp.astype(arrays.beside(full[j], V), V.dtype)
+            found.append(xp.astype(block, xp.float64) + arrays.beside(null, V))
+            seen.append(rows)
+        others = np.flatnonzero(~self.reached)
+        nothing = arrays.zeros((len(others), W.shape[1]), V) + xp.nan
+        place = np.argsort(np.concatenate([*seen, others]))
+        return arrays.pick(xp.concat([*found, nothing], axis=0), place)
 
 
 def first_ranks(values: Array) -> AnyArray:
@@ -300,10 +350,10 @@ def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
         for j, (goal, cost) in enumerate(
             zip(np.where(members, high, low).T, known.weight * known.costs.T, strict=True)
         ):
-            weighted = basis.V_l * cost[:, None]
-            G = basis.V_l.T @ weighted
+            weighted = basis.V_l * arrays.beside(cost, basis.V_l)[:, None]
+            G = arrays.to_numpy(basis.V_l.T @ weighted)
             G[np.diag_indices_from(G)] += basis.penalties
-            b = weighted.T @ goal
+            b = arrays.to_numpy(weighted.T @ arrays.beside(goal, basis.V_l))
             best = minimise_on_sphere(G, b, float(basis.n))
             W[:, j] = best.w
             objectives[j] = best.w @ G @ best.w - 2.0 * b @ best.w + goal @ (cost * goal)
@@ -312,12 +362,14 @@ def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     Z = basis.expand(W)
     either = np.zeros(Z.shape, dtype=bool)
     for j, best in hard.items():
-        reach = np.linalg.norm(basis.expand(best.free), axis=1)
-        either[:, j] = np.abs(basis.expand(best.fixed[:, None])[:, 0] - thresholds[j]) < reach
+        reach = np.linalg.norm(arrays.to_numpy(basis.expand(best.free)), axis=1)
+        either[:, j] = (
+            np.abs(arrays.to_numpy(basis.expand(best.fixed[:, None]))[:, 0] - thresholds[j]) < reach
+        )
         if (
             best.free.shape[1] == 1
         ):  # one of two, which depends on neither the vectors' signs nor the rows' order
             other = basis.expand(best.fixed[:, None] - best.free)[:, 0]
-            if np.nansum(other**3) > np.nansum(Z[:, j] ** 3):
+            if np.nansum(arrays.to_numpy(other) ** 3) > np.nansum(arrays.to_numpy(Z[:, j]) ** 3):
                 Z[:, j] = other
     return Cut(Z, thresholds, objectives, basis.reached, either)

@@ -16,6 +16,8 @@ if importlib.util.find_spec("triton") is not None:
         X,
         ids,
         scores,
+        lists,
+        lengths,
         n_queries,
         n_blocks,
         PLACES: tl.constexpr,
@@ -23,12 +25,14 @@ if importlib.util.find_spec("triton") is not None:
         HEIGHT: tl.constexpr,
         STEP: tl.constexpr,
         LONG: tl.constexpr,
+        LISTED: tl.constexpr,
     ):
         """Keep the rows of X with the PLACES largest products for every query.
 
-        Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products of one block of queries
-        with one block of rows stay in registers, and so do the best so far: most blocks hold nothing that is good enough.
-        LONG says that X has too many entries to be counted by 32 bits.
+        Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products of one block of
+        queries with one block of rows stay in registers, and so do the best so far: most blocks hold nothing that is
+        good enough. LONG says that X has too many entries to be counted by 32 bits. If LISTED, the queries of program i
+        are compared with the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with all.
         """
         queries = tl.program_id(0) * HEIGHT + tl.arange(0, HEIGHT)
         inside = queries < n_queries
@@ -40,7 +44,9 @@ if importlib.util.find_spec("triton") is not None:
         kept = tl.full((HEIGHT, PLACES), float("-inf"), tl.float32)
         who = tl.full((HEIGHT, PLACES), -1, tl.int32)
         worst = tl.min(kept, axis=1)
-        for block in range(0, n_blocks):
+        n_compared = tl.load(lengths + tl.program_id(0)) if LISTED else n_blocks
+        for place in range(0, n_compared):
+            block = tl.load(lists + tl.program_id(0) * n_blocks + place) if LISTED else place
             rows = block * STEP + columns
             rows = rows.to(tl.int64) if LONG else rows
             x = tl.load(X + rows[None, :] * WIDTH + features[:, None])

@@ -73,8 +73,18 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
     return out
 
 
-def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int) -> Any:
-    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`."""
+def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None) -> Any:
+    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`.
+
+    Parameters
+    ----------
+    Q, X : tensors of `halves`
+    n_queries, n_wanted : int
+    lists : integer tensor of shape (q / HEIGHT, b), optional
+        Blocks of STEP rows that each block of HEIGHT queries is compared with; by default all.
+    lengths : integer tensor of shape (q / HEIGHT,), optional
+        How many of them.
+    """
     import torch
 
     from transduce.methods.spectral_graph.fused_kernel import best_products
@@ -87,13 +97,16 @@ def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int) -> Any:
         X,
         ids,
         scores,
+        Q if lists is None else lists,
+        Q if lengths is None else lengths,
         n_queries,
-        X.shape[0] // STEP,
+        X.shape[0] // STEP if lists is None else lists.shape[1],
         PLACES=places,
         WIDTH=Q.shape[1],
         HEIGHT=HEIGHT,
         STEP=STEP,
         LONG=X.numel() >= 2**31,
+        LISTED=lists is not None,
         num_warps=WARPS,
         num_stages=STAGES,
     )

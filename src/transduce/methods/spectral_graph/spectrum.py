@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
+from transduce.core import arrays
 from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
@@ -83,7 +84,9 @@ class Spectrum:
     @property
     def count(self) -> int:
         """Number of connected components."""
-        return int(self.components.max()) + 1 if len(self.components) else 0
+        if not self.components.shape[0]:
+            return 0
+        return int(arrays.namespace(self.components).max(self.components)) + 1
 
     def null_vectors(self) -> Any:
         """Return the eigenvectors of eigenvalue 0, one for each component, as a sparse array of shape (n, count).
@@ -99,17 +102,18 @@ class Spectrum:
                [0.  , 0.71],
                [0.  , 0.71]])
         """
-        n = len(self.components)
-        size = np.bincount(self.components, weights=self.degrees, minlength=self.count)
-        entries = np.sqrt(self.degrees / np.where(size > 0.0, size, 1.0)[self.components])
-        alone = (size == 0.0)[self.components]
+        components, degrees = arrays.to_numpy(self.components), arrays.to_numpy(self.degrees)
+        n = len(components)
+        size = np.bincount(components, weights=degrees, minlength=self.count)
+        entries = np.sqrt(degrees / np.where(size > 0.0, size, 1.0)[components])
+        alone = (size == 0.0)[components]
         entries[alone] = 1.0
-        return sp.csr_array((entries, self.components, np.arange(n + 1)), shape=(n, self.count))
+        return sp.csr_array((entries, components, np.arange(n + 1)), shape=(n, self.count))
 
     def save(self, path: str | Path) -> None:
         """Write the spectrum to a file of plain arrays (npz)."""
         with open(path, "wb") as file:
-            np.savez(file, **{item.name: getattr(self, item.name) for item in fields(self)})
+            np.savez(file, **{item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -259,11 +263,11 @@ def smallest_pairs(
         else:
             values, vectors = _arpack(S, trivial, more, random)
         residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
-    keep = _whole_ties(values, d)
+    keep = whole_ties(values, d)
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
 
 
-def _whole_ties(values: Array, d: int) -> int:
+def whole_ties(values: Array, d: int) -> int:
     """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
     if len(values) <= d or values[d] - values[d - 1] > TIE:
         return min(d, len(values))

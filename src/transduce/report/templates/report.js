@@ -22,6 +22,33 @@
     });
     found.textContent = words.length ? shown + " of " + rows.length + " rows shown" : "";
   }
+  // A press on a column's name sorts by it: numbers by size, words by letters, what is missing last.
+  var body = table.tBodies[0];
+  function key(cell) {
+    var text = cell.hasAttribute("data-v") ? cell.getAttribute("data-v") : simple(cell.textContent).replace(/,/g, "").trim();
+    if (text === "inf") { return Infinity; }
+    return text !== "" && isFinite(Number(text)) ? Number(text) : text === "\u2013" ? "" : text;
+  }
+  function before(a, b) {
+    if (a === "" || b === "") { return a === b ? 0 : a === "" ? 2 : -2; }
+    if (typeof a !== typeof b) { return typeof a === "number" ? -1 : 1; }
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+  Array.prototype.forEach.call(table.tHead.rows[0].cells, function (head, place) {
+    var button = document.createElement("button");
+    button.type = "button";
+    while (head.firstChild) { button.appendChild(head.firstChild); }
+    head.appendChild(button);
+    button.addEventListener("click", function () {
+      var down = head.getAttribute("aria-sort") === "ascending";
+      Array.prototype.forEach.call(table.tHead.rows[0].cells, function (other) { other.removeAttribute("aria-sort"); });
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      rows.map(function (row, i) { return {row: row, i: i, key: key(row.cells[place])}; }).sort(function (a, b) {
+        var order = before(a.key, b.key);
+        return Math.abs(order) === 2 ? order : order === 0 ? a.i - b.i : down ? -order : order;
+      }).forEach(function (entry) { body.appendChild(entry.row); });
+    });
+  });
   box.addEventListener("input", function () {
     window.clearTimeout(waiting);
     waiting = window.setTimeout(search, 80);

@@ -1,0 +1,90 @@
+"""How to do it again: a command, or a call, that can be copied."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+from typing import Any
+
+from transduce.tables.files import KINDS, kind_of
+
+_DEFAULTS: dict[str, Any] = {
+    "method": "auto",
+    "confidence": 0.9,
+    "certainty": 0.95,
+    "guarantee": "auto",
+    "label_conditional": False,
+    "tolerance": None,
+    "probabilities": False,
+    "random_labels": None,
+    "ignore": [],
+    "text": [],
+    "id": None,
+    "missing": [],
+    "reject_share": None,
+    "budget_seconds": 300.0,
+    "random_state": 0,
+}
+_OPTIONS = {"random_state": "seed", "budget_seconds": "budget"}
+
+
+def today() -> str:
+    """Return the date, or the one that SOURCE_DATE_EPOCH names, so that builds can be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch and epoch.isdigit():
+        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def again(settings: dict[str, Any]) -> str:
+    """Return the command that does it again where the table came from a file, and the call of `fill` elsewhere.
+
+    Parameters
+    ----------
+    settings : dict
+        Of `fill`; what is as by default is left out.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> again({"source": "my houses.csv", "target": "price", "task": "regression", "confidence": 0.8, "ignore": ["a"]})
+    "transduce fill 'my houses.csv' --target price --confidence 0.8 --task regression --ignore a"
+    >>> again({"target": "price", "task": "regression", "random_state": 3})
+    "fill(table, target='price', task='regression', random_state=3)"
+    """
+    if "target" not in settings:
+        return ""
+    named = {key: settings[key] for key in _DEFAULTS if key in settings and settings[key] != _DEFAULTS[key]}
+    ordered = {
+        key: value
+        for key, value in named.items()
+        if key in ("method", "confidence", "certainty", "guarantee")
+    }
+    ordered["task"] = settings.get("task", "auto")
+    ordered |= {key: value for key, value in named.items() if key not in ordered}
+    source = str(settings.get("source") or "").replace("\\", "/").rpartition("/")[2]
+    if not source or (kind_of(source)[0] not in KINDS.values() and source != "standard input"):
+        words = [f"target={settings['target']!r}", *(f"{key}={value!r}" for key, value in ordered.items())]
+        return f"fill(table, {', '.join(words)})"
+    parts = [
+        "transduce",
+        "fill",
+        "-" if source == "standard input" else source,
+        "--target",
+        str(settings["target"]),
+    ]
+    for key, value in ordered.items():
+        option = f"--{_OPTIONS.get(key, key).replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            parts += (
+                [option]
+                if one is True
+                else [f"{option}={one}"]
+                if str(one).startswith("-")
+                else [option, str(one)]
+            )
+    return shlex.join(parts)
