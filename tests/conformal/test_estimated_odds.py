@@ -127,6 +127,21 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     assert model.answer_.label_sets.all()
 
 
+def test_rows_that_no_labelled_row_is_like_get_the_whole_line():
+    """Labels from one half of the range only: at the other half nothing is ruled out."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, size=(400, 1))
+    truth = 2 * X[:, 0] + rng.normal(size=400)
+    y = np.where((X[:, 0] < 6) & (rng.random(400) < 0.6), truth, np.nan)
+    model = fit(X, y, shift="estimate")
+    unbounded = np.isinf(model.answer_.regions.measure())
+    far = X[np.isnan(y), 0] > 7
+    assert unbounded[far].all()
+    assert unbounded[~far].mean() < 0.3
+    assert model.guarantee_.n_unbounded == unbounded.sum()
+    assert model.answer_.regions.contains(truth[np.isnan(y)])[far].all()
+
+
 def test_any_table_will_do():
     X, y, _, _ = shifted(n=300)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(X[:, 1] > 0, "x", "y"))

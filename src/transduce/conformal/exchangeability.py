@@ -87,7 +87,7 @@ class Exchangeability:
         -------
         Exchangeability
         """
-        own = {f"column {j}": repr(name) for j, name in enumerate(names)}
+        own = {f"column {j}": str(name) for j, name in enumerate(names)}
         index = [own.get(name, name) for name in self.features.index]
         features = self.features.set_axis(index, axis=0)
         return replace(self, features=features[~features.index.duplicated()])

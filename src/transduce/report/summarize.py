@@ -208,6 +208,8 @@ def _exchangeability(filled: FilledTable) -> dict[str, Any] | None:
         "p_value": finite(found.p_value),
         "area_under_curve": finite(found.auc),
         "shifted": bool(found.shifted),
+        "suspected": found.verdict.suspected,
+        "detectable": finite(found.detectable),
         "n_permutations": int(found.n_permutations),
         "features": [
             {"name": name_of(name), "distance": finite(distance)}
