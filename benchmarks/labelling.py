@@ -49,7 +49,7 @@ def made_up(n: int, d: int = 80, n_features: int = 50) -> Prepared:
     graph = GraphFeatures(spectrum)
     unit = rng.standard_normal((n, n_features), dtype=np.float32)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    return Prepared(np.empty((n, 0)), unit, spectrum, graph, draw_map(graph))
+    return Prepared(unit[:, :20].astype(float), unit, spectrum, graph, draw_map(graph))
 
 
 def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
@@ -66,17 +66,22 @@ def clicks(frame, prepared, truth, n_classes, mode, count, folder):
     """Return milliseconds of each of some clicks."""
     names = list(range(n_classes)) if n_classes > 2 else ["yes", "no"]
     code = truth if n_classes > 2 else np.where(truth == 0, 0, 1)
-    journal = Path(folder) / f"{len(frame)}-{n_classes}-{mode}.jsonl"
+    first = np.concatenate([np.flatnonzero(code == c)[:3] for c in range(max(n_classes, 2))])
+    labels = [names[c] for c in code]
     options = {"classes": names, "wanted": names[0], "settings": Settings(seed=0, prepared=prepared)}
+    if n_classes == 0:
+        labels = (prepared.matrix[:, 0] + np.sin(prepared.matrix[:, 1])).tolist()
+        options = {"settings": Settings(seed=0, prepared=prepared, task="numbers")}
+    journal = Path(folder) / f"{len(frame)}-{n_classes}-{mode}.jsonl"
     took = []
     with Session(frame, "label", journal=journal, **options) as session:
-        for row in np.concatenate([np.flatnonzero(code == c)[:3] for c in range(n_classes)]):
-            session.answer(names[code[row]], row=int(row))
+        for row in first:
+            session.answer(labels[row], row=int(row))
         session.propose(mode)
         for _ in range(count):
             row = session.propose().row
             began = time.perf_counter()
-            session.answer(names[code[row]], row=row)
+            session.answer(labels[row], row=row)
             json.dumps(view(session))
             took.append(1e3 * (time.perf_counter() - began))
     return took
@@ -87,13 +92,13 @@ def measure(sizes, count):
     with tempfile.TemporaryDirectory() as folder:
         for n in sizes:
             frame, prepared, truth = table(n)
-            for n_classes in (2, 10):
-                for mode in ("find", "learn", "audit"):
+            for n_classes in (2, 10, 0):  # 0: numbers
+                for mode in ("find", "learn", "audit") if n_classes else ("learn", "audit"):
                     took = clicks(frame, prepared, truth, n_classes, mode, count, folder)
                     lines.append(
                         {
                             "rows": n,
-                            "classes": n_classes,
+                            "classes": n_classes or "numbers",
                             "mode": mode,
                             "median ms": float(np.median(took)),
                             "95th percentile ms": float(np.quantile(took, 0.95)),

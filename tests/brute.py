@@ -555,3 +555,13 @@ def teaching(features, prior, labelled, noise):
         K = posterior_covariance(features, prior, labelled, noise)
         gains[row] = (before - np.trace(K - np.outer(K[row], K[row]) / (noise + K[row, row]))) / n
     return gains
+
+
+def weighted_p_value(scores, weights, score, own, factor=1.0):
+    """Largest p-value over all odds within a factor of the weights, by trying every corner of the box of odds."""
+    corners = itertools.product([1 / factor, factor], repeat=len(scores) + 1)
+    found = []
+    for corner in corners:
+        w = np.append(weights, own) * corner
+        found.append((w[:-1][np.asarray(scores) >= score].sum() + w[-1]) / w.sum())
+    return max(found)

@@ -19,7 +19,17 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "transduce"
 
 
-ROOMS = ["conformal", "datasets", "display", "ensemble", "filling", "labelling", "metrics", "model_selection"]
+ROOMS = [
+    "conformal",
+    "datasets",
+    "display",
+    "distributed",
+    "ensemble",
+    "filling",
+    "labelling",
+    "metrics",
+    "model_selection",
+]
 ROOMS += [
     f"methods.{paper}"
     for paper in ("billiard", "confidence_machine", "gaussian_process", "ridge", "spectral_graph")
@@ -93,11 +103,8 @@ BELOW |= {"model_selection": BELOW["methods"] | {"methods"}}
 BELOW |= {"ensemble": BELOW["model_selection"] | {"model_selection"}}
 BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}
 BELOW |= {"report": {"core", "metrics", "tables", "conformal", "display"}}
-BELOW |= {
-    "filling": set(BELOW) - {"datasets"},
-    "labelling": {*BELOW, "filling"},
-    "distributed": {*BELOW, "filling"},
-}
+BELOW |= {"distributed": {"core", "tables"}}
+BELOW |= {"filling": set(BELOW) - {"datasets"}, "labelling": {*BELOW, "filling"}}
 BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
 
 

@@ -7,12 +7,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from scipy.stats import ks_2samp, kstest
+from scipy.stats import binom, ks_2samp, kstest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import roc_auc_score
 
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold
+from transduce.core.guarantee import Verdict
 from transduce.tables.comparable import table_features
 
 # --------------------------------------------------------------------------------------------------- exact
@@ -166,3 +167,34 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match=words):
             exchangeability_test(X, np.ones(20, bool), **setting)
+
+
+@pytest.mark.parametrize("n_features", [2, 201])
+def test_a_shift_of_the_stated_size_is_found(n_features):
+    """Four times in five at least (exact binomial bound), and half of it far less often."""
+    found, half, n = 0, 0, 25
+    for seed in range(n):
+        X = np.random.default_rng(seed).normal(size=(100, n_features))
+        labelled = np.arange(100) < 40
+        size = exchangeability_test(X, labelled, n_permutations=199, random_state=seed).detectable
+        X[labelled, 0] += size
+        found += exchangeability_test(X, labelled, n_permutations=199, random_state=seed).shifted
+        X[labelled, 0] -= size / 2
+        half += exchangeability_test(X, labelled, n_permutations=199, random_state=seed).shifted
+    assert found >= binom.ppf(1e-3, n, 0.8)
+    assert half <= binom.ppf(1 - 1e-3, n, 0.5)
+
+
+def test_verdicts_are_graded():
+    sure, signs, none = (Verdict(p, p <= 0.01, 40, 60, ("'age'",), 1.1) for p in (0.004, 0.06, 0.3))
+    assert "rows differ (p = 0.004, most of all in 'age')" in str(sure)
+    assert "signs of a difference between 40 labelled and 60 unlabelled rows, too weak to be sure" in str(
+        signs
+    )
+    assert "(p = 0.06, most of all in 'age')" in str(signs)
+    assert (sure.suspected, signs.suspected, none.suspected) == (False, True, False)
+    for verdict in (signs, none):
+        assert "by 1.1 standard deviations would be found at least four times in five" in str(verdict)
+    assert "none would be found, however large" in str(Verdict(0.5, False, 5, 5))
+    few = exchangeability_test(np.arange(12.0)[:, None], np.arange(12) % 2 == 0, n_permutations=50)
+    assert few.detectable is None  # 51 orders cannot give a p-value of 0.01

@@ -161,10 +161,10 @@ def test_thresholds_and_p_values_agree(hidden, score, confidence):
     inside = score <= threshold(hidden, calibration_rank(confidence, len(hidden)))
     assert inside == (p > 1 - confidence + 1e-9)
     scored = Ranking(hidden, np.zeros(len(hidden)), np.zeros(1))
-    assert (1 + scored.counts(np.array([float(score)]))[0]) / (len(hidden) + 1) == pytest.approx(p)
-    assert label_sets(np.array([[p]]), np.array([len(hidden)]), confidence)[0, 0] == inside
-    limit, closed = scored.limits(calibration_rank(confidence, len(hidden)))
-    assert (score <= limit) == inside
+    assert scored.p_values(np.array([float(score)]))[0] == p
+    assert label_sets(np.array([[p]]), confidence)[0, 0] == inside
+    limit, closed = scored.thresholds(confidence)
+    assert (score <= limit[0]) == inside
     assert closed.all()
 
 
@@ -176,12 +176,13 @@ def test_random_ties_are_an_order(seed, n_calibration, confidence):
     ties, own = rng.random(n_calibration), rng.random(4)
     scored = Ranking(hidden, ties, own)
     pairs = sorted(zip(hidden, ties, strict=True))
-    count = scored.counts(scores)
-    limit, closed = scored.limits(calibration_rank(confidence, n_calibration))
+    p = scored.p_values(scores)
+    limit, closed = scored.thresholds(confidence)
     for j in range(4):
-        assert count[j] == sum(pair >= (scores[j], own[j]) for pair in pairs)
-        inside = scores[j] < limit or (scores[j] == limit and closed[j])
-        assert inside == (1 + count[j] > n_calibration + 1 - calibration_rank(confidence, n_calibration))
+        count = sum(pair >= (scores[j], own[j]) for pair in pairs)
+        assert p[j] == (1 + count) / (n_calibration + 1)
+        inside = scores[j] < limit[j] or (scores[j] == limit[j] and closed[j])
+        assert inside == (1 + count > n_calibration + 1 - calibration_rank(confidence, n_calibration))
 
 
 @given(st.integers(1, 60), shares)

@@ -30,7 +30,7 @@ from transduce import (
 )
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.ensemble.shares import Calibration
+from transduce.ensemble.shares import Calibration, fit_power, to_power
 from transduce.ensemble.weights import mix, shrunk_weights, simplex_weights
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
 from transduce.model_selection.hidden_labels import Reply
@@ -165,7 +165,10 @@ def test_classes_by_hand():
     weights = shrunk_weights((shares - truth).reshape(3, -1).T, len(fold))
     np.testing.assert_allclose(model.weights_, weights, rtol=1e-9)
     np.testing.assert_allclose(model.out_of_fold_["near"], shares[2])
-    np.testing.assert_allclose(model.out_of_fold_["blend"], np.tensordot(weights, shares, 1))
+    power = fit_power(np.tensordot(weights, shares, 1), truth.argmax(axis=1))
+    assert model.answer_.diagnostics["power"] == pytest.approx(power)
+    raised = np.tensordot(weights, shares, 1) ** power
+    np.testing.assert_allclose(model.out_of_fold_["blend"], raised / raised.sum(axis=1, keepdims=True))
     seen = X[~unlabelled], y[~unlabelled].astype(str)
     members = np.stack(
         [
@@ -174,7 +177,8 @@ def test_classes_by_hand():
             KNeighborsClassifier(3).fit(*seen).predict_proba(X[unlabelled]),
         ]
     )
-    mean = np.tensordot(weights, members, 1)
+    mean = np.tensordot(weights, members, 1) ** power
+    mean /= mean.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.answer_.probabilities, mean)
     np.testing.assert_array_equal(model.answer_.values, np.array(["a", "b", "c"])[mean.argmax(axis=1)])
     ranked = np.sort(mean, axis=1)
@@ -203,6 +207,38 @@ def test_scores_and_hard_answers_become_shares():
     sure = Reply(reply.values, reply.given, probabilities=np.eye(3)[reply.values])
     np.testing.assert_array_equal(Calibration(3.0).shares(sure, 3), np.eye(3)[reply.values])
     assert Calibration.fit([sure], [codes], 3).factor == 1.0
+
+
+@pytest.mark.parametrize("sharp", [0.5, 1.0, 2.5])
+def test_the_power_is_that_of_a_search(sharp):
+    """And it finds the power that was taken from the probabilities the classes were drawn with."""
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.full(3, 0.7), size=2000)
+    codes = np.array([rng.choice(3, p=row) for row in true])
+    shares = to_power(np.maximum(true, 1e-4), 1.0 / sharp)
+    found = fit_power(shares, codes)
+    assert found == pytest.approx(sharp, rel=0.1)
+
+    def objective(power):
+        raised = np.maximum(shares, 0.5 / 2000) ** power
+        raised /= raised.sum(axis=1, keepdims=True)
+        return -np.sum(np.log(raised[np.arange(2000), codes])) + 4.0 * np.log(power) ** 2
+
+    assert objective(found) <= min(objective(found * step) for step in (0.95, 0.99, 1.01, 1.05))
+
+
+def test_few_labels_leave_the_shares_as_they_are():
+    shares = np.tile([[0.6, 0.4]], (19, 1))
+    assert fit_power(shares, np.zeros(19, dtype=int)) == 1.0
+    assert fit_power(np.tile([[0.6, 0.4]], (20, 1)), np.zeros(20, dtype=int)) > 1.2
+    np.testing.assert_array_equal(to_power(shares, 1.0), shares)
+
+
+def test_a_share_of_nothing_stays_finite():
+    shares = np.tile([[1.0, 0.0], [0.0, 1.0]], (15, 1))
+    codes = np.append(np.tile([0, 1], 14), [1, 0])  # two rows to which the blend gave no chance
+    assert 0.0 < fit_power(shares, codes) < 1.0
+    np.testing.assert_array_equal(to_power(shares, 2.0), shares)
 
 
 # ----------------------------------------------------------------------------------------------------- laws
@@ -510,7 +546,6 @@ def test_the_default_members_are_those_documented():
     assert list(model.estimators_) == [
         "transductive_ridge",
         "spectral_graph",
-        "label_spreading",
         "logistic_regression",
         "random_forest",
         "extra_trees",

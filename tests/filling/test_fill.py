@@ -23,7 +23,7 @@ from transduce import (
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import row_map, score
 from transduce.filling.plan import PlanSettings, plan
-from transduce.filling.probabilities import right_probability
+from transduce.filling.probabilities import RightChance
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.features import vectorize
 from transduce.tables.new_columns import narrowness, new_names
@@ -77,7 +77,7 @@ def test_classes_agree_with_the_library():
     np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        right_probability(result.out_of_fold, model.answer_.probabilities.max(axis=1), len(lines)),
+        RightChance.of(result.out_of_fold).at(model.answer_.probabilities.max(axis=1), len(lines)),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_digits
 
 from transduce import fill
-from transduce.filling.probabilities import right_probability
+from transduce.filling.probabilities import RightChance
 
 
 def folds_of(probability, right):
@@ -29,19 +29,19 @@ def test_the_line_minimises_the_penalised_loss():
 
     a, b = brute(loss, ((-3, 3), (-4, 4)), Ns=40)
     np.testing.assert_allclose(
-        right_probability(folds_of(p, right), p, 60), expit(a * logit(p) + b), atol=1e-3
+        RightChance.of(folds_of(p, right)).at(p, 60), expit(a * logit(p) + b), atol=1e-3
     )
 
 
 def test_limits():
-    assert np.isnan(right_probability(pd.DataFrame({"true": [], "answered": []}), None, 2)).all()
+    assert np.isnan(RightChance.of(pd.DataFrame({"true": [], "answered": []})).at(None, 2)).all()
     stated = np.array([0.3, 0.8])
     np.testing.assert_array_equal(
-        right_probability(pd.DataFrame({"true": [], "answered": []}), stated, 2), stated
+        RightChance.of(pd.DataFrame({"true": [], "answered": []})).at(stated, 2), stated
     )
     without = folds_of(0.5, np.arange(8) < 7).drop(columns="probability")
-    np.testing.assert_allclose(right_probability(without, None, 3), 0.8)
-    sure = right_probability(folds_of(np.ones(50), np.arange(50) < 40), np.ones(1), 1)
+    np.testing.assert_allclose(RightChance.of(without).at(None, 3), 0.8)
+    sure = RightChance.of(folds_of(np.ones(50), np.arange(50) < 40)).at(np.ones(1), 1)
     assert sure[0] < 0.9
 
 

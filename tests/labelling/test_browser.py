@@ -13,7 +13,8 @@ import time
 import pandas as pd
 import pytest
 
-from tests.labelling.tables import clusters
+from tests.labelling.tables import clusters, numbers
+from transduce.labelling import Session, Settings
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the labelling page in a browser; install selenium.")
@@ -40,7 +41,8 @@ SERVE = """
 import sys
 from transduce.labelling.command import run_label
 path, port, kind = sys.argv[1:]
-run_label(path, "relevant", show=["title", "note", "height", "weight"], classes=["yes", "no"], port=int(port),
+options = {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
+run_label(path, "relevant", **({"task": "numbers"} if kind == "numbers" else options), port=int(port),
           seed=11 if kind == "new" else None, no_browser=True, say=lambda text: print(text, flush=True))
 """
 
@@ -234,6 +236,43 @@ def test_undo_and_change_by_keyboard(page, program):
     page.press(Keys.ESCAPE)
     page.wait(lambda: page.row() == last)
     assert page.labelled() == 4
+
+
+def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
+    frame, truth = numbers(160)
+    frame.to_csv(tmp_path / "houses.csv", index=False)
+    with Session(tmp_path / "houses.csv", "relevant", settings=Settings(task="numbers", seed=1)) as session:
+        for row in range(120):
+            session.answer(float(truth[row]), row=row)
+    program = Program(tmp_path / "houses.csv")
+    browser.get_log("browser")
+    page = Page(browser, program.start("numbers"))
+    try:
+        page.press("1")  # a digit goes into the field
+        field = page.find("#number")
+        page.wait(lambda: field.get_attribute("value") == "1")
+        field.send_keys("2,345", Keys.ENTER)
+        page.wait(lambda: "can be read in two ways: type 12345, or 12.345" in page.text("#toasts"))
+        assert page.labelled() == 120
+        field.clear()
+        field.send_keys("123456,75", Keys.ENTER)
+        page.wait(lambda: page.labelled() == 121)
+        field.send_keys(Keys.ESCAPE)
+        page.press("h")
+        marks = "#history-list .mark"
+        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, marks)) == 100)
+        assert page.text(marks) == "123456.75"
+        page.find("#history-more").click()
+        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, marks)) == 121)
+        assert not page.find("#history-more").is_displayed()
+        page.find("#history-list li:last-child button").click()  # the first decision of all
+        page.wait(lambda: page.row() == 0)
+        page.press(Keys.ARROW_RIGHT)
+        page.wait(lambda: page.row() == 1)
+        assert page.errors() == []
+    finally:
+        browser.get("about:blank")
+        program.kill()
 
 
 def test_search_by_keyboard(page, program):

@@ -67,7 +67,7 @@ def test_every_decision_names_row_label_mode_chance_counts_table_and_seed(tmp_pa
 
 @given(
     st.lists(st.integers(-3, 30_000), max_size=40),
-    st.sampled_from([np.int16, np.float32, np.uint8, np.uint16]),
+    st.sampled_from([np.int16, np.float32, np.float64, np.uint8, np.uint16]),
 )
 def test_packed_arrays_come_back(values, kind):
     array = np.array(values).astype(kind)
@@ -184,6 +184,8 @@ def test_in_memory():
         ('{"kind": "dance"}', "no event 'dance'"),
         ("{", "line 2"),
         ('["draw"]', "line 2"),
+        ("5", "line 2"),
+        ('{"row": 1}', "line 2"),
     ],
 )
 def test_damage_in_the_middle_is_refused(tmp_path, line, words):
@@ -200,6 +202,56 @@ def test_another_file_is_refused(tmp_path):
     path.write_text('{"kind": "answer"}\n{"kind": "answer"}\n', encoding="utf-8")
     with pytest.raises(ValueError, match="does not begin like a journal"):
         Journal(path)
+
+
+@pytest.mark.parametrize("text", ["my notes", "my notes\n", '{"kind": "answer"}\n', "", '{"kind": "sta'])
+def test_a_file_that_is_no_journal_is_not_touched(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text, encoding="utf-8")
+    if text in ("", '{"kind": "sta'):  # killed before anything was saved
+        assert read(path).header is None
+        return
+    with pytest.raises(ValueError, match="does not begin like a journal"):
+        Journal(path)
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_last_line_that_is_whole_but_unknown_is_kept(tmp_path):
+    """It may come from a newer version: dropping it would lose a decision."""
+    path = written(tmp_path / "j.jsonl", EVENTS[0])
+    with open(path, "ab") as file:
+        file.write(b'{"kind": "dance", "row": 1}\n')
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="no event 'dance'"):
+        Journal(path)
+    assert path.read_bytes() == before
+
+
+def test_a_disk_that_does_not_even_take_a_line_back_ends_the_journal(tmp_path, monkeypatch):
+    journal = Journal(tmp_path / "j.jsonl")
+    journal.begin(HEADER)
+
+    class Broken:
+        def __init__(self, file):
+            self._file = file
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        def write(self, content):
+            return self._file.write(content[:9])
+
+        def truncate(self, size):
+            raise OSError(5, "Input/output error")
+
+    journal._file = Broken(journal._file)
+    with pytest.raises(OSError, match="a part of the line"):
+        journal.append(EVENTS[0])
+    with pytest.raises(ValueError, match="closed"):
+        journal.append(EVENTS[1])
+    again = read(tmp_path / "j.jsonl")
+    assert again.events == []
+    assert "torn" in again.note
 
 
 def test_a_closed_journal_takes_nothing(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,24 +12,30 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.labelling.tables import prepared
+from transduce.labelling.answering import ClassAnswers
 from transduce.labelling.graph_features import NOISE, GraphFeatures, Teaching
+from transduce.labelling.prepare import Prepared
 from transduce.labelling.ranking import GRAPH_WEIGHT, RIDGE, Ranking
 from transduce.labelling.row_map import draw_map
 from transduce.labelling.table import read_table
 from transduce.labelling.wording import percent
-from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
+from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph
+
+
+def spread(parts=(30,), seed=0):
+    """A graph with one component for each part."""
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.normal(size=(size, 3)) + 100.0 * part for part, size in enumerate(parts)])
+    return neighbor_graph(X, n_neighbors=min(5, min(parts) - 1), metric="euclidean")
 
 
 def graph(parts=(30,), seed=0):
-    """A graph with one component for each part, and its features as one block matrix."""
-    rng = np.random.default_rng(seed)
-    X = np.vstack([rng.normal(size=(size, 3)) + 100.0 * part for part, size in enumerate(parts)])
-    k = min(5, min(parts) - 1)
-    spectrum = graph_spectrum(neighbor_graph(X, n_neighbors=k, metric="euclidean"), n_components=12)
+    """The features of such a graph, also as one block matrix."""
+    spectrum = graph_spectrum(spread(parts, seed), n_components=12)
     features = GraphFeatures(spectrum)
-    width = spectrum.vectors.shape[1] + 1
-    blocks = np.zeros((len(X), spectrum.count * width))
-    for row, values in enumerate(features.at(np.arange(len(X)))):
+    width, n = spectrum.vectors.shape[1] + 1, sum(parts)
+    blocks = np.zeros((n, spectrum.count * width))
+    for row, values in enumerate(features.at(np.arange(n))):
         start = int(features.component[row]) * width
         blocks[row, start : start + width] = values
     return features, blocks, np.tile(features.prior, spectrum.count)
@@ -55,17 +63,43 @@ def test_teaching_is_the_fall_of_the_variance(steps, parts):
 
 
 @pytest.mark.parametrize("parts", [(30,), (12, 18)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("given", [True, False])
+def test_answers_are_those_of_relabel(parts, n_classes, given):
+    spectrum = graph_spectrum(spread(parts), n_components=80)
+    rng = np.random.default_rng(5)
+    rows = rng.permutation(parts[0])[:9]  # with two parts, one has no label
+    codes = np.arange(9) % n_classes
+    shares = np.arange(1.0, n_classes + 1) / np.arange(1.0, n_classes + 1).sum() if given else None
+    y = np.full(sum(parts), np.nan)
+    y[rows] = codes
+    prior = None if shares is None else {float(c): float(share) for c, share in enumerate(shares)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SpectralGraphTransducer(metric="precomputed", class_prior=prior).fit(spectrum, y)
+    record = Prepared(np.empty((30, 0)), np.empty((30, 0)), spectrum, GraphFeatures(spectrum), None)
+    found = ClassAnswers(record).answer(dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares)
+    np.testing.assert_array_equal(np.where(found.values < 0, np.nan, found.values), model.transduction_)
+    scores = model.answer_.scores
+    ranked = np.sort(scores if scores.ndim == 2 else np.column_stack([-scores, scores]), axis=1)
+    expected = ranked[:, -1] - ranked[:, -2]
+    np.testing.assert_allclose(found.certain[model.answer_.rows], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("parts", [(30,), (12, 18)])
 @pytest.mark.parametrize(("hits", "others"), [([1, 5], [7, 20, 21, 22]), ([3], []), ([], [4, 5])])
-def test_ranking_is_kernel_ridge(hits, others, parts):
+def test_ranking_is_the_sum_of_two_kernel_ridges(hits, others, parts):
     features, blocks, prior = graph(parts)
     unit = np.random.default_rng(1).normal(size=(30, 4)).astype(np.float32)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     rows = [*hits, *others]
-    K = 1.0 + unit @ unit.T + GRAPH_WEIGHT**2 * blocks @ np.diag(prior) @ blocks.T
+    plain = 1.0 + unit @ unit.T
+    tied = plain + GRAPH_WEIGHT**2 * blocks @ np.diag(prior) @ blocks.T
     y = np.array([1.0] * len(hits) + [-1.0] * len(others))
     w = np.array([len(rows) / 2 / max(len(part), 1) for part in (hits, others) for _ in part])
-    b = np.linalg.solve(K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y)
-    expected = (K - 1.0)[:, rows] @ b
+    expected = np.zeros(30)
+    for K in (plain, tied):
+        expected += (K - 1.0)[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y)
     ranking = Ranking(unit, features)
     for _ in range(2):  # the second time from the first answer
         np.testing.assert_allclose(ranking.scores(hits, others), expected, atol=2e-3)

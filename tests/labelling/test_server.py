@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
@@ -91,6 +92,17 @@ def test_an_earlier_decision_is_changed(entered):
     client.post("/api/answer", {"row": row, "class": 1 if before == "yes" else 0})
     assert session.state.labels[row] != before
     assert client.get(f"/api/row/{row}").json()["decision"]["changed"]
+
+
+def test_the_whole_history_can_be_read_in_parts(entered):
+    client, session, truth = entered
+    judge(client, truth, 7)
+    rows = [decision.row for decision in session.history()[::-1]]
+    parts = [client.get(f"/api/history?start={start}&count=3").json() for start in (0, 3, 6, 9)]
+    assert [[line["row"] for line in part] for part in parts] == [rows[:3], rows[3:6], rows[6:], []]
+    assert [client.get(f"/api/row/{row}").json()["step"] for row in rows] == list(range(7))
+    assert client.get("/api/history?start=x").status == 400
+    assert len(client.get("/api/history?start=-5&count=-5").json()) == 1
 
 
 def test_numbers():
@@ -219,6 +231,38 @@ def test_wrong_answers_are_refused_in_a_sentence(entered, body):
     assert session.state.n_events == before
 
 
+@pytest.mark.parametrize("code", [-1, 2, True, "0", None])
+def test_only_a_class_that_is_there_can_be_wanted(entered, code):
+    client, session, _ = entered
+    assert client.post("/api/want", {"class": code}).status == 400
+    assert session.state.wanted == "yes"
+    assert client.post("/api/want", {"class": 1}).status == 200
+
+
+def test_numbers_too_large_for_a_computer_are_refused():
+    session = Session(numbers(60)[0], "y", settings=Settings(task="numbers", seed=0))
+    with session, Served(session) as served:
+        client = Client(served)
+        for text in ("1e200", "9" * 400, "NaN", "Infinity", "true", "null", "[1]"):
+            content = f'{{"row": 1, "label": {text}}}'.encode()
+            assert client.post("/api/answer", content=content).status == 400
+        assert session.state.labels == {}
+
+
+def test_a_decision_that_cannot_be_saved_is_not_taken(entered, monkeypatch):
+    client, session, truth = entered
+    judge(client, truth, 2)
+
+    def full(event):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(session._journal, "append", full)
+    refused = client.post("/api/answer", {"row": session.propose().row, "class": 0})
+    assert refused.status == 400
+    assert "No space left" in refused.json()["error"]
+    assert len(session.state.labels) == 2
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -237,8 +281,6 @@ def test_nothing_else_is_served(entered, path):
 
 
 def test_images_are_confined(tmp_path):
-    import pandas as pd
-
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "a.png").write_bytes(b"\x89PNG\r\n")
@@ -359,3 +401,23 @@ def test_demo_table(tmp_path):
     assert len(list((tmp_path / "images").iterdir())) == 1797
     before = path.stat().st_mtime_ns
     assert demo_digits(tmp_path)[0].stat().st_mtime_ns == before
+
+
+def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
+    """The digit that it searches for is proposed once, and not again after somebody chose another one."""
+    from transduce.labelling import command, demo
+
+    pixels = np.random.default_rng(0).normal(size=(40, 3))
+    pd.DataFrame(pixels, columns=list("abc")).to_csv(tmp_path / "digits.csv", index=False)
+    monkeypatch.setattr(
+        command, "demo_digits", lambda: (tmp_path / "digits.csv", "digit", ["a"], list(range(10)))
+    )
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    with Session(tmp_path / "digits.csv", "digit") as session:
+        assert (session.state.wanted, session.mode) == (demo.WANTED, "find")
+        session.want(3)
+        session.propose("audit")
+    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    with Session(tmp_path / "digits.csv", "digit") as session:
+        assert (session.state.wanted, session.mode) == (3, "audit")

@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
-from transduce.labelling import Session, Settings
+from transduce.labelling import Session, Settings, answering
 from transduce.labelling.journal import Event
+from transduce.labelling.packing import pack
 from transduce.labelling.prepare import prepare
 from transduce.labelling.state import drawn_place, replay
 from transduce.labelling.table import read_table
+from transduce.labelling.view import view
 
 OPERATIONS = [
     "answer",
@@ -200,6 +202,45 @@ def test_answers_are_right_after_a_few_labels():
         session.answer(str(truth[session.propose().row]))
     names = np.array(["yes", "no"])[session.answers().values]
     assert np.mean(names == truth) > 0.95
+
+
+def test_a_search_that_finds_hits_only_does_not_make_all_rows_hits():
+    session, truth = new_session(200, 30)
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
+    session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
+    session.propose("find")
+    for _ in range(15):
+        row = session.propose().row
+        assert truth[row] == "yes"
+        session.answer("yes")
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.mean(found == truth) > 0.9
+
+
+@pytest.mark.parametrize(("labels", "low", "high"), [("yes", 0.02, 0.4), ("no", 0.0, 0.03)])
+def test_shares_of_classes_after_a_search(labels, low, high):
+    """Twenty hits in a row leave many, twenty misses few; ten random draws are believed instead."""
+    session, _ = new_session(2000, 300)
+    for _ in range(20):
+        session.propose("find")
+        session.answer(labels)
+    shares = session.state.class_shares()
+    assert shares.sum() == pytest.approx(1.0)
+    assert low <= shares[0] <= high
+    for _ in range(10):
+        session.propose("audit")
+        session.answer("yes")
+    assert session.state.class_shares()[0] > 0.9
+
+
+def test_one_class_has_all_the_share():
+    session = Session(
+        clusters()[0], "y", classes=["all"], wanted="all", settings=Settings(prepared=prepared())
+    )
+    for _ in range(3):
+        session.propose("find")
+        session.answer("all")
+    assert session.state.class_shares().tolist() == [1.0]
 
 
 def test_cold_start_shows_diverse_rows():
@@ -500,6 +541,42 @@ def test_rows_without_words_and_parts_without_labels():
     assert len(session.answers().values) == 40
 
 
+def test_a_label_reaches_rows_that_no_neighbour_ties_to_it():
+    """Rows that occur many times are each other's neighbours: the graph falls into parts, one for each distinct row."""
+    frame, truth = _combinations()
+    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
+    parts = session.prepared.graph.component
+    assert len(np.unique(parts)) == 64
+    for part in range(0, 64, 2):
+        row = int(np.flatnonzero(parts == part)[0])
+        session.answer(str(truth[row]), row=row)
+    found = np.array(["yes", "no", None], dtype=object)[session.answers().values]
+    labelled = parts % 2 == 0
+    assert np.all(found[labelled] == truth[labelled])
+    assert np.mean(found[~labelled] == truth[~labelled]) > 0.85
+    assert "where no neighbour leads" in session.answers().source
+
+
+def _combinations():
+    """All rows of six flags, twelve times; class yes if most of the first three are set."""
+    flags = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1).T
+    rows = np.random.default_rng(2).permutation(np.repeat(flags, 12, axis=0))
+    truth = np.where(rows[:, :3].sum(axis=1) >= 2, "yes", "no").astype(object)
+    return pd.DataFrame(rows.astype(float), columns=list("abcdef")), truth
+
+
+def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
+    frame, truth = _combinations()
+    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
+    monkeypatch.setattr(answering, "MOST_PARTS", 5)
+    rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
+    for row in rows:
+        session.answer(str(truth[row]), row=row)
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.all(found[rows] == truth[rows])
+    assert np.mean(found == truth) > 0.9
+
+
 def test_second_opinion():
     session, truth = new_session(120, 40)
     session.propose("learn")
@@ -594,8 +671,8 @@ def test_numbers_refuse_what_classes_take():
     session = Session(
         frame, "y", settings=Settings(task="numbers", seed=0, prepared=prepare(read_table(frame, "y")))
     )
-    for bad in ("three", float("nan"), None, True):
-        with pytest.raises(ValueError, match="label must be a number"):
+    for bad in ("three", float("nan"), None, True, 1e200, 10**400):
+        with pytest.raises(ValueError, match=r"label must be a number|is not a number"):
             session.answer(bad)
     with pytest.raises(ValueError, match="tolerance"):
         session.freeze()
@@ -637,5 +714,141 @@ def test_a_forged_draw_is_noticed(tmp_path):
 
 def test_a_journal_about_other_rows_is_refused():
     session, _ = new_session()
-    with pytest.raises(ValueError, match="row 99, which the table does not have"):
+    with pytest.raises(ValueError, match=r"Line 2 of the journal .* has no row 99"):
         replay(session.state.header, {}, [Event("answer", row=99, label="yes")])
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (Event("answer", row=3, label="perhaps"), "'perhaps' is no label here"),
+        (Event("answer", label="yes"), "it names no row"),
+        (Event("answer", row="3", label="yes"), "no row '3'"),
+        (Event("answer", row=3, label=["yes"]), "is no label here"),
+        (Event("undo", row=3), "empty"),
+        (Event("freeze", data=pack(np.zeros(3, dtype=np.int16))), "as many answers as rows"),
+        (Event("freeze", data="<i2:AAAA"), "does not follow"),
+    ],
+)
+def test_a_journal_that_does_not_make_sense_is_refused(event, words):
+    session, _ = new_session()
+    classes = [Event("class", label="yes"), Event("class", label="no")]
+    with pytest.raises(ValueError, match=words) as refused:
+        replay(session.state.header, {}, [*classes, event])
+    assert "Line 4 of the journal" in str(refused.value)
+
+
+def test_settings_of_a_session_that_goes_on_stay(tmp_path):
+    """A level chosen after looking would not be the level of the certificate; the user is told."""
+    options = {"journal": tmp_path / "j.jsonl"}
+    new_session(**options)[0].close()
+    again, _ = new_session(recall=0.8, certainty=0.5, **options)
+    assert again.state.header.recall == again.state.header.certainty == 0.95
+    assert [note[:40] for note in again.notes] == [
+        "The session was begun with recall=0.95 a",
+        "The session was begun with certainty=0.9",
+    ]
+    again.close()
+    same, _ = new_session(**options)
+    assert same.notes == []
+    same.close()
+
+
+def test_a_journal_that_is_deleted_or_replaced_is_noticed(tmp_path):
+    path = tmp_path / "j.jsonl"
+    session, _ = new_session(journal=path)
+    session.answer("yes")
+    path.rename(tmp_path / "kept.jsonl")
+    for _ in range(2):
+        with pytest.raises(OSError, match="was moved or deleted"):
+            session.answer("no")
+        path.write_text("another file")
+    assert len(session.state.labels) == 1
+    session.close()
+    assert path.read_text() == "another file"
+
+
+@pytest.mark.parametrize("bad", [None, "", "  ", float("nan")])
+def test_a_class_needs_a_name(bad):
+    with pytest.raises(ValueError, match="A class needs a name"):
+        Session(clusters()[0], "y", classes=["yes", bad], settings=Settings(prepared=prepared()))
+
+
+def test_classes_of_numpy_are_written_as_plain_ones(tmp_path):
+    path = tmp_path / "j.jsonl"
+    options = {"classes": np.array([0, 1]), "wanted": np.int64(1), "journal": path}
+    with Session(clusters()[0], "y", settings=Settings(prepared=prepared()), **options) as session:
+        session.answer(np.int64(1), row=np.int64(3))
+    with Session(clusters()[0], "y", settings=Settings(prepared=prepared()), **options) as session:
+        assert session.classes == [0, 1]
+        assert session.state.labels == {3: 1}
+
+
+@pytest.mark.parametrize("row", [2.0, True, "2", -1])
+def test_rows_are_whole_numbers(row):
+    session, _ = new_session()
+    with pytest.raises(ValueError, match="There is no row"):
+        session.answer("yes", row=row)
+
+
+def test_frames_with_any_names_and_values():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)))
+    frame.iloc[4, 1] = np.inf
+    session = Session(frame, "y", settings=Settings(seed=0))
+    assert [cell.text for cell in session.table.cells(4)][1] == "inf"
+    assert session.table.show == ["0", "1", "2"]
+    for row in range(4):
+        session.answer("yes" if row % 2 else "no", row=row)
+    assert json.dumps(view(session), allow_nan=False)
+
+
+def test_a_label_of_the_table_that_is_not_finite_is_refused():
+    frame = pd.DataFrame({"a": np.arange(9.0), "y": [np.inf, 1.0, *[np.nan] * 7]})
+    with pytest.raises(ValueError, match="The label inf is not a number between"):
+        Session(frame, "y", settings=Settings(task="numbers"))
+
+
+@pytest.mark.parametrize("size", [1e149, 1e-300])
+def test_numbers_of_any_size(size):
+    frame, y = numbers(40)
+    session = Session(frame, "y", settings=Settings(task="numbers", seed=0))
+    for _ in range(8):
+        session.answer(size * float(y[session.propose("learn").row]))
+        assert json.dumps(view(session), allow_nan=False)
+    values = session.answers().values
+    session.freeze(tolerance=size)
+    np.testing.assert_array_equal(session.state.freezes[-1].values, values)
+
+
+def test_no_room_for_a_second_opinion_leaves_the_first(monkeypatch):
+    session, truth = new_session(120, 40)
+    for _ in range(12):
+        session.answer(str(truth[session.propose("learn").row]))
+
+    def full(*parts, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    assert not session.think()
+    assert session.answers().source == "the spectral graph transducer"
+    session.close()
+
+
+def test_a_session_that_cannot_begin_leaves_no_journal(tmp_path):
+    path = tmp_path / "flat.csv"
+    pd.DataFrame({"a": [1.0] * 9}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        Session(path, "y")
+    assert [file.name for file in tmp_path.iterdir()] == ["flat.csv"]
+
+
+def test_a_session_that_cannot_go_on_leaves_its_journal(tmp_path):
+    path, journal = tmp_path / "papers.csv", tmp_path / "papers-y-labels.jsonl"
+    clusters()[0].to_csv(path, index=False)
+    with Session(path, "y", settings=Settings(prepared=prepared())) as session:
+        session.answer("yes", row=1)
+    before = journal.read_bytes()
+    with pytest.raises(ValueError, match="no class 'perhaps'"):
+        Session(path, "y", wanted="perhaps", settings=Settings(prepared=prepared()))
+    assert journal.read_bytes() == before

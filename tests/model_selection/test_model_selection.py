@@ -853,3 +853,15 @@ def test_the_page_runs(monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(block, "model_selection.md", "exec"), names)
     assert len(names["model"].weights_) == 4
+
+
+def test_trees_suit_the_number_of_labels():
+    few, many = (default_members("classification", 300, labels)[0] for labels in (29, 30))
+    assert few["random_forest"].min_samples_leaf == 1
+    assert many["random_forest"].min_samples_leaf == 3
+    assert not few["extra_trees"].bootstrap
+    assert many["extra_trees"].bootstrap
+    for task in ("regression", "classification"):
+        assert "boosted_trees" not in default_members(task, 9000, 499)[0]
+        assert "boosted_trees" in default_members(task, 9000, 500)[0]
+    assert "gaussian_process" in default_members("regression", 200_000, 100_000)[0]

@@ -143,8 +143,8 @@ def fill_command(  # noqa: PLR0913
         typer.Option(
             metavar="FILE",
             callback=_out,
-            help="Where to write the filled table, in the format of its name; - for standard output. By default beside "
-            "the table, as NAME-filled.",
+            help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
+            "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
     ] = None,
     report: Annotated[
@@ -193,12 +193,52 @@ def fill_command(  # noqa: PLR0913
     missing: MissingOption = None,
     sheet: SheetOption = None,
     seed: SeedOption = 0,
+    minimum: Annotated[
+        float | None,
+        typer.Option("--min", metavar="NUMBER", help="Numbers: the least value that is possible."),
+    ] = None,
+    maximum: Annotated[
+        float | None,
+        typer.Option("--max", metavar="NUMBER", help="Numbers: the largest value that is possible."),
+    ] = None,
+    label_next: Annotated[
+        bool,
+        typer.Option("--label-next", help="Add a column that numbers the rows whose labels would help most."),
+    ] = False,
     reject_share: Annotated[
         float | None,
         typer.Option(
             callback=_share,
             metavar="SHARE",
             help="Mark this share of the answers, the least certain, as rejected.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=100,
+            metavar="ROWS",
+            help="How many rows without a label the fit sees; it answers all others one by one.",
+        ),
+    ] = 20_000,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save what `transduce answer` needs to answer rows that come later."
         ),
     ] = None,
     budget: Annotated[
@@ -215,6 +255,9 @@ def fill_command(  # noqa: PLR0913
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
     COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
+
+    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
+    part into a folder; the same command goes on where a stopped one ended.
     """
     with refusals():
         with progress_bars(quiet=quiet):
@@ -223,7 +266,8 @@ def fill_command(  # noqa: PLR0913
             show = commands.fill_file(
                 table,
                 target,
-                commands.Outputs(out, report, json, force=force, quiet=quiet),
+                commands.Outputs(out, report, json, save=save, force=force, quiet=quiet),
+                commands.Parts(memory, cluster),
                 method=method.value,
                 confidence=confidence,
                 certainty=certainty,
@@ -238,11 +282,43 @@ def fill_command(  # noqa: PLR0913
                 id=id,
                 missing=missing or [],
                 sheet=sheet,
+                minimum=minimum,
+                maximum=maximum,
+                label_next=label_next,
                 reject_share=reject_share,
                 budget_seconds=budget,
+                sample=sample,
                 n_jobs=jobs,
                 random_state=seed,
             )
+        show()
+
+
+@app.command()
+def answer(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
+    table: TableFile,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_out,
+            help="Where to write the rows with their answers. By default beside the table, as NAME-answered.",
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Answer rows that come later, from a table that was filled with --save.
+
+    The file holds the table that was filled and the settings, no code: the fit is done again. The rows need the columns
+    of that table; they come back with the new columns after their own.
+    """
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.cli import commands
+
+            show = commands.answer_file(model, table, commands.Outputs(out, force=force, quiet=quiet))
         show()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +23,15 @@ from transduce.core.options import option
 from transduce.core.progress import stage
 from transduce.datasets.houses import load_houses
 from transduce.display.comparison import plot_comparison
-from transduce.filling import FillResult, fill
+from transduce.distributed import cluster_runner
+from transduce.filling import FillResult, fill, fill_folder, load, save
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
 from transduce.tables.cells import without
 from transduce.tables.features import vectorize
 from transduce.tables.marks import draw_rows
 from transduce.tables.new_columns import rounded
+from transduce.tables.parts import STREAMED, is_many
 from transduce.tables.target import check_columns, read_target
 from transduce.tables.writing import check_fits, write
 
@@ -40,28 +44,138 @@ class Outputs:
     report: Path | None = None
     json: Path | None = None
     plot: Path | None = None
+    save: Path | None = None
     force: bool = False
     quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Parts:
+    """For a table in parts: how much memory to use, and on which cluster to work."""
+
+    memory: str | None = None
+    cluster: str | None = None
 
 
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
 
 
-def fill_file(table: str, target: str, to: Outputs, *, sheet: str | None = None, **settings: Any) -> Show:
+def fill_file(
+    table: str, target: str, to: Outputs, parts: Parts, *, sheet: str | None = None, **settings: Any
+) -> Show:
     """Fill a column of a table in a file, and write the filled table, the report and the numbers."""
+    if _in_parts(table, to, parts):
+        return _fill_parts(table, target, to, parts, **settings)
     out = default_out(table) if to.out is None else to.out
-    _check_paths(table, to.report, to.json, out)
-    for path in (out, to.report, to.json):
+    _check_paths(table, to.report, to.json, to.save, out)
+    for path in (out, to.report, to.json, to.save):
         if path is not None:
             check_free(path, force=to.force)
     source = _read(table, to.force, sheet)
     check_fits(out, source)
     result = fill(source, target, source=source.name, **settings)
+    if to.save is not None:
+        save(to.save, source, target, force=to.force, **settings)
     written = _write(source, result, out, to)
 
     def show() -> None:
         if not to.quiet:
             show_result(result, written, err=out == "-")
+
+    return show
+
+
+def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:
+    """Return whether a table is to be filled part by part: it is several files, or a large one, or goes to a folder."""
+    if table == "-":
+        return False
+    if is_many(table) or parts.memory or parts.cluster:
+        return True
+    if to.out is not None:
+        return to.out.endswith(("/", "\\")) or Path(to.out).is_dir()
+    free = tables.memory_free()
+    streamed = tables.kind_of(table)[0] in STREAMED and Path(table).is_file()
+    return streamed and not to.force and free is not None and tables.memory_needed(table) > free
+
+
+def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, **settings: Any) -> Show:
+    """Fill a table part by part into a folder."""
+    if to.save is not None:
+        raise typer.BadParameter("--save is for a table that is filled in memory.")
+    out = Path(to.out or f"{table.rstrip('/*')}-filled")
+    if to.out is None and ("*" in str(out) or "?" in str(out)):
+        raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")
+    _check_paths(table, to.report, to.json, out)
+    for path in (to.report, to.json):
+        if path is not None:
+            check_free(path, force=to.force)
+    limit = None if parts.memory is None else read_size(parts.memory)
+    with contextlib.ExitStack() as stack:
+        runner = stack.enter_context(cluster_runner(parts.cluster)) if parts.cluster else None
+        jobs = -1 if settings.get("n_jobs") is None else settings["n_jobs"]
+        found = fill_folder(
+            table,
+            target,
+            out,
+            memory=limit,
+            runner=runner,
+            force=to.force,
+            **{**settings, "n_jobs": jobs, "source": table},
+        )
+    result = found.result
+    if to.report is not None:
+        result.report(to.report, force=to.force)
+    if to.json is not None:
+        result.json(to.json, force=to.force)
+    written = [f"{out} ({len(found.parts):,} parts)", *(str(path) for path in (to.report, to.json) if path)]
+
+    def show() -> None:
+        if not to.quiet:
+            show_result(result, written)
+
+    return show
+
+
+def read_size(text: str) -> float:
+    """Return a number of bytes.
+
+    Examples
+    --------
+    >>> read_size("2GB"), read_size("500 MB")
+    (2000000000.0, 500000000.0)
+    """
+    found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
+    try:
+        return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[2]]  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.") from None
+
+
+def answer_file(model: Path, table: str, to: Outputs) -> Show:
+    """Answer the rows of a table in a file from what was saved, and write them with their new columns."""
+    out = default_out(table, "answered") if to.out is None else to.out
+    _check_paths(table, out)
+    check_free(out, force=to.force)
+    source = _read(table, to.force)
+    found = load(model)
+    with stage("answers"):
+        new = found.fitted.answer(source.frame)
+    taken = [name for name in new.columns if name in source.frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: rename or drop it first.")
+    with stage("writing"):
+        write(out, source, new, force=to.force)
+    status = new.iloc[:, list(new.columns).index(f"{found.fitted.reading.name}_status")]
+    lost, given = int((status == "unreached").sum()), int((status == "given").sum())
+    guarantee = found.guarantee_of_later(len(new) - lost - given, lost)
+
+    def show() -> None:
+        if not to.quiet:
+            say(f"{len(new) - given:,} rows answered.", err=out == "-")
+            say(f"Guarantee, {guarantee}", err=out == "-")
+            say("It is about rows that come from where the table's rows came from.", err=out == "-")
+            if out != "-":
+                say(f"Written: {out}")
 
     return show
 

@@ -12,6 +12,7 @@ from transduce.conformal.means import class_shares, powered_mean
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.conformal.ranking import Ranking, class_p_values, intervals, label_sets
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
+from transduce.conformal.weighing import Weighing
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.hidden_labels import Reply
@@ -39,6 +40,8 @@ class Calibrated:
         What decides between equal scores.
     unit : float
         Scores (of numbers: distances) that differ by less are equal.
+    weighing : Weighing
+        How much each row weighs, and with which it is compared.
     """
 
     calibration: Reply
@@ -50,6 +53,7 @@ class Calibrated:
     measures: tuple[Array, Array]
     ties: tuple[Array, Array]
     unit: float
+    weighing: Weighing
 
     @classmethod
     def build(
@@ -82,6 +86,7 @@ class Calibrated:
         Returns
         -------
         Calibrated
+            With equal weights.
         """
         n_classes, c = len(class_sizes), len(labels)
         name = choose_score(wanted, found, n_classes) if len(found.values) else wanted
@@ -107,6 +112,7 @@ class Calibrated:
             (measure[first], measure[rest]),
             (ties[first], ties[rest]),
             unit,
+            Weighing.equal(c, len(rest)),
         )
 
     @property
@@ -124,19 +130,37 @@ class Calibrated:
                 scores = rounded(np.abs(self.labels - self.calibration.values), self.unit) / self.measures[0]
         return np.where(self.calibration.given, scores, np.nan)
 
-    @property
-    def ranking(self) -> Ranking:
-        """The rows at which the estimator has an answer."""
-        known = self.calibration.given
-        return Ranking(self.scores[known], self.ties[0][known], self.ties[1][self.unlabelled.given])
+    def rankings(self) -> list[tuple[Mask, Mask, Ranking]]:
+        """Return which calibration rows are compared with which unlabelled ones, and their ranking.
+
+        Only rows at which the estimator has an answer are among them.
+        """
+        found, scores = self.weighing, self.scores
+        return [
+            (
+                own,
+                at,
+                Ranking(
+                    scores[own],
+                    self.ties[0][own],
+                    self.ties[1][at],
+                    found.calibration[own],
+                    found.unlabelled[at],
+                    found.factor,
+                ),
+            )
+            for own, at in found.parts(self.calibration.given, self.unlabelled.given)
+        ]
 
     @property
     def n_unseen(self) -> int:
         """Calibration labels of classes that no visible row has."""
         return int(np.isinf(self.scores[self.calibration.given]).sum()) if self.n_classes else 0
 
-    def law(self, confidence: float) -> Miscoverage | ClassMiscoverage:
-        """Return the distribution of the number outside at a level."""
+    def law(self, confidence: float) -> Miscoverage | ClassMiscoverage | None:
+        """Return the distribution of the number outside at a level; None if rows weigh differently."""
+        if not self.weighing.exchangeable:
+            return None
         m = int(self.unlabelled.given.sum())
         codes = self.labels[self.calibration.given]
         if self.by_class:
@@ -151,24 +175,30 @@ class Calibrated:
 
     def regions(self, confidence: float) -> Regions:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
-        given = self.unlabelled.given
-        ends = np.tile([-np.inf, np.inf], (len(given), 1))
-        values, scales = self.unlabelled.values[given], self.measures[1][given]
-        ends[given] = intervals(self.ranking, values, scales, confidence, self.unit).hull()
+        ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
+        if not self.weighing.supports(confidence):
+            return Regions.from_intervals(ends)
+        for _, at, ranking in self.rankings():
+            values, scales = self.unlabelled.values[at], self.measures[1][at]
+            ends[at] = intervals(ranking, values, scales, confidence, self.unit).hull()
         return Regions.from_intervals(ends)
 
-    def p_values(self) -> tuple[Array, AnyArray]:
-        """Return p-values of all classes, 1 where the estimator has no answer, and sizes of what they rest on."""
-        given, codes = self.unlabelled.given, self.labels[self.calibration.given]
-        p = np.ones((len(given), self.n_classes))
-        p[given], sizes = class_p_values(
-            self.ranking, self.measures[1][given], codes if self.by_class else None
-        )
-        return p, sizes
+    def p_values(self) -> Array:
+        """Return p-values of all classes, 1 where the estimator has no answer."""
+        p = np.ones((len(self.unlabelled.values), self.n_classes))
+        for own, at, ranking in self.rankings():
+            p[at] = class_p_values(ranking, self.measures[1][at], self.labels[own] if self.by_class else None)
+        return p
 
-    def sets(self, p: Array, sizes: AnyArray, confidence: float) -> Mask:
+    def sets(self, p: Array, confidence: float) -> Mask:
         """Return the sets of classes at a level."""
-        return label_sets(p, sizes, confidence) | ~self.unlabelled.given[:, None]
+        if not self.weighing.supports(confidence):
+            return np.ones(p.shape, dtype=bool)
+        return label_sets(p, confidence) | ~self.unlabelled.given[:, None]
+
+    def n_unbounded(self, confidence: float) -> int:
+        """Return at how many rows with an answer nothing is ruled out, whatever the calibration labels are."""
+        return sum(int(ranking.unbounded(confidence).sum()) for _, _, ranking in self.rankings())
 
     # --------------------------------------------------------------------------------------- mean and selection
 
@@ -182,7 +212,8 @@ class Calibrated:
             filled, known = (
                 np.where(part.given, part.values, np.mean(shown)).astype(float) for part in parts
             )
-            return powered_mean(filled, known, np.asarray(self.labels, dtype=float), ["mean"])
+            labels = np.asarray(self.labels, dtype=float)
+            return powered_mean(filled, known, labels, ["mean"], self.weighing.for_means)
         shares, fallback = [], np.bincount(shown, minlength=len(classes)) / len(shown)
         for part in parts:
             said = part.probabilities
@@ -190,8 +221,9 @@ class Calibrated:
                 said = (part.values[:, None] == np.arange(len(classes))).astype(float)
             shares.append(np.where(part.given[:, None], said, fallback))
         truth = (self.labels[:, None] == np.arange(len(classes))).astype(float)
-        found = powered_mean(shares[0], shares[1], truth, classes)
-        return class_shares(found, self.labels, len(self.unlabelled.values), confidence)
+        found = powered_mean(shares[0], shares[1], truth, classes, self.weighing.for_means)
+        exact = self.weighing.for_means is None
+        return class_shares(found, self.labels if exact else None, len(self.unlabelled.values), confidence)
 
     def looks(self, wanted: dict[str, Any]) -> tuple[Array, Array, Mask]:
         """Return how much unlabelled and calibration rows look wanted, and which calibration labels are wanted.

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import linalg
-from scipy.stats import rankdata
+from scipy.optimize import brentq
+from scipy.stats import norm, rankdata
 from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from transduce.core.guarantee import Verdict
+from transduce.core.guarantee import SUSPECTED, Verdict
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.tables.comparable import table_features
 
@@ -45,6 +46,9 @@ class Exchangeability:
         p-values up to this make the verdict "shifted".
     of_rows : int
         Number of rows given; those compared may be a sample of them.
+    detectable : float or None
+        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
+        if it would not find any.
 
     Examples
     --------
@@ -63,6 +67,7 @@ class Exchangeability:
     n_permutations: int
     significance: float = 0.01
     of_rows: int = 0
+    detectable: float | None = None
 
     @property
     def shifted(self) -> bool:
@@ -73,13 +78,15 @@ class Exchangeability:
     def verdict(self) -> Verdict:
         """The finding, as guarantees carry it; ``str`` makes a sentence of it."""
         tested = min(self.n_labelled, self.n_unlabelled) >= FEWEST and not self.features.empty
-        named = self.features.index[self.features["p_value"] <= 0.05] if self.shifted else ()
+        limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
+        named = self.features.index[self.features["p_value"] <= limit]
         return Verdict(
             self.p_value if tested else None,
             self.shifted,
             self.n_labelled,
             self.n_unlabelled,
             tuple(map(str, named)),
+            self.detectable,
         )
 
     def __repr__(self) -> str:
@@ -136,6 +143,12 @@ def exchangeability_test(
     three is compared with that of every permutation:
     ``p = (1 + number of permutations whose largest is no smaller) / (n_permutations + 1)``, exact in finite samples.
 
+    The permutations also say how large the distance of a feature must be for the test to reject. A shift by d standard
+    deviations of a normal feature moves its distribution function by ``2 Phi(d / 2) - 1`` at the point halfway, and the
+    observed difference there has a standard error of ``sqrt(p (1 - p) (1/n + 1/m))``, p being ``Phi(-d / 2)``. The
+    smallest d for which that is large enough with a probability of 80 % is ``detectable``: the observed distance is no
+    smaller than the difference halfway, so that such a shift is found at least so often.
+
     A large p-value does not prove that rows are exchangeable: labels may have been chosen by something
     that is not among the features, or few rows may hide the difference.
 
@@ -150,7 +163,7 @@ def exchangeability_test(
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> labelled = np.arange(200) < 80
     >>> print(exchangeability_test(X, labelled).verdict)
-    No difference between 80 labelled and 120 unlabelled rows was found (p = ...).
+    No difference between 80 labelled and 120 unlabelled rows was found (p = ...). With so many rows a shift of ...
     >>> X[~labelled, 1] += 1.0
     >>> print(exchangeability_test(X, labelled).verdict)
     Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
@@ -175,8 +188,7 @@ def exchangeability_test(
     areas = [_areas(smoother @ members, members) for smoother in smoothers]
     distances = _distances(features, members)
     found = np.array([*areas, distances.max(axis=0)])
-    centre, spread = found.mean(axis=1, keepdims=True), found.std(axis=1, keepdims=True)
-    largest = ((found - centre) / np.maximum(spread, 1e-12)).max(axis=0)
+    largest = _largest(found, found)
     p_value = float(np.mean(largest >= largest[0] - 1e-9))
     table = pd.DataFrame(
         {
@@ -185,10 +197,51 @@ def exchangeability_test(
         },
         index=names,
     ).sort_values("distance", ascending=False, kind="stable")
-    auc = float(max(areas[0][0], areas[1][0]))
     return Exchangeability(
-        p_value, auc, table, n_permutations=n_permutations, significance=significance, **sizes
+        p_value,
+        float(max(areas[0][0], areas[1][0])),
+        table,
+        n_permutations=n_permutations,
+        significance=significance,
+        detectable=_detectable(found[:, 1:], significance, features.shape[1], sizes),
+        **sizes,
     )
+
+
+def _largest(found: Array, reference: Array) -> Array:
+    """Return the largest of the statistics, each in units of its own spread over the permutations."""
+    centre, spread = reference.mean(axis=1, keepdims=True), reference.std(axis=1, keepdims=True)
+    return np.asarray(((found - centre) / np.maximum(spread, 1e-12)).max(axis=0))
+
+
+def _detectable(permuted: Array, significance: float, n_features: int, sizes: dict[str, int]) -> float | None:
+    """Return the smallest shift of one feature that is found at least four times in five, in standard deviations."""
+    allowed = int(np.floor(significance * (permuted.shape[1] + 1) + 1e-9))
+    if allowed < 1:
+        return None
+    critical = np.sort(_largest(permuted, permuted))[-allowed]
+    needed = permuted[-1].mean() + permuted[-1].std() * critical
+    n, m = sizes["n_labelled"], sizes["n_unlabelled"]
+    found = _areas_apart if n_features > MOST_STEPS else _halfway_apart
+
+    def surplus(shift: float) -> float:
+        distance, error = found(shift, n, m)
+        return float(distance - norm.ppf(0.8) * error - needed)
+
+    return float(brentq(surplus, 0.0, 10.0)) if surplus(10.0) > 0.0 > surplus(0.0) else None
+
+
+def _halfway_apart(shift: float, n: int, m: int) -> tuple[float, float]:
+    """Return by how much two normal distributions differ halfway, and the standard error of the difference."""
+    p = float(norm.cdf(-shift / 2.0))
+    return 1.0 - 2.0 * p, float(np.sqrt(p * (1.0 - p) * (1.0 / n + 1.0 / m)))
+
+
+def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
+    """Return the same of twice the area under the curve, less 1 (Hanley and McNeil's standard error)."""
+    area = float(norm.cdf(shift / np.sqrt(2.0)))
+    pairs = (n - 1) * (area / (2.0 - area) - area**2) + (m - 1) * (2.0 * area**2 / (1.0 + area) - area**2)
+    return 2.0 * area - 1.0, 2.0 * float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
 
 
 def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_rows: Any) -> Mask:

@@ -11,15 +11,17 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.chosen import Chosen, weigh
+from transduce.conformal.estimated_odds import EstimatedOdds, estimate_odds
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.guarantee import calibrated_guarantee
+from transduce.conformal.guarantee import calibrated_guarantee, rows_to_label
 from transduce.conformal.held_out import calibration_number, read_number
 from transduce.conformal.scores import SCORES
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.conformal.wrong_answers import wrong_answers, wrong_by_class
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import CHANCE, DRAWN, Guarantee
+from transduce.core.guarantee import Guarantee
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.types import AnyArray, Mask
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer, take
@@ -111,10 +113,12 @@ class CalibratedFit:
         Answers of a fit to all labels, at the unlabelled rows.
     calibrated : Calibrated
     exchangeability : Exchangeability or None
+    chosen : Chosen
+        How labels came about.
+    estimated : EstimatedOdds or None
+        Odds that rows have no label, if they were estimated.
     tolerance : float or None
         By how much a number may be off.
-    drawn : bool
-        Whether the calibration rows were drawn at random by the user.
     """
 
     problem: Problem
@@ -123,8 +127,9 @@ class CalibratedFit:
     second: Reply | None
     calibrated: Calibrated
     exchangeability: Exchangeability | None
-    tolerance: float | None = None
-    drawn: bool = False
+    chosen: Chosen
+    estimated: EstimatedOdds | None
+    tolerance: float | None
 
     @property
     def shown(self) -> AnyArray:
@@ -153,21 +158,42 @@ class CalibratedFit:
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
         verdict = None if self.exchangeability is None else self.exchangeability.verdict
+        wrong = None
+        if self.calibrated.weighing.exchangeable:
+            wrong = wrong_answers(self.calibrated, self.second, certainty, self.tolerance)
         found = calibrated_guarantee(
             self.calibrated,
             confidence,
             len(self.problem.labels),
             verdict,
+            chosen=self.chosen,
             certainty=certainty,
-            wrong=wrong_answers(self.calibrated, self.second, certainty, self.tolerance),
+            wrong=wrong,
         )
-        if self.drawn and found.kind != "none":
-            others = tuple(one for one in found.assumptions if one != CHANCE)
-            found = replace(found, assumptions=(DRAWN, *others))
+        if found.kind == "none":
+            missing = ~self.problem.sample.labelled
+            return replace(found, remedy=rows_to_label(self.calibrated, confidence, missing))
         if self.problem.classes is None or found.wrong is None:
             return replace(found, tolerance=self.tolerance)
         by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
         return replace(found, wrong_by_class=by_class)
+
+    def at_factor(self, factor: float) -> CalibratedFit:
+        """Return the same fit, calibrated for odds of a label that may be off by another factor."""
+        weighing = replace(self.calibrated.weighing, factor=factor)
+        chosen = replace(self.chosen, factor=factor)
+        return replace(self, calibrated=replace(self.calibrated, weighing=weighing), chosen=chosen)
+
+    def width(self, confidence: float) -> tuple[float, int]:
+        """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible."""
+        answer = self.answer(confidence)
+        if answer.regions is not None:
+            widths = answer.regions.measure()
+            return (float(np.median(widths)) if len(widths) else np.nan), int(np.isinf(widths).sum())
+        assert answer.label_sets is not None
+        sizes = answer.label_sets.sum(axis=1)
+        everything = int((sizes == answer.label_sets.shape[1]).sum())
+        return (float(sizes.mean()) if len(sizes) else np.nan), everything
 
     def answer(self, confidence: float) -> Answer:
         """Return the answer at a level."""
@@ -191,11 +217,11 @@ class CalibratedFit:
         if problem.classes is None:
             answer = replace(answer, regions=table.regions(confidence))
         else:
-            p, sizes = table.p_values()
+            p = table.p_values()
             ranked = np.sort(p, axis=1)
             answer = replace(
                 answer,
-                label_sets=table.sets(p, sizes, confidence),
+                label_sets=table.sets(p, confidence),
                 p_values=p,
                 confidence=1.0 - ranked[:, -2],
                 credibility=ranked[:, -1],
@@ -217,34 +243,17 @@ def _marked(reply: Reply) -> AnyArray:
     return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
 
 
-def is_mask(calibration: Any) -> bool:
-    """Return whether calibration rows are marked, one True or False for each row of the table."""
-    return not isinstance(calibration, str) and np.ndim(calibration) == 1
-
-
-def read_drawn(calibration: Any, problem: Problem) -> Mask:
-    """Return which labels are of rows that were drawn at random, shape (l,), or raise a ValueError."""
-    marks = np.asarray(calibration)
-    if marks.shape != (problem.n_rows,) or marks.dtype.kind != "b":
-        raise ValueError(
-            f"calibration as a mask needs True or False for each of the {problem.n_rows} rows: True where a row was "
-            "drawn at random to be labelled."
-        )
-    drawn = marks[problem.rows]
-    if not drawn.any():
-        raise ValueError(
-            "No row that calibration marks as drawn at random has a label: label some of them first."
-        )
-    if drawn.all():
-        raise ValueError("All labels are marked for calibration: at least one other is needed to learn from.")
-    return drawn
-
-
-def hold_out(settings: Settings, n_labelled: int, n_unlabelled: int, random: np.random.RandomState) -> Mask:
+def hold_out(
+    settings: Settings, chosen: Chosen, n_labelled: int, n_unlabelled: int, random: np.random.RandomState
+) -> Mask:
     """Return which labels to hold out, shape (n_labelled,); their number does not depend on what they are."""
+    if chosen.drawn is not None:
+        return chosen.drawn & (n_unlabelled > 0)
     wanted = settings.calibration
     if isinstance(wanted, str) and wanted == "auto":
-        number = calibration_number(n_labelled, settings.confidence, by_class=settings.label_conditional)
+        number = calibration_number(
+            n_labelled, settings.confidence, by_class=settings.label_conditional, factor=chosen.factor
+        )
     else:
         number = read_number(wanted, n_labelled)
     held_out = np.zeros(n_labelled, dtype=bool)
@@ -253,7 +262,7 @@ def hold_out(settings: Settings, n_labelled: int, n_unlabelled: int, random: np.
 
 
 def fit_calibrated(
-    estimator: Any, problem: Problem, settings: Settings, random: np.random.RandomState
+    estimator: Any, problem: Problem, settings: Settings, chosen: Chosen, random: np.random.RandomState
 ) -> CalibratedFit:
     """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate.
 
@@ -263,6 +272,8 @@ def fit_calibrated(
         Cloned.
     problem : Problem
     settings : Settings
+    chosen : Chosen
+        How labels came about.
     random : numpy.random.RandomState
 
     Returns
@@ -270,40 +281,46 @@ def fit_calibrated(
     CalibratedFit
     """
     rows, unlabelled = problem.rows, problem.sample.unlabelled
-    drawn = is_mask(settings.calibration)
-    if drawn:
-        held_out = read_drawn(settings.calibration, problem) & (len(unlabelled) > 0)
-    else:
-        held_out = hold_out(settings, len(rows), len(unlabelled), random)
+    held_out = hold_out(settings, chosen, len(rows), len(unlabelled), random)
     both = np.concatenate([rows[held_out], unlabelled])
     order = np.concatenate([rows[~held_out], random.permutation(both)])
     visible = np.flatnonzero(~held_out)
     found = ask(estimator, problem, visible, both, order=order, transductive=settings.transductive)
     _pass_on(found)
     second = _fit_to_all(estimator, problem, settings, found, held_out)
-    sizes = () if problem.classes is None else tuple(np.bincount(problem.codes).tolist())
+    ties = random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both))
+    compared = None
+    if settings.test_exchangeability and chosen.testable and len(unlabelled):
+        compared = _compare(problem, chosen, random.randint(2**31 - 1))
     calibrated = Calibrated.build(
         found,
         problem.numbers[held_out],
         problem.numbers[~held_out],
-        class_sizes=sizes,
+        class_sizes=() if problem.classes is None else tuple(np.bincount(problem.codes).tolist()),
         by_class=settings.label_conditional,
         wanted=settings.nonconformity,
-        ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),
+        ties=ties,
     )
-    compared = None
-    if settings.test_exchangeability and len(unlabelled):
-        seed = random.randint(2**31 - 1)
-        labelled = problem.sample.labelled
-        if drawn:  # the other labels were chosen by whatever means, which is known, and no harm
-            some = np.concatenate([rows[held_out], unlabelled])
-            compared = exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
-        else:
-            compared = exchangeability_test(problem.X, labelled, random_state=seed)
+    estimated = None
+    if chosen.estimates(compared) and len(unlabelled):
+        estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
+    calibrated = replace(calibrated, weighing=weigh(chosen, problem, held_out, estimated))
     assert found.fitted is not None
     return CalibratedFit(
-        problem, held_out, found.fitted, second, calibrated, compared, settings.tolerance, drawn
+        problem, held_out, found.fitted, second, calibrated, compared, chosen, estimated, settings.tolerance
     )
+
+
+def _compare(problem: Problem, chosen: Chosen, seed: int) -> Exchangeability:
+    """Return how labelled and unlabelled rows compare; of the labelled ones only those drawn at random, if some were.
+
+    The other labels were then chosen by whatever means, which is known, and no harm.
+    """
+    labelled = problem.sample.labelled
+    if chosen.drawn is None:
+        return exchangeability_test(problem.X, labelled, random_state=seed)
+    some = np.concatenate([problem.rows[chosen.drawn], problem.sample.unlabelled])
+    return exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
 
 
 def _fit_to_all(

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transduce.conformal.calibrated import Calibrated
+from transduce.conformal.chosen import Chosen
 from transduce.conformal.held_out import labels_needed
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
-from transduce.core.guarantee import CHANCE, SEEN, CountBound, Guarantee, Verdict, counted, percent
+from transduce.conformal.weighing import ESTIMATED, effective_needed
+from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict, counted, percent
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Mask
+from transduce.tables.marks import draw_rows
+
+N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 
 
 def calibrated_guarantee(
@@ -18,6 +23,7 @@ def calibrated_guarantee(
     n_labelled: int,
     verdict: Verdict | None,
     *,
+    chosen: Chosen,
     certainty: float = 0.95,
     wrong: CountBound | None = None,
 ) -> Guarantee:
@@ -31,6 +37,8 @@ def calibrated_guarantee(
         Labels, held out or not.
     verdict : Verdict or None
         What a test found about labelled and unlabelled rows, if there was one.
+    chosen : Chosen
+        How labels came about.
     certainty : float, default=0.95
         Of the guarantee for the whole column.
     wrong : CountBound, optional
@@ -39,9 +47,8 @@ def calibrated_guarantee(
     Returns
     -------
     Guarantee
-        Its kind depends on counts and on the test alone, never on the calibration labels.
+        Its kind depends on counts, weights and the test alone, never on the calibration labels.
     """
-    law = found.law(confidence)
     n_unreached = int((~found.unlabelled.given).sum())
     common = Guarantee(
         "none",
@@ -56,22 +63,71 @@ def calibrated_guarantee(
         return replace(common, reasons=("No row is unlabelled.",), confidence=None)
     if n_unreached == len(found.unlabelled.values):
         return replace(common, reasons=("The estimator has no answer at any unlabelled row.",))
-    short = shortages(law)
-    if short == (1 if isinstance(law, Miscoverage) else len(law.ranks)):
-        return replace(common, reasons=(f"{too_few(found, confidence, n_labelled)}.",))
+    why = nothing_supported(found, confidence, n_labelled)
+    if why:
+        return replace(common, reasons=(f"{why}.",))
     untested = ("Whether labelled and unlabelled rows differ was not tested.",)
-    outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-    return replace(
+    sure = replace(
         common,
         kind="exact",
         within="class" if found.by_class else "",
-        outside=outside,
         wrong=wrong,
-        n_short=short if found.by_class else 0,
-        any_class=everything_possible(found, law),
         assumptions=(CHANCE, SEEN) if found.by_class else (CHANCE,),
-        reasons=untested if verdict is None else (),
-    ).doubted(verdict)
+        reasons=untested if verdict is None and chosen.testable else (),
+    )
+    sure = _with_counts(sure, found, confidence, certainty)
+    if found.weighing.kind == ESTIMATED:
+        sure = replace(
+            sure,
+            kind="approximate",
+            assumptions=tuple(ESTIMATE if one == CHANCE else one for one in sure.assumptions),
+            reasons=("The odds of a label are estimated, and no estimate bears an exact guarantee.",),
+        )
+    return chosen.assumed(sure).doubted(verdict)
+
+
+def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certainty: float) -> Guarantee:
+    """Return the guarantee with what is known of the number of rows outside, or of rows that weigh too much."""
+    law = found.law(confidence)
+    if law is None:
+        return replace(sure, effective=found.weighing.effective, n_unbounded=found.n_unbounded(confidence))
+    return replace(
+        sure,
+        outside=CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean),
+        n_short=shortages(law) if found.by_class else 0,
+        any_class=everything_possible(found, law),
+    )
+
+
+def nothing_supported(found: Calibrated, confidence: float, n_labelled: int) -> str | None:
+    """Return why the calibration labels rule nothing out at any row, and how many would; None if they do at some."""
+    law = found.law(confidence)
+    if law is None and len(found.labels):
+        return _worth_too_little(found, confidence)
+    if law is not None and shortages(law) < (1 if isinstance(law, Miscoverage) else len(law.ranks)):
+        return None
+    return too_few(found, confidence, n_labelled)
+
+
+def _worth_too_little(found: Calibrated, confidence: float) -> str | None:
+    """Return why labels that weigh differently rule nothing out at any row; None if they do at some."""
+    weighing, labels = found.weighing, counted(len(found.labels), "calibration label")
+    if not weighing.supports(confidence):
+        return (
+            f"Labelled and unlabelled rows differ so much that {labels} are worth {weighing.effective:.0f} of equal "
+            f"weight, and {percent(confidence)} takes {effective_needed(confidence):.0f}"
+        )
+    if found.n_unbounded(confidence) < int(found.unlabelled.given.sum()):
+        return None
+    off = (
+        f"that may be off by a factor of {weighing.factor:g}"
+        if weighing.factor > 1.0
+        else "as different as these"
+    )
+    return (
+        f"{labels}, worth {weighing.effective:.0f} of equal weight, cannot support {percent(confidence)} with odds "
+        f"{off}"
+    )
 
 
 def shortages(law: Miscoverage | ClassMiscoverage) -> int:
@@ -104,6 +160,14 @@ def too_few(
     )
 
 
+def rows_to_label(found: Calibrated, confidence: float, missing: Mask) -> tuple[int, ...]:
+    """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""
+    if found.weighing.kind != ESTIMATED:
+        return ()
+    number = min(max(N_TO_LABEL, fewest_calibration(confidence)), int(missing.sum()))
+    return tuple(draw_rows(missing, number, 0).tolist())
+
+
 def everything_possible(found: Calibrated, law: Miscoverage | ClassMiscoverage) -> bool:
     """Return whether so many calibration labels are of classes without a visible label that no class is ruled out."""
     return isinstance(law, Miscoverage) and law.n_calibration - found.n_unseen < law.rank <= law.n_calibration
@@ -117,12 +181,15 @@ def _unseen(found: Calibrated) -> str:
 def shortfall(found: Calibrated, confidence: float, n_labelled: int, classes: AnyArray | None) -> str | None:
     """Return a warning where the calibration labels are too few for a level; None where they are not."""
     law = found.law(confidence)
+    region, everything = ("set", "all classes") if found.n_classes else ("interval", "the whole line")
+    if law is None:
+        why = nothing_supported(found, confidence, n_labelled)
+        return None if why is None else f"{why}. Every {region} is {everything}."
     if isinstance(law, Miscoverage):
         if everything_possible(found, law):
             return f"{_unseen(found)}. Every set is all classes."
         if not shortages(law):
             return None
-        region, everything = ("set", "all classes") if found.n_classes else ("interval", "the whole line")
         return f"{too_few(found, confidence, n_labelled)}. Every {region} is {everything}."
     short = [y for y, (c, k) in enumerate(zip(law.n_calibration, law.ranks, strict=True)) if k > c]
     if not short or classes is None:
@@ -133,10 +200,17 @@ def shortfall(found: Calibrated, confidence: float, n_labelled: int, classes: An
     return f"{too_few(found, confidence, n_labelled, which)}; that class{more} is in every set."
 
 
-def selection_guarantee(bound: float, mistake: str, n_calibration: int, verdict: Verdict | None) -> Guarantee:
+def selection_guarantee(
+    bound: float, mistake: str, n_calibration: int, verdict: Verdict | None, *, exchangeable: bool = True
+) -> Guarantee:
     """Return what is guaranteed of rows that were picked: a bound on the share of mistakes, and what a mistake is."""
     if n_calibration == 0:
         return Guarantee("none", about="selection", reasons=("No label was held out to pick rows by.",))
+    if not exchangeable:
+        weighted = (
+            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
+        )
+        return Guarantee("none", about="selection", reasons=(weighted,), verdict=verdict)
     return Guarantee(
         "exact",
         about="selection",

@@ -10,7 +10,9 @@ import numpy as np
 from transduce.core.ranks import fewest_calibration
 
 
-def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = False) -> int:
+def calibration_number(
+    n_labelled: int, confidence: float, *, by_class: bool = False, factor: float = 1.0
+) -> int:
     """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level.
 
     Parameters
@@ -19,6 +21,8 @@ def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = F
     confidence : float
     by_class : bool, default=False
         Whether every class has a threshold of its own; then half are held out.
+    factor : float, default=1.0
+        By how much odds may be off; the level then needs about ``factor ** 2`` times as many labels.
 
     Returns
     -------
@@ -33,6 +37,8 @@ def calibration_number(n_labelled: int, confidence: float, *, by_class: bool = F
     [29, 149, 9, 0]
     """
     least = fewest_calibration(confidence)
+    if factor > 1.0:
+        least = int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
     if n_labelled - least < max(2, n_labelled // 3):
         return 0
     wanted = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))

@@ -118,10 +118,15 @@ class Miscoverage:
         -------
         float or array
         """
-        cumulated = np.append(0.0, np.minimum(np.cumsum(self.probabilities), 1.0))
-        cumulated[-1] = 1.0
-        places = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(int) + 1
-        return float(cumulated[places]) if np.ndim(count) == 0 else cumulated[places]
+        counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(np.int64)
+        found = np.where(counts < 0, 0.0, 1.0)
+        some = (counts >= 0) & (counts < self.n_unlabelled)
+        if not self._certain and np.any(some):
+            # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
+            above, total = self.n_calibration - self.rank, self.n_calibration + self.n_unlabelled
+            more = hypergeom.cdf(above, total, self.n_calibration, counts[some] + 1 + above)
+            found[some] = 1.0 - more
+        return float(found) if np.ndim(count) == 0 else found
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside.
@@ -136,8 +141,11 @@ class Miscoverage:
         int
         """
         check_share("certainty", certainty)
-        reached = np.cumsum(self.probabilities) >= certainty - 1e-12
-        return int(np.argmax(reached)) if reached.any() else self.n_unlabelled
+        low, high = -1, self.n_unlabelled  # the second is always enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.cdf(middle) >= certainty - 1e-12 else (middle, high)
+        return high
 
     def __str__(self) -> str:
         expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"

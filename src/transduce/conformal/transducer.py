@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from transduce.conformal.chosen import read_chosen, read_factor
 from transduce.conformal.fitting import CalibratedFit, check_wrapped, fit_calibrated, read_settings
 from transduce.conformal.guarantee import selection_guarantee, shortfall
 from transduce.conformal.miscoverage import Miscoverage, confidence_for
@@ -24,6 +26,11 @@ from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.hidden_labels import own_missing_label, read_problem
+
+NO_LAW = (
+    "How many rows are outside is not known where rows differ in their chance of a label: "
+    "the guarantee is for each row."
+)
 
 
 def _inner_has(name: str) -> Any:
@@ -72,6 +79,18 @@ class ConformalTransducer(EitherTransducer):
     tolerance : float, optional
         Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are. For classes it
         bounds the number of wrong answers without this.
+    sampling_probability : array-like of shape (n,), optional
+        The probability with which each row was chosen to be labelled, above 0, each row by itself. Calibration labels
+        are then weighted by ``(1 - e) / e``, and each interval or set holds its level although labels were not chosen
+        by chance alone; the column has no guarantee, unless all probabilities are equal.
+    shift : {"auto", "estimate", "ignore"}, default="auto"
+        What to do where nothing is known of how labels were chosen. ``"estimate"``: calibration labels are weighted by
+        odds of a label that are estimated from the features; the guarantee is approximate, and none where these labels
+        are worth fewer than ``2 / (1 - confidence)`` of equal weight. ``"auto"``: the same if the test says that
+        labelled and unlabelled rows differ. ``"ignore"``: all labels weigh the same.
+    sensitivity : float, default=1.0
+        A factor from 1 on: intervals and sets hold their level even if the odds of a label also depend on the label
+        itself by up to this factor, either way. The column has no guarantee then.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -85,11 +104,13 @@ class ConformalTransducer(EitherTransducer):
         Values, and regions or label sets with p-values, confidence and credibility, at the unlabelled rows.
     guarantee_ : Guarantee
         What is guaranteed; it prints as sentences.
-    miscoverage_ : Miscoverage or ClassMiscoverage
+    miscoverage_ : Miscoverage, ClassMiscoverage or None
         Distribution of the number of unlabelled rows outside; with ``label_conditional=True`` bounds on it, because it
-        depends on how many of the unlabelled rows belong to which class.
+        depends on how many of the unlabelled rows belong to which class. None if rows weigh differently.
     exchangeability_ : Exchangeability or None
         How labelled and unlabelled rows compare; None if that was not tested.
+    estimated_odds_ : EstimatedOdds or None
+        Odds that rows have no label, where they were estimated.
     mean_ : pandas.DataFrame
         Numbers: estimate and standard error of the mean of the missing labels. Classes: the share of every class among
         them, with an exact interval at `confidence`.
@@ -167,6 +188,9 @@ class ConformalTransducer(EitherTransducer):
         refit: bool = False,
         test_exchangeability: bool = True,
         tolerance: float | None = None,
+        sampling_probability: Any = None,
+        shift: str = "auto",
+        sensitivity: float = 1.0,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
@@ -180,6 +204,9 @@ class ConformalTransducer(EitherTransducer):
         self.refit = refit
         self.test_exchangeability = test_exchangeability
         self.tolerance = tolerance
+        self.sampling_probability = sampling_probability
+        self.shift = shift
+        self.sensitivity = sensitivity
         self.random_state = random_state
         self.missing_label = missing_label
 
@@ -212,7 +239,9 @@ class ConformalTransducer(EitherTransducer):
             estimators=[self.estimator],
             missing_label=self.missing_label,
         )
-        self._fit = fit_calibrated(self.estimator, problem, settings, check_random_state(self.random_state))
+        chosen = read_chosen(self.get_params(deep=False), problem)
+        random = check_random_state(self.random_state)
+        self._fit = fit_calibrated(self.estimator, problem, settings, chosen, random)
         self._publish(settings.confidence)
         if self.exchangeability_ is not None and self.exchangeability_.shifted:
             warnings.warn(str(self.exchangeability_.verdict), stacklevel=2)
@@ -234,6 +263,7 @@ class ConformalTransducer(EitherTransducer):
             found.calibrated.scores,
         )
         self.exchangeability_ = found.exchangeability
+        self.estimated_odds_ = found.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
@@ -315,6 +345,8 @@ class ConformalTransducer(EitherTransducer):
         int
         """
         check_is_fitted(self)
+        if self.miscoverage_ is None:
+            raise ValueError(NO_LAW)
         return self.miscoverage_.quantile(certainty)
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
@@ -384,9 +416,33 @@ class ConformalTransducer(EitherTransducer):
 
     def _whole_column(self, name: str) -> Miscoverage:
         check_is_fitted(self)
+        if self.miscoverage_ is None:
+            raise ValueError(NO_LAW)
         if not isinstance(self.miscoverage_, Miscoverage):
             raise ValueError(f"{name} needs one threshold for all classes: fit with label_conditional=False.")
         return self.miscoverage_
+
+    def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
+        """Return how wide intervals get, or how large sets, if the odds of a label also depend on the label itself.
+
+        Parameters
+        ----------
+        factors : sequence of float, default=(1.0, 1.5, 2.0)
+            By how much the odds may be off, either way; see `sensitivity`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line a factor: factor, the median *width* of the intervals or the mean *size* of the sets, and at how
+            many rows nothing is ruled out.
+        """
+        check_is_fitted(self)
+        lines = [self._fit.at_factor(read_factor(factor)).width(self.confidence) for factor in factors]
+        size = "width" if self._fit.problem.classes is None else "size"
+        return pd.DataFrame(
+            [(factor, *line) for factor, line in zip(factors, lines, strict=True)],
+            columns=["factor", size, "n_unbounded"],
+        )
 
     def select(
         self,
@@ -442,7 +498,9 @@ class ConformalTransducer(EitherTransducer):
             rows=answer.rows[picked],
             values=values[picked],
             p_values=p,
-            guarantee=selection_guarantee(bound, what, int(known.sum()), verdict),
+            guarantee=selection_guarantee(
+                bound, what, int(known.sum()), verdict, exchangeable=table.weighing.exchangeable
+            ),
             index=None if answer.index is None else answer.index[picked],
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core import arrays
 from transduce.core.guarantee import Guarantee
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
@@ -17,6 +18,8 @@ from transduce.core.types import AnyArray, Array, Mask
 @dataclass(frozen=True, eq=False)
 class Answer:
     """The answer at the unlabelled rows.
+
+    Numbers live where the features do; names of classes, statuses and positions are numpy arrays.
 
     Parameters
     ----------
@@ -126,20 +129,38 @@ class Answer:
         limit = share if below is None else below
         if not isinstance(limit, numbers.Real) or not 0.0 <= float(limit) <= 1.0:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
+        confidence = arrays.to_numpy(self.confidence)
         if share is not None:
-            ordered = np.sort(self.confidence)
+            ordered = np.sort(confidence)
             count = int(np.floor(share * len(ordered) + 1e-9))
             below = np.inf if count == len(ordered) else float(ordered[count])
-        return replace(self, status=np.where(self.confidence < float(below or 0.0), "rejected", self.status))
+        return replace(self, status=np.where(confidence < float(below or 0.0), "rejected", self.status))
+
+    def within(self, lower: float, upper: float) -> Answer:
+        """Return the answer with values and regions cut to what is possible.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> answer = Answer(np.arange(1), np.array([-0.5]), np.array(["answered"]), Guarantee("none"),
+        ...                 regions=Regions.from_intervals([[-2, 3]]))
+        >>> answer.within(0, np.inf).to_frame()[["value", "lower", "upper"]].values.tolist()
+        [[0.0, 0.0, 3.0]]
+        """
+        if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
+            return self
+        return replace(
+            self, values=np.clip(self.values, lower, upper), regions=self.regions.within(lower, upper)
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""
         columns: dict[str, Any] = _columns("value", self.values)
         if self.regions is not None:
-            hull = self.regions.hull()
+            hull = arrays.to_numpy(self.regions.hull())
             columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
         if self.label_sets is not None and self.classes is not None:
-            columns["set"] = [tuple(self.classes[mask].tolist()) for mask in self.label_sets]
+            columns["set"] = [tuple(self.classes[mask].tolist()) for mask in arrays.to_numpy(self.label_sets)]
         for name, word in (
             ("confidence", "confidence"),
             ("credibility", "credibility"),
@@ -155,6 +176,7 @@ class Answer:
 
 def _columns(name: str, values: AnyArray) -> dict[str, Any]:
     """Return an array as one column, or as numbered ones if it has several."""
+    values = arrays.to_numpy(values)
     if values.ndim == 1:
         return {name: values}
     return {f"{name}_{column}": values[:, column] for column in range(values.shape[1])}

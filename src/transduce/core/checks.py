@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.types import Array
 
 
@@ -74,10 +75,17 @@ def check_square(K: Array) -> None:
         raise ValueError(
             f"kernel='precomputed' needs a square matrix of all rows against all rows; got shape {K.shape}."
         )
-    if not np.allclose(K, K.T, rtol=1e-8, atol=1e-8 * float(np.abs(K).max(initial=0.0))):
+    if not _is_symmetric(K):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding errors."
         )
+
+
+def _is_symmetric(K: Any) -> bool:
+    if not arrays.is_foreign(K):
+        return np.allclose(K, K.T, rtol=1e-8, atol=1e-8 * float(np.abs(K).max(initial=0.0)))
+    xp = arrays.namespace(K)
+    return bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T))))
 
 
 def check_share(name: str, value: Any) -> float:

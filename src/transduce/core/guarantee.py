@@ -7,7 +7,14 @@ from typing import Any
 
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
+DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
+ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
+
+# The one condition that "exact" has, by the assumption that it comes from.
+_CONDITIONS = {CHANCE: "if chance chose the labels", DESIGN: "if the given probabilities are right"}
+
+SUSPECTED = 0.1  # p-values below this are signs of a difference
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -52,12 +59,18 @@ class Verdict:
         Rows that were compared.
     features : tuple of str
         The features in which they differ, the most different first.
+    detectable : float or None
+        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
+        if it would not find any.
 
     Examples
     --------
     >>> print(Verdict(0.002, True, 40, 160, ("age",)))
     Labelled and unlabelled rows differ (p = 0.002, most of all in age): more than chance decided which rows have a
     label, and guarantees that rest on chance may fail.
+    >>> print(Verdict(0.3, False, 40, 160, detectable=0.92))
+    No difference between 40 labelled and 160 unlabelled rows was found (p = 0.3). With so many rows a shift of one
+    column by 0.9 standard deviations would be found at least four times in five; smaller ones may well be there.
     """
 
     p_value: float | None
@@ -65,19 +78,36 @@ class Verdict:
     n_labelled: int
     n_unlabelled: int
     features: tuple[str, ...] = ()
+    detectable: float | None = None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether there are signs of a difference, too weak to be sure of it."""
+        return self.p_value is not None and not self.shifted and self.p_value < SUSPECTED
 
     def __str__(self) -> str:
         rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} unlabelled rows"
         if self.p_value is None:
             return f"Whether labelled and unlabelled rows differ could not be tested with {rows} and their features."
+        where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
             return (
                 f"Labelled and unlabelled rows differ ({p}{where}): more than chance decided which rows have a label, "
                 "and guarantees that rest on chance may fail."
             )
-        return f"No difference between {rows} was found ({p})."
+        if self.suspected:
+            return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
+        return f"No difference between {rows} was found ({p}). {self._power()}"
+
+    def _power(self) -> str:
+        """Return what difference would have been found."""
+        if self.detectable is None:
+            return "With so few rows none would be found, however large."
+        return (
+            f"With so many rows a shift of one column by {self.detectable:.1f} standard deviations would be found at "
+            "least four times in five; smaller ones may well be there."
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +175,14 @@ class Guarantee:
         What has to be true, such as `CHANCE`.
     reasons : tuple of str
         Why it is of this kind, in sentences.
+    factor : float
+        The odds of a label may be wrong by this factor, either way, without harm.
+    effective : float or None
+        How many labels of equal weight the calibration labels are worth, where they do not weigh the same.
+    n_unbounded : int
+        Rows that weigh too much for these calibration labels: nothing is ruled out there.
+    remedy : tuple of int
+        Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
 
@@ -174,13 +212,21 @@ class Guarantee:
     mistake: str = ""
     assumptions: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    factor: float = 1.0
+    effective: float | None = None
+    n_unbounded: int = 0
+    remedy: tuple[int, ...] = ()
     verdict: Verdict | None = None
 
     @property
     def headline(self) -> str:
         """The kind, with the one condition that "exact" always has."""
-        chance = self.kind == "exact" and CHANCE in self.assumptions
-        return "exact if chance chose the labels" if chance else self.kind
+        if self.kind != "exact":
+            return self.kind
+        if self.factor > 1.0:
+            return f"exact if the odds of a label are off by no more than a factor of {self.factor:g}"
+        condition = next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
+        return f"exact {condition}".rstrip()
 
     @property
     def statement(self) -> str:
@@ -261,6 +307,12 @@ def _statement(found: Guarantee) -> list[str]:
         one = found.n_short == 1
         few = "One class has" if one else f"{found.n_short} classes have"
         said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+    if found.n_unbounded:
+        at, verb = counted(found.n_unbounded, "row"), "is" if found.n_unbounded == 1 else "are"
+        said.append(
+            f"At {at} the {region} is {everything}: rows like {'it' if verb == 'is' else 'them'} {verb} so rarely "
+            "labelled that these labels rule nothing out there."
+        )
     if found.n_unreached:
         said.append(
             f"At {counted(found.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
@@ -310,8 +362,29 @@ def _grounds(found: Guarantee) -> list[str]:
                 f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
                 "calibrate; the fit could not tell these rows from the unlabelled ones."
             )
+        if found.effective is not None:
+            said.append(
+                "They are weighted by the odds that such a row has no label, and worth "
+                f"{found.effective:.0f} labels of equal weight."
+            )
         if found.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(found.assumptions)}.")
+        if found.factor > 1.0:
+            said.append(
+                f"It holds even if the odds of a label also depend on the value itself, by a factor of up to "
+                f"{found.factor:g} either way."
+            )
     if found.verdict is not None:
         said.append(str(found.verdict))
+    if found.remedy:
+        said.append(remedy_sentence(found))
     return said
+
+
+def remedy_sentence(found: Guarantee) -> str:
+    """Return which rows to label for an exact guarantee, in a sentence; rows are counted from 1."""
+    rows = ", ".join(f"{row + 1:,}" for row in found.remedy)
+    return (
+        f"Labels of rows drawn at random would make it exact, whatever the other labels are: rows {rows} were drawn "
+        "for that (counted from 1; `transduce draw` marks them)."
+    )

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
+from transduce.core import arrays, device_kernels
 from transduce.core.types import Array
 
 _NAMES = {
@@ -98,6 +99,8 @@ class Kernel:
 
     def matrix(self, X: Array, Z: Array) -> Array:
         """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
+        if arrays.is_foreign(X):
+            return device_kernels.matrix(self, X, Z)
         if self.name == "rbf":
             return np.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
         if self.name == "exponential":
@@ -113,6 +116,10 @@ class Kernel:
 
     def checked_matrix(self, X: Array, Z: Array) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
+        if arrays.is_foreign(X):
+            K = device_kernels.matrix(self, X, Z)
+            finite = bool(arrays.namespace(K).all(arrays.namespace(K).isfinite(K)))
+            return self._finite(K, finite)
         if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
             raise ValueError(
                 f"kernel={self.name!r} needs features that are not negative: pass standardize=False, or use another "
@@ -120,7 +127,10 @@ class Kernel:
             )
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.matrix(X, Z)
-        if not np.isfinite(K).all():
+        return self._finite(K, bool(np.isfinite(K).all()))
+
+    def _finite(self, K: Array, finite: bool) -> Array:
+        if not finite:
             raise ValueError(
                 f"kernel={self.name!r} gave values that are not finite: scale the features (standardize=True), or "
                 "change the kernel's settings."
@@ -137,6 +147,8 @@ class Kernel:
 
     def diagonal(self, X: Array) -> Array:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
+        if arrays.is_foreign(X):
+            return device_kernels.diagonal(self, X)
         if self.name in ("rbf", "exponential", "laplacian", "chi2"):
             return np.ones(len(X))
         if self.name == "linear":
@@ -219,6 +231,8 @@ def median_width(X: Array, *, max_rows: int = 1000) -> float:
     >>> median_width(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
+    if arrays.is_foreign(X):
+        return device_kernels.median_width(X, max_rows)
     if len(X) > max_rows:
         ordered = X[np.lexsort(X.T[::-1])]
         X = ordered[np.linspace(0, len(X) - 1, max_rows).round().astype(int)]

@@ -24,6 +24,7 @@ from joblib import effective_n_jobs
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
+from transduce.core import arrays
 from transduce.core.types import Array
 
 EPSILON = float(np.finfo(float).eps)
@@ -108,11 +109,13 @@ def guarded_cholesky(A: Array) -> tuple[Array, float]:
     (array([[2., 0.],
            [1., 2.]]), 0.0)
     """
-    n = len(A)
-    largest = float(np.max(np.diag(A), initial=0.0))
+    n, foreign = A.shape[0], arrays.is_foreign(A)
+    largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
     jitter, step = 0.0, max(n * EPSILON * largest, np.finfo(float).tiny)
     while True:
         try:
+            if foreign:
+                return arrays.cholesky(A if jitter == 0.0 else arrays.shifted(A, jitter)), jitter
             shifted = A if jitter == 0.0 else A + jitter * np.eye(n)
             return np.asarray(np.linalg.cholesky(shifted), dtype=float), jitter
         except np.linalg.LinAlgError:
@@ -141,6 +144,8 @@ def inverse_diagonal(factor: Array) -> Array:
     >>> inverse_diagonal(np.array([[2.0, 0.0], [0.0, 4.0]]))
     array([0.25  , 0.0625])
     """
+    if arrays.is_foreign(factor):
+        return arrays.namespace(factor).sum(arrays.triangular_inverse(factor) ** 2, axis=0)
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
         raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")

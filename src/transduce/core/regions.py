@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
 
 
@@ -17,7 +19,7 @@ class Regions:
     ----------
     pieces : array of shape (n_pieces, 2)
         Lower and upper end of every interval, the rows one after another; within a row ascending and
-        disjoint. Ends may be infinite.
+        disjoint. Ends may be infinite. An array on a device stays there, and so does what is computed of it.
     offsets : array of shape (n + 1,)
         The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``.
 
@@ -36,13 +38,14 @@ class Regions:
     """
 
     def __init__(self, pieces: Any, offsets: Any) -> None:
-        pieces = np.array(pieces, dtype=float).reshape(-1, 2)
+        if not arrays.is_foreign(pieces):
+            pieces = np.array(pieces, dtype=float).reshape(-1, 2)
         offsets = np.array(offsets, dtype=np.intp)
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(pieces):
+        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != pieces.shape[0]:
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
         if np.any(np.diff(offsets) < 0):
             raise ValueError("offsets must not decrease.")
-        if not np.all(pieces[:, 0] <= pieces[:, 1]):
+        if not bool(arrays.namespace(pieces).all(pieces[:, 0] <= pieces[:, 1])):
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
         self._check_order(pieces, offsets)
         self.pieces = pieces
@@ -50,10 +53,13 @@ class Regions:
 
     @staticmethod
     def _check_order(pieces: Array, offsets: AnyArray) -> None:
-        follows = np.ones(max(len(pieces) - 1, 0), dtype=bool)
+        n = int(offsets[-1])
+        follows = np.ones(max(n - 1, 0), dtype=bool)
         first = offsets[1:-1]
-        follows[first[(first > 0) & (first < len(pieces))] - 1] = False
-        if np.any(pieces[1:, 0][follows] <= pieces[:-1, 1][follows]):
+        follows[first[(first > 0) & (first < n)] - 1] = False
+        after = arrays.pick(pieces[1:, 0], follows) if follows.any() else np.empty(0)
+        before = arrays.pick(pieces[:-1, 1], follows) if follows.any() else np.empty(0)
+        if bool(arrays.namespace(after).any(after <= before)):
             raise ValueError("The pieces of a row must be disjoint and in ascending order.")
 
     @classmethod
@@ -78,8 +84,9 @@ class Regions:
         >>> Regions.from_intervals([[0, 1], [2, 4]]).measure()
         array([1., 2.])
         """
-        intervals = np.asarray(intervals, dtype=float).reshape(-1, 2)
-        return cls(intervals, np.arange(len(intervals) + 1))
+        if not arrays.is_foreign(intervals):
+            intervals = np.asarray(intervals, dtype=float).reshape(-1, 2)
+        return cls(intervals, np.arange(intervals.shape[0] + 1))
 
     @classmethod
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:
@@ -93,7 +100,10 @@ class Regions:
         """
         parts = list(parts)
         counts = np.concatenate([part.n_pieces for part in parts] or [np.empty(0, dtype=np.intp)])
-        pieces = np.concatenate([*(part.pieces for part in parts), np.empty((0, 2))])
+        if any(arrays.is_foreign(part.pieces) for part in parts):
+            pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
+        else:
+            pieces = np.concatenate([*(part.pieces for part in parts), np.empty((0, 2))])
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
 
     def to_arrays(self) -> tuple[Array, AnyArray]:
@@ -104,7 +114,18 @@ class Regions:
         >>> Regions.from_intervals([[0, 1]]).to_arrays()
         (array([[0., 1.]]), array([0, 1]))
         """
-        return self.pieces.copy(), self.offsets.copy()
+        return arrays.copy(self.pieces), self.offsets.copy()
+
+    def to_numpy(self) -> Regions:
+        """Return the same regions as numpy arrays; themselves if they are.
+
+        Examples
+        --------
+        >>> Regions.from_intervals([[0, 1]]).to_numpy()
+        Regions of 1 row:
+          0: [0, 1]
+        """
+        return Regions(arrays.to_numpy(self.pieces), self.offsets) if arrays.is_foreign(self.pieces) else self
 
     @property
     def n_pieces(self) -> AnyArray:
@@ -120,7 +141,13 @@ class Regions:
             row = int(rows) + (len(self) if rows < 0 else 0)
             if not 0 <= row < len(self):
                 raise IndexError(f"row {rows} of {len(self)}")
-            return self.pieces[self.offsets[row] : self.offsets[row + 1]].copy()
+            return arrays.copy(self.pieces[int(self.offsets[row]) : int(self.offsets[row + 1]), :])
+        if arrays.is_foreign(self.pieces):
+            chosen = np.arange(len(self))[rows]
+            counts = self.n_pieces[chosen]
+            offsets = np.concatenate([[0], np.cumsum(counts)])
+            at = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], counts)
+            return Regions(arrays.pick(self.pieces, at), offsets)
         return Regions.from_pieces(self[int(row)] for row in np.arange(len(self))[rows])
 
     def __iter__(self) -> Iterator[Array]:
@@ -129,7 +156,8 @@ class Regions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Regions):
             return NotImplemented
-        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.pieces, other.pieces)
+        pieces = (arrays.to_numpy(regions.pieces) for regions in (self, other))
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(*pieces)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -150,6 +178,8 @@ class Regions:
         >>> Regions.from_intervals([[0, 1], [2, 4]]).contains(1)
         array([ True, False])
         """
+        if arrays.is_foreign(self.pieces):
+            return self._over_pieces(lambda ends, own: (ends[:, 0] <= own) & (own <= ends[:, 1]), y, "bool")
         labels = np.asarray(y, dtype=float)
         if labels.ndim and labels.shape != (len(self),):
             raise ValueError(
@@ -159,6 +189,24 @@ class Regions:
         each = np.broadcast_to(labels, (len(self),))[row]
         inside = (self.pieces[:, 0] <= each) & (each <= self.pieces[:, 1])
         return np.bincount(row, weights=inside, minlength=len(self)) > 0
+
+    def _over_pieces(self, function: Any, own: Any, dtype: str) -> Any:
+        """Return the sum, over the pieces of each row, of a function of ends and of the row's own number; on a device.
+
+        Every row has a first piece, some have a second, few a third: one step for each.
+        """
+        counts, pieces = self.n_pieces, self.pieces
+        xp = arrays.namespace(pieces)
+        if isinstance(own, numbers.Number):
+            own = arrays.zeros((len(self),), pieces) + own
+        total = arrays.zeros((len(self),), pieces, dtype)
+        for place in range(int(counts.max(initial=0))):
+            at = np.where(counts > place, self.offsets[:-1] + place, 0)
+            found = function(arrays.pick(pieces, at), arrays.beside(own, pieces, "float64"))
+            there = arrays.beside(counts > place, pieces)
+            found = xp.where(there, found, xp.zeros_like(found))
+            total = total | found if dtype == "bool" else total + found
+        return total
 
     def holding(self, values: Any) -> Regions:
         """Return the regions, each extended to its row's value: the nearest piece reaches out to it.
@@ -180,6 +228,9 @@ class Regions:
           1: [0, 1] ∪ [3, 5]
           2: {7}
         """
+        if arrays.is_foreign(self.pieces):
+            host = self.to_numpy().holding(arrays.to_numpy(values))  # only rows that lost their value change
+            return self if host == self else Regions(arrays.beside(host.pieces, self.pieces), host.offsets)
         values = np.asarray(values, dtype=float)
         lost = ~self.contains(values) & ~np.isnan(values)
         if not lost.any():
@@ -219,8 +270,13 @@ class Regions:
         array([[ 0.,  5.],
                [nan, nan]])
         """
-        hull = np.full((len(self), 2), np.nan)
         some = self.n_pieces > 0
+        if arrays.is_foreign(self.pieces):
+            ends = [np.where(some, self.offsets[:-1], 0), np.where(some, self.offsets[1:] - 1, 0)]
+            xp = arrays.namespace(self.pieces)
+            hull = xp.stack([arrays.pick(self.pieces, at)[:, j] for j, at in enumerate(ends)], axis=1)
+            return xp.where(arrays.beside(some, hull)[:, None], hull, xp.full_like(hull, xp.nan))
+        hull = np.full((len(self), 2), np.nan)
         hull[some, 0] = self.pieces[self.offsets[:-1][some], 0]
         hull[some, 1] = self.pieces[self.offsets[1:][some] - 1, 1]
         return hull
@@ -233,13 +289,15 @@ class Regions:
         >>> Regions.from_pieces([[(0, 1), (4, 6)], [], [(0, np.inf)]]).measure()
         array([ 3.,  0., inf])
         """
+        if arrays.is_foreign(self.pieces):
+            return self._over_pieces(lambda ends, own: ends[:, 1] - ends[:, 0], 0.0, "float64")
         row = np.repeat(np.arange(len(self)), self.n_pieces)
         lengths = np.diff(self.pieces)[:, 0]
         return np.bincount(row, weights=lengths, minlength=len(self)).astype(float)
 
     def __repr__(self) -> str:
         shown = min(len(self), 6)
-        lines = [f"  {row}: {_mathematics(self[row])}" for row in range(shown)]
+        lines = [f"  {row}: {_mathematics(arrays.to_numpy(self[row]))}" for row in range(shown)]
         if shown < len(self):
             lines.append(f"  … and {len(self) - shown} more")
         return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
 
 
@@ -68,9 +69,9 @@ class PartlyLabelled:
         PartlyLabelled
         """
         values = label_array(y, columns=columns)
-        if len(values) != len(X):
+        if len(values) != X.shape[0]:
             raise ValueError(
-                f"X has {len(X)} rows but y has {len(values)} labels: give one label for each row, "
+                f"X has {X.shape[0]} rows but y has {len(values)} labels: give one label for each row, "
                 "missing (NaN or None) where the answer is wanted."
             )
         missing = missing_mask(values, missing_label)
@@ -95,6 +96,8 @@ class PartlyLabelled:
         A floating-point array makes all labels floating point, whatever integer type `y` had; an array
         of objects (class labels) leaves the type of `y` alone. Unlabelled rows outside the mask `known` stay missing.
         """
+        if arrays.is_foreign(values):
+            return self._complete_foreign(values)
         values = np.asarray(values)
         if values.dtype.kind == "f":
             labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
@@ -103,6 +106,17 @@ class PartlyLabelled:
             filled = self.y.copy()
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)
+
+    def _complete_foreign(self, values: Any) -> Any:
+        """Return numbers of another library than numpy among the labels, on their device."""
+        xp = arrays.namespace(values)
+        labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
+        known = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
+        found = xp.concat([values, arrays.zeros((1, *values.shape[1:]), values)], axis=0)
+        # Every row takes the next answer, or the one that none takes.
+        place = np.where(self.labelled, values.shape[0], np.cumsum(~self.labelled) - 1)
+        mask = arrays.beside(labelled, values)
+        return xp.where(mask, known, xp.take(found, arrays.beside(place, values), axis=0))
 
 
 def label_array(y: Any, *, columns: bool = False) -> AnyArray:
@@ -126,6 +140,7 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
     >>> label_array([1, 2, None])
     array([1, 2, None], dtype=object)
     """
+    y = arrays.to_numpy(y)  # labels are few, and names of classes live nowhere else
     if isinstance(y, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(y)
         y = np.ma.getdata(y).astype(object)
@@ -188,6 +203,8 @@ def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
 
 def _like(source: Any, filled: AnyArray) -> Any:
     """Return labels in the container of `source`: a series keeps its name, index and, if it can, its type."""
+    if arrays.is_foreign(source) and filled.dtype.kind in "biuf":
+        return arrays.beside(filled, source)
     if isinstance(source, pd.DataFrame) and filled.ndim == 1:
         return pd.DataFrame({source.columns[0]: _like(source.iloc[:, 0], filled)})
     if isinstance(source, pd.DataFrame):

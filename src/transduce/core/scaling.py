@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.types import Array, Mask
 
 
@@ -42,6 +43,8 @@ class Scaling:
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
         """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too."""
+        if arrays.is_foreign(X):
+            return cls._fit_apply_foreign(X)
         with np.errstate(over="ignore", invalid="ignore"):
             mean, scale = _moments(X)
         if not np.all(np.isfinite(scale) & (scale > 1e-150)):
@@ -55,8 +58,35 @@ class Scaling:
         scaling = cls(keep, mean[keep], scale[keep])
         return scaling, scaling.apply(X)
 
+    @classmethod
+    def _fit_apply_foreign(cls, X: Any) -> tuple[Scaling, Any]:
+        """Do the same on a device; which columns vary is known on the host."""
+        xp = arrays.namespace(X)
+        size = xp.max(xp.abs(X), axis=0)
+        size = xp.where(size > 0.0, size, xp.ones_like(size))
+        mean = xp.mean(X / size, axis=0)
+        spread = xp.sqrt(xp.mean((X / size - mean) ** 2, axis=0))
+        constant = (spread <= 1e-6 * xp.abs(mean)) & xp.all(X[:1, :] == X, axis=0)
+        keep = ~arrays.to_numpy(constant)
+        scaling = cls(
+            keep, *(cls._columns(moment[None, :], keep)[0, :] for moment in (mean * size, spread * size))
+        )
+        return scaling, scaling.apply(X)
+
+    @staticmethod
+    def _columns(X: Any, keep: Mask) -> Any:
+        """Return the columns that vary."""
+        if keep.all():
+            return X
+        return arrays.namespace(X).take(X, arrays.beside(np.flatnonzero(keep), X), axis=1)
+
     def apply(self, X: Array) -> Array:
         """Return the scaled rows; one column of zeros if every column was constant."""
+        if arrays.is_foreign(X):
+            if not self.keep.any():
+                return arrays.zeros((X.shape[0], 1), X)
+            mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
+            return (self._columns(X, self.keep) - mean) / scale
         if not self.keep.any():
             return np.zeros((len(X), 1))
         scaled = (X if self.keep.all() else X[:, self.keep]) - self.mean

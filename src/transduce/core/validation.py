@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from transduce.core import arrays
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array, Mask
 
@@ -34,6 +36,10 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> A
     -------
     array of shape (n, d)
     """
+    if arrays.is_foreign(X):
+        return _read_foreign(
+            X, lambda rows: validate_data(estimator, rows, reset=reset, skip_check_array=True)
+        )
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise ValueError("X is a lazy frame: call its collect() first.")
     dates = _columns(X, _is_date)
@@ -51,6 +57,27 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> A
         if reason:
             raise ValueError(reason) from error
         raise
+
+
+def _read_foreign(X: Any, remember: Callable[[Any], Any]) -> Any:
+    """Return features of another library than numpy as finite numbers in double precision, on their device."""
+    arrays.check_dispatch(X)
+    xp = arrays.namespace(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: give one line of features for each row."
+        )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("Complex data not supported: features must be real numbers.")
+    if 0 in X.shape:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)}: at least one row and one feature are needed."
+        )
+    rows = xp.astype(X, xp.float64, copy=False)
+    if not bool(xp.all(xp.isfinite(rows))):
+        what = "NaN" if bool(xp.any(xp.isnan(rows))) else "infinity"
+        raise ValueError(f"Input X contains {what}: fill or drop these values first.")
+    return remember(rows)
 
 
 def _explain(X: Any, precomputed: bool) -> str | None:
@@ -81,12 +108,16 @@ def _is_infinite(column: Any) -> Mask:
 
 def read_array(X: Any) -> Array:
     """Return any finite two-dimensional array as floats; for kernel values, whose columns vary in number."""
+    if arrays.is_foreign(X):
+        return _read_foreign(X, lambda rows: rows)
     return check_array(X, dtype=np.float64)
 
 
 def read_candidates(y: Any, n: int) -> Array:
     """Return one candidate label for each of `n` rows as finite numbers."""
-    labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
+    labels = check_array(
+        arrays.to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0
+    )
     if labels.shape != (n,):
         raise ValueError(f"Give one candidate label for each of the {n} rows; got shape {labels.shape}.")
     return labels
@@ -236,7 +267,10 @@ def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> A
     """
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
-        return np.column_stack([X, np.full(len(X), np.nan if own is None else own)])
+        own = np.nan if own is None else own
+        if arrays.is_foreign(X):
+            return arrays.namespace(X).concat([X, arrays.zeros((X.shape[0], 1), X) + own], axis=1)
+        return np.column_stack([X, np.full(len(X), own)])
     if X.shape[1] != n + 1:
         raise ValueError(
             f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "

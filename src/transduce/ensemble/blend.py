@@ -29,16 +29,18 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     estimators : None, dict or list, default=None
         Members, by name or not: transducers, and any regressors or classifiers. None: transductive ridge, a Gaussian
         process, ridge regression and a random forest for numbers; transductive ridge, the spectral graph transducer,
-        label spreading, logistic regression, a random forest and extremely randomised trees for classes; without
-        those that are too slow for the table (see `transduce.model_selection.catalogue.default_members`).
+        logistic regression, a random forest and extremely randomised trees for classes; without those that are too
+        slow for the table (see `transduce.model_selection.catalogue.default_members`).
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
         fewer labels. An array is scaled to sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
         What labels are. ``"auto"``: what the given members are for, or else how the labels look: text and booleans
         are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
-    cv : int, splitter or iterable, default=5
-        Folds for the weights, as in `cross_val_transduce`.
+    cv : "auto", int, splitter or iterable, default="auto"
+        Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
+        (leave-one-out in closed form, the trees that did not draw a row, another cut of the same graph), else from five
+        folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
@@ -81,9 +83,10 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
     weights are equal. See `transduce.ensemble.weights.shrunk_weights`.
 
     A member's share of a class is its probability; else the softmax of its scores, or of 1 for its answer and 0 for
-    other classes, times a factor that minimises the out-of-fold log-loss. Where a member has no answer the others'
-    weights are scaled up. A member that fails is left out, with a warning. Warnings of members are in
-    ``answer_.diagnostics``.
+    other classes, times a factor that minimises the out-of-fold log-loss. The blend's probabilities are the mean shares
+    to a power that fits the out-of-fold labels (`transduce.ensemble.shares.fit_power`); answers stay the same. Where a
+    member has no answer the others' weights are scaled up. A member that fails is left out, with a warning. Warnings of
+    members are in ``answer_.diagnostics``.
 
     `predict` is the same mean of the members' `predict` at new rows, of those that have it. At an unlabelled row it may
     differ from ``transduction_``, because the members' own `predict` may.
@@ -106,7 +109,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         *,
         weights: Any = "shrunk",
         task: str = "auto",
-        cv: Any = 5,
+        cv: Any = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         missing_label: Any = None,

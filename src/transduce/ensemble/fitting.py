@@ -16,12 +16,14 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
 from transduce.core.types import Array, Mask
-from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, stack
+from transduce.ensemble.left_out import without_refits
+from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, fit_power, stack, to_power
 from transduce.ensemble.weights import mix, shrunk_weights
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, failure
 
 MIN_LABELS = 5  # fewer say nothing about weights
+FOLDS = 5  # in which members without another way are refitted
 NO_GUARANTEE = Guarantee(
     "none",
     reasons=(
@@ -48,6 +50,8 @@ class BlendFit:
         Out-of-fold answers of the members and the blend.
     error, disagreement : float
         Out of fold: the blend's error, and the spread between members; NaN where they are not known.
+    power : float
+        Of the blend's shares of the classes, which makes them probabilities.
     """
 
     problem: Problem
@@ -59,6 +63,7 @@ class BlendFit:
     out_of_fold: pd.DataFrame | None = None
     error: float = np.nan
     disagreement: float = np.nan
+    power: float = 1.0
 
     @property
     def members(self) -> dict[str, Fitted]:
@@ -74,6 +79,8 @@ class BlendFit:
         """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
         answers, given = stack(replies, self.calibrations, self.problem.classes)
         mean, spread = self.mean(answers, given)
+        if self.problem.classes is not None:
+            mean = to_power(mean, self.power)
         reached = np.asarray(given.any(axis=0))
         if not reached.all():
             prior = self.problem.prior(np.arange(len(self.problem.labels)))
@@ -131,6 +138,7 @@ class BlendFit:
         return {
             "left out": left_out,
             "calibration": dict(zip(self.replies, factors, strict=True)),
+            "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
             "seconds": {name: reply.seconds for name, reply in self.replies.items()},
         }
@@ -138,7 +146,11 @@ class BlendFit:
 
 @dataclass(frozen=True)
 class BlendSettings:
-    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time."""
+    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time.
+
+    With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a row
+    without its label.
+    """
 
     weights: Any
     cv: Any
@@ -148,6 +160,11 @@ class BlendSettings:
     def estimated(self) -> bool:
         """Whether weights are estimated from out-of-fold answers."""
         return isinstance(self.weights, str) and self.weights == "shrunk"
+
+    @property
+    def refits(self) -> bool:
+        """Whether every member is to be refitted in every fold."""
+        return not (isinstance(self.cv, str) and self.cv == "auto")
 
 
 def fit_blend(
@@ -237,7 +254,8 @@ def _folds(
         return []
     if not any(_needs_folds(problem, reply, settings) for reply in replies.values()):
         return []
-    return read_folds(settings.cv, problem, random_state=random, quiet=True)
+    cv = settings.cv if settings.refits else FOLDS
+    return read_folds(cv, problem, random_state=random, quiet=True)
 
 
 def _ask_hidden(
@@ -251,11 +269,14 @@ def _ask_hidden(
     if not folds:
         return {}
     names = [name for name in replies if _needs_folds(problem, replies[name], settings)]
-    hidden = ask_folds([members[name] for name in names], problem, folds, n_jobs=settings.n_jobs)
-    results: dict[str, Any] = {
-        name: next((reply for reply in found if isinstance(reply, Failure)), found)
-        for name, found in zip(names, hidden, strict=True)
-    }
+    results: dict[str, Any] = {}
+    if not settings.refits:
+        found = {name: without_refits(replies[name], problem, folds) for name in names}
+        results = {name: answers for name, answers in found.items() if answers is not None}
+    again = [name for name in names if name not in results]
+    hidden = ask_folds([members[name] for name in again], problem, folds, n_jobs=settings.n_jobs)
+    for name, answers in zip(again, hidden, strict=True):
+        results[name] = next((reply for reply in answers if isinstance(reply, Failure)), answers)
     failures = _failures(results, " when labels were hidden")
     return {name: results.get(name) for name in replies if name not in failures}
 
@@ -265,6 +286,10 @@ def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
     problem, names = fitted.problem, [*fitted.replies, "blend"]
     everyone = np.ones(found.answers.shape[:2], dtype=bool)
     blend, spread = fitted.mean(found.answers, everyone)
+    if problem.classes is not None:
+        rows, shares = found.by_row(blend)
+        fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))
+        blend = to_power(blend, fitted.power)
     rows, by_row = found.by_row(np.moveaxis(np.concatenate([found.answers, blend[None]]), 0, -1))
     at = problem.rows[rows]
     index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]

@@ -1,106 +1,23 @@
-"""Filling the empty cells of one column of a table: read, plan, fit, and gather all there is to know."""
+"""Filling the empty cells of one column of a table."""
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
-from transduce.conformal.second_fit import holding_values, with_values
-from transduce.core import checks
-from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee, too_few_labels
-from transduce.core.names import GUARANTEES
-from transduce.core.notices import TooFewLabelsWarning
-from transduce.core.options import option
-from transduce.core.progress import stage
-from transduce.core.ranks import fewest_calibration
-from transduce.core.types import Array, Mask
-from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
-from transduce.filling.plan import Plan, PlanSettings, plan, read_method
-from transduce.filling.probabilities import right_probability
-from transduce.filling.result import FillResult
-from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
+from transduce.distributed import is_dask
+from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sampled
+from transduce.filling.lazily import fill_partitions
+from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
+from transduce.filling.whole import fill_whole
 from transduce.tables.cells import without
-from transduce.tables.features import Features, vectorize
 from transduce.tables.files import Table
 from transduce.tables.frames import as_pandas
-from transduce.tables.marks import read_marks
-from transduce.tables.new_columns import answered_probability, beside, new_columns, new_names
+from transduce.tables.new_columns import beside, check_names
 from transduce.tables.target import Target, check_columns, read_target
-
-BUDGET_SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class FillSettings:
-    """The settings of `fill`, checked."""
-
-    target: Any
-    method: str
-    confidence: float
-    certainty: float
-    guarantee: str
-    label_conditional: bool
-    tolerance: float | None
-    probabilities: bool
-    random_labels: Any
-    task: str
-    ignore: list[Any]
-    text: list[Any]
-    id: Any
-    missing: list[Any]
-    reject_share: float | None
-    budget_seconds: float
-    n_jobs: int | None
-    random_state: int
-    source: str
-
-    def __post_init__(self) -> None:
-        checks.check_confidence(self.confidence)
-        for name in ("certainty", "reject_share"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            checks.check_number(name, value)
-            if not 0.0 < float(value) < 1.0:
-                raise ValueError(
-                    f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}."
-                )
-        checks.check_choice("guarantee", self.guarantee, GUARANTEES)
-        checks.check_flag("label_conditional", self.label_conditional)
-        checks.check_flag("probabilities", self.probabilities)
-        if self.tolerance is not None:
-            checks.check_positive("tolerance", self.tolerance)
-        checks.check_positive("budget_seconds", self.budget_seconds)
-        checks.check_jobs(self.n_jobs)
-        checks.check_whole("random_state", self.random_state, least=0)
-        if self.random_labels is not None and self.guarantee == "row":
-            raise ValueError(
-                f"{option('random_labels')} calibrate, which {option('guarantee', 'row')} does not need: leave out one."
-            )
-        if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
-            raise ValueError(
-                f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
-            )
-
-    @property
-    def named(self) -> list[Any]:
-        """All columns that were named."""
-        single = [name for name in (self.id, self.random_labels) if name is not None]
-        return [self.target, *self.ignore, *self.text, *single]
-
-
-def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
-    if isinstance(wanted, str):
-        raise ValueError(f"{name} takes a list of columns; got {wanted!r}.")
-    return list(wanted)
 
 
 def fill(  # noqa: PLR0913
@@ -120,17 +37,21 @@ def fill(  # noqa: PLR0913
     text: Collection[Any] = (),
     id: Any = None,
     missing: Any = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    label_next: bool = False,
     reject_share: float | None = None,
     budget_seconds: float = BUDGET_SECONDS,
+    sample: int = SAMPLE,
     n_jobs: int | None = None,
     random_state: int = 0,
     source: str = "",
-) -> FillResult:
+) -> Any:
     """Fill the empty cells of one column, and say what is guaranteed.
 
     Parameters
     ----------
-    table : pandas or polars DataFrame, or Table
+    table : pandas, polars or Dask DataFrame, or Table
         All rows; columns of any kind. A `Table` is one read from a file by `transduce.tables.files.read`.
     target : str
         The column to fill.
@@ -167,10 +88,18 @@ def fill(  # noqa: PLR0913
     missing : value or sequence of values
         Values that mark an empty cell in any column, besides those that are empty: ``"-"``, ``-999``. Numbers are
         found however they are written, texts in small and capital letters.
+    minimum, maximum : float, optional
+        Numbers: the least and the largest value that is possible; intervals and values end there. The guarantee stays
+        as it is if no true value lies beyond.
+    label_next : bool, default=False
+        Whether to add a column that numbers the rows whose labels would help most.
     reject_share : float, optional
         The least certain rows, up to this share, get the status "rejected"; their values stay.
     budget_seconds : float, default=300
         The slowest members of the blend are left out until the others are likely to finish in time.
+    sample : int, default=20,000
+        If more rows than this have no label, the fit sees so many of them, drawn at random, and answers all others one
+        by one.
     n_jobs : int or None, default=None
         Fits at the same time, in joblib's way.
     random_state : int, default=0
@@ -183,7 +112,8 @@ def fill(  # noqa: PLR0913
     FillResult
         ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
         ``_probability``), ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``,
-        ``json()``.
+        ``json()``. Of a Dask frame, a lazy frame with the new columns (see `transduce.filling.fill_lazily` for its
+        guarantee).
 
     See Also
     --------
@@ -210,252 +140,97 @@ def fill(  # noqa: PLR0913
     >>> fill(table, "price", method="ridge").frame.columns.tolist()
     ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_confidence', 'price_status']
     """
-    settings = FillSettings(
-        target=target,
-        method=method,
-        confidence=confidence,
-        certainty=certainty,
-        guarantee=guarantee,
-        label_conditional=label_conditional,
-        tolerance=tolerance,
-        probabilities=probabilities,
-        random_labels=random_labels,
-        task=task,
-        ignore=_columns("ignore", ignore),
-        text=_columns("text", text),
-        id=id,
-        missing=list(missing) if isinstance(missing, list | tuple | set | frozenset) else [missing],
-        reject_share=reject_share,
-        budget_seconds=budget_seconds,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        source=source,
+    settings = FillSettings.read(
+        target,
+        {
+            "method": method,
+            "confidence": confidence,
+            "certainty": certainty,
+            "guarantee": guarantee,
+            "label_conditional": label_conditional,
+            "tolerance": tolerance,
+            "probabilities": probabilities,
+            "random_labels": random_labels,
+            "task": task,
+            "ignore": ignore,
+            "text": text,
+            "id": id,
+            "missing": missing,
+            "minimum": minimum,
+            "maximum": maximum,
+            "label_next": label_next,
+            "reject_share": reject_share,
+            "budget_seconds": budget_seconds,
+            "sample": sample,
+            "n_jobs": n_jobs,
+            "random_state": random_state,
+            "source": source,
+        },
     )
+    if is_dask(table):
+        return fill_partitions(table, settings).frame
+    given, frame, labels, settings, prefer = read_table(table, settings)
+    if is_sampled(settings, labels):
+        result = fill_by_sample(frame, labels, settings, prefer)
+    else:
+        result = fill_whole(frame, labels, settings, prefer)
+    return result if given is frame else replace(result, frame=beside(given, result.new))
+
+
+def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:
+    """Return the table as given and as a frame, its labels, the settings for their task, and the decimal sign."""
     given = table.frame if isinstance(table, Table) else table
-    frame = as_pandas(given)
+    frame, target = as_pandas(given), settings.target
     if isinstance(table, Table):
         table.check_column(target)
     check_columns(frame, settings.named)
     cells = table.cells(target) if isinstance(table, Table) else None
-    known = without(frame, settings.missing)
-    labels = read_target(known, target, task=task, cells=cells)
-    settings = replace(settings, method=read_method(method, labels.task))
-    if labels.task == "regression" and (label_conditional or probabilities):
-        names = f"{option('label_conditional')} and {option('probabilities')}"
-        raise ValueError(f"{names} are for classes, and these labels are numbers.")
-    if labels.task == "classification" and tolerance is not None:
-        raise ValueError(f"{option('tolerance')} is for numbers, and these labels are classes.")
-    _check_names(frame, labels, probabilities)
-    marker = [] if random_labels is None else [random_labels]
-    features = vectorize(
-        known,
+    labels = read_target(
+        without(frame, settings.missing),
         target,
-        ignore=[*ignore, *marker],
-        text=text,
-        id=id,
-        prefer=table.prefer if isinstance(table, Table) else "point",
-        random_state=random_state,
+        task=settings.task,
+        cells=cells,
     )
-    if features.matrix.shape[1] == 0:
-        raise ValueError(
-            f"No column except {target!r} varies from row to row: there is nothing to learn from."
-        )
-    about = table.notes if isinstance(table, Table) else []
-    result = _fill(frame, replace(labels, notes=[*labels.notes, *about]), features, settings)
-    return result if given is frame else replace(result, frame=beside(given, result.new))
+    check_names(frame, labels, settings.probabilities)
+    if isinstance(table, Table):
+        labels = replace(labels, notes=[*labels.notes, *table.notes])
+    return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")
 
 
-def _check_names(frame: pd.DataFrame, target: Target, probabilities: bool) -> None:
-    classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
-    for name in new_names(target.name, target.task, list(classes)):
-        if name in frame.columns:
-            raise ValueError(
-                f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."
-            )
+def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> SampleFit:
+    """Fit a model of one column, to answer rows that come later.
 
+    Parameters
+    ----------
+    table : pandas or polars DataFrame, or Table
+        Rows with and without a label.
+    target : str
+        The column.
+    prefer : {"point", "comma"}, optional
+        The decimal sign of numbers in text, in case of doubt; that of the table by default.
+    **settings
+        As those of `fill`.
 
-def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
-    """Fit what was planned, and gather all there is to know about it."""
-    wanted = PlanSettings(
-        confidence=float(settings.confidence),
-        guarantee=settings.guarantee,
-        label_conditional=settings.label_conditional,
-        tolerance=settings.tolerance,
-        drawn=_drawn(frame, target, settings.random_labels),
-        budget_seconds=float(settings.budget_seconds),
-        n_jobs=settings.n_jobs,
-        random_state=settings.random_state,
-    )
-    found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
-    index = frame.index if settings.id is None else pd.Index(frame[settings.id])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fitted = _fit(
-            found, features, target, settings, pd.Series(target.labels, index=index, name=target.name)
-        )
-    with stage("how well it does"):
-        members, folds = members_and_folds(
-            fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
-        )
-    with stage("map"):
-        where = row_map(features.matrix, settings.random_state)
-    notes = [*target.notes, *features.notes, *_about_columns(features), *found.notes, *fitted.notes]
-    notes += dict.fromkeys(
-        str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
-    )
-    new = new_columns(
-        target,
-        fitted.answer,
-        float(settings.confidence),
-        frame.index,
-        right=_right(fitted.answer, folds),
-        probabilities=settings.probabilities,
-    )
-    return FillResult(
-        frame=pd.concat([frame, new], axis=1),
-        new=new,
-        target=target.name,
-        task=target.task,
-        answer=fitted.answer,
-        model=fitted.model,
-        values_model=fitted.values.estimator,
-        confidence=float(settings.confidence),
-        certainty=float(settings.certainty),
-        members=members,
-        out_of_fold=folds,
-        columns=features.columns,
-        miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
-        exchangeability=fitted.compared,
-        relevance=relevance(fitted.values.estimator, features),
-        map=where,
-        settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
-        notes=notes,
-    )
+    Returns
+    -------
+    SampleFit
+        ``fitted.answer(rows)`` gives the new columns of later rows, ``result`` is the table filled, and
+        ``guarantee_of_later(n)`` says what holds for n later rows.
 
+    Notes
+    -----
+    Some labelled rows are kept from the fit: they calibrate the answers at later rows, which the fit has not seen
+    either. The guarantee holds if chance decided which rows are labelled, which are in the table, and which come later.
 
-def _right(answer: Answer, folds: pd.DataFrame) -> Array | None:
-    """Return the probability that each answered class is right; None for numbers."""
-    if answer.regions is not None:
-        return None
-    return right_probability(folds, answered_probability(answer), len(answer))
-
-
-def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
-    """Return which labelled rows were drawn at random, if a column says so."""
-    if name is None:
-        return None
-    drawn = read_marks(frame, name) & ~target.missing
-    if not drawn.any():
-        raise ValueError(f"No row that {name!r} marks as drawn at random has a label in {target.name!r}.")
-    return drawn
-
-
-@dataclass(frozen=True, eq=False)
-class _Answered:
-    """What was fitted and answered, what there is to tell of it, and how long it took."""
-
-    model: Any
-    answer: Answer
-    values: Values
-    compared: Exchangeability
-    notes: list[str]
-    seconds: float
-    verdict: str
-
-
-def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
-    """Fit the model and what the values come from, and settle the guarantee."""
-    began = time.perf_counter()
-    with stage("answers"):
-        model = found.model.fit(features.matrix, y)
-    answer, values = _values(model, found, features, target)
-    seconds = time.perf_counter() - began
-    numbered = _compare(model, features, target, settings)
-    compared = _with_names(numbered, features)
-    if isinstance(model, ConformalTransducer):
-        guarantee = model.guarantee_at(certainty=float(settings.certainty))
-        guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
-    else:
-        guarantee = model.guarantee_.doubted(compared.verdict)
-    least = fewest_calibration(float(settings.confidence))
-    if target.n_labels < least:
-        guarantee = too_few_labels(guarantee, target.n_labels, least)
-    answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
-    return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
-
-
-def _with_names(compared: Exchangeability, features: Features) -> Exchangeability:
-    """Return a comparison whose features have the names of the table's."""
-    names = {f"column {j}": name for j, name in enumerate(features.names)}
-    return replace(compared, features=compared.features.rename(index=names))
-
-
-def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
-    """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    return issubclass(category, TooFewLabelsWarning) or str(message) == fitted.verdict
-
-
-def _about_columns(features: Features) -> list[str]:
-    """Return a note on the columns that were dropped although nobody asked for it."""
-    dropped = features.columns[features.columns["treatment"].str.startswith("dropped")]
-    if dropped.empty:
-        return []
-    names = ", ".join(
-        f"{name!r} ({kind})" for name, kind in zip(dropped["name"], dropped["kind"], strict=True)
-    )
-    return [f"Left out: {names}."]
-
-
-def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
-    """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
-    if isinstance(model, ConformalTransducer):
-        return model.answer_, Values(model.refitted_, model.fitted_rows_)
-    every = np.arange(len(target.labels))
-    if found.values is None:
-        return holding_values(model.answer_), Values(model, every)
-    with stage("values"):
-        problem = read_problem(features.matrix, target.labels, task=target.task)
-        reply = ask(found.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
-        better = answer_of(reply, problem, Guarantee("none"))
-    assert reply.fitted is not None
-    return with_values(model.answer_, better), Values(reply.fitted.estimator, every)
-
-
-def _compare(model: Any, features: Features, target: Target, settings: FillSettings) -> Exchangeability:
-    """Return how labelled and unlabelled rows compare."""
-    if isinstance(model, ConformalTransducer) and model.exchangeability_ is not None:
-        return model.exchangeability_
-    with stage("exchangeability"):
-        return exchangeability_test(features.matrix, ~target.missing, random_state=settings.random_state)
-
-
-def _rejected(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
-    """Return the answer with unsure rows rejected, if that is wanted, and a note on it."""
-    if share is None:
-        return answer, []
-    answer = _reject(answer, float(share))
-    count = int(np.sum(answer.status == "rejected"))
-    if not count:
-        return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
-    return answer, [
-        f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
-        "guarantee is about all answers together."
-    ]
-
-
-def _reject(answer: Answer, share: float) -> Answer:
-    """Return the answer with the least certain rows rejected.
-
-    For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
-    rows have the same confidence.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> size = np.arange(200.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> found = fit_fill(table, "price", method="ridge")
+    >>> found.fitted.answer(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
+    [25.0]
     """
-    if answer.regions is not None:
-        certain = -answer.regions.measure()
-    elif answer.probabilities is not None:
-        ranked = np.sort(answer.probabilities, axis=1)
-        certain = ranked[:, -1] - ranked[:, -2]
-    else:
-        assert answer.confidence is not None
-        certain = answer.confidence
-    rejected = replace(answer, confidence=certain).reject(share=share)
-    return replace(rejected, confidence=answer.confidence)
+    _, frame, labels, read, sign = read_table(table, FillSettings.read(target, settings))
+    return fit_table(frame, labels, read, prefer or sign)[0]

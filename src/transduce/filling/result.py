@@ -14,7 +14,9 @@ from transduce.core.answer import Answer
 from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
+from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize
+from transduce.tables.encoder import Encoder
 from transduce.tables.frames import as_pandas
 
 
@@ -64,6 +66,12 @@ class FillResult:
         What is needed to do it again: source, target, method, seed and the like.
     notes : list of str
         What the user should know: how the task was guessed, columns left out, time budget, too few labels.
+    encoder : Encoder
+        Turns rows which come later into the features that were fitted to.
+    chance : RightChance
+        How probable it is that an answered class is right.
+    totals : dict or None
+        Counts of the whole table, where this is a sample of it.
 
     Examples
     --------
@@ -96,6 +104,9 @@ class FillResult:
     map: pd.DataFrame | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    encoder: Encoder = field(default_factory=Encoder)
+    chance: RightChance = field(default_factory=RightChance)
+    totals: dict[str, int] | None = None
 
     @property
     def guarantee(self) -> Guarantee:

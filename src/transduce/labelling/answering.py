@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
-from transduce.core.types import AnyArray, Array
-from transduce.labelling.prepare import Prepared
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.labelling.prepare import N_COMPONENTS, Prepared
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
-from transduce.methods.spectral_graph import SpectralGraphTransducer
+from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
 
 FEWEST_NUMBERS = 3
 MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
+MOST_PARTS = 500  # parts of the graph whose labels are spread over it
+MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach
+RIDGE = 1.0
+BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
 
 
@@ -54,8 +59,7 @@ class ClassAnswers:
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        self._spectrum = prepared.spectrum
-        self._model: SpectralGraphTransducer | None = None
+        self._spectrum, self._unit = prepared.spectrum, prepared.unit
 
     def answer(self, codes: Mapping[int, int], shares: Array | None = None) -> Answers:
         """Return the answers that follow from labels.
@@ -73,43 +77,86 @@ class ClassAnswers:
         labels = np.fromiter(codes.values(), dtype=np.int64, count=len(codes))
         source = "nobody: labels of two classes are needed"
         if len(set(labels.tolist())) > 1:
-            y = np.full(n, np.nan)
-            y[rows] = labels
-            margins, classes = self._margins(y, shares)
-            best = margins.argmax(axis=1)  # NaN wins where no label reaches, and stays NaN
-            places = np.arange(n), best
-            certain = margins[places]
-            values = np.where(np.isnan(certain), -1, classes[best]).astype(np.int16)
-            margins[places] = -np.inf
-            certain = (certain - margins.max(axis=1)).astype(float)
+            values, certain = self._by_graph(rows, labels, shares)
             source = "the spectral graph transducer"
+            far = np.flatnonzero(values < 0)
+            if len(far) and self._unit.shape[1]:
+                values[far], certain[far] = _far_answers(self._unit, rows, labels, far)
+                source = f"{source}, and by ridge regression where no neighbour leads to a label"
         values[rows] = labels
         return Answers(values, certain, source)
 
-    def _margins(self, y: Array, shares: Array | None) -> tuple[AnyArray, AnyArray]:
-        """Return the margin of each class at each row, and the classes."""
-        prior = None
-        if shares is not None:
-            present = np.unique(y[np.isfinite(y)]).astype(int)
-            prior = dict(
-                zip(
-                    present.astype(float).tolist(),
-                    (shares[present] / shares[present].sum()).tolist(),
-                    strict=True,
-                )
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if self._model is None:
-                model = SpectralGraphTransducer(metric="precomputed", class_prior=prior)
-                self._model = model.fit(self._spectrum, y)
-            else:
-                self._model.class_prior = prior
-                self._model.relabel(y)
-        margins: AnyArray = (self._model.scores_ - self._model.thresholds_).astype(np.float32)
-        if margins.ndim == 1:
-            margins = np.stack([-margins, margins], axis=1)
-        return margins, self._model.classes_.astype(np.int64)
+    def _by_graph(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, Array]:
+        """Return classes and margins at all rows, -1 and NaN where no label reaches."""
+        kept = self._in_large_parts(rows)
+        if len(set(labels[kept].tolist())) < 2:
+            kept = np.ones(len(rows), dtype=bool)
+        cut, classes = self._cut(rows[kept], labels[kept], shares)
+        best, certain = winners(cut.scores, cut.thresholds)
+        return np.where(np.isnan(certain), -1, classes[best]).astype(np.int16), certain
+
+    def _in_large_parts(self, rows: AnyArray) -> Mask:
+        """Return which labels the graph takes: all, or those in its largest parts; each part adds a dimension."""
+        part = self._spectrum.components[rows]
+        known = np.unique(part)
+        if len(known) <= MOST_PARTS:
+            return np.ones(len(rows), dtype=bool)
+        sizes = np.bincount(self._spectrum.components)[known]
+        return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
+
+    def _cut(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[Cut, AnyArray]:
+        """Return the scores of each class at each row, and the classes.
+
+        What `SpectralGraphTransducer.relabel` computes, without the answer that it makes of it.
+        """
+        classes, counts = np.unique(labels, return_counts=True)
+        prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
+        held = slice(None) if len(classes) > 2 else slice(1, 2)
+        members = labels[:, None] == classes[held]
+        sides = np.where(members, counts[held], len(rows) - counts[held])
+        costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
+        known = KnownLabels(rows, members, costs, prior[held], weight)
+        return cut_graph(self._spectrum, known, N_COMPONENTS), classes
+
+
+def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
+    """Return the best class at each row and its lead over the second, NaN where scores are; in parts that fit a cache.
+
+    Examples
+    --------
+    >>> winners(np.array([[0.5, 2.0, 1.0], [0.1, 0.2, 0.9]]), np.array([0.0, 1.5, 0.0]))
+    (array([2, 2], dtype=int16), array([0.5, 0.8]))
+    """
+    best, lead = np.zeros(len(scores), dtype=np.int16), np.empty(len(scores))
+    for start in range(0, len(scores), BLOCK):
+        part = slice(start, start + BLOCK)
+        margins = np.ascontiguousarray((scores[part] - thresholds).T)
+        if len(margins) == 1:  # the second of two classes
+            margins = np.concatenate([-margins, margins])
+        top, second = margins[0].copy(), np.full(margins.shape[1], -np.inf)
+        for place, own in enumerate(margins[1:], start=1):
+            np.maximum(second, np.minimum(top, own), out=second)
+            best[part][own > top] = place
+            np.maximum(top, own, out=top)
+        lead[part] = top - second
+    return best, lead
+
+
+def _far_answers(
+    unit: AnyArray | sp.csr_array, rows: AnyArray, labels: AnyArray, far: AnyArray
+) -> tuple[AnyArray, Array]:
+    """Return classes and margins at rows that the graph does not tie to a label: ridge regression on their features."""
+    rows, labels = rows[-MOST_TAUGHT:], labels[-MOST_TAUGHT:]
+    classes, codes = np.unique(labels, return_inverse=True)
+    own = unit[rows]
+    kernel = 1.0 + sp.csr_array(own @ own.T).toarray().astype(float)
+    kernel[np.diag_indices_from(kernel)] += RIDGE
+    weights = np.linalg.solve(kernel, np.eye(len(classes))[codes])
+    scores = np.asarray(unit[far] @ (own.T @ weights)) + weights.sum(axis=0)
+    if len(classes) == 1:
+        return np.full(len(far), classes[0]), np.zeros(len(far))
+    ranked = np.partition(scores, -2, axis=1)
+    return classes[scores.argmax(axis=1)], ranked[:, -1] - ranked[:, -2]
 
 
 class NumberAnswers:
@@ -139,8 +186,16 @@ class NumberAnswers:
         """Return width and level of the machine: a level that so few labels can support."""
         return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
 
-    def answer(self, labels: Mapping[int, float]) -> Answers:
-        """Return the answers that follow from labels."""
+    def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
+        """Return the answers that follow from labels.
+
+        Parameters
+        ----------
+        labels : mapping of int to float
+            Labels by row.
+        everywhere : bool, default=False
+            Whether values at all rows are wanted, however many there are.
+        """
         n = len(self._matrix)
         rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
         y = np.fromiter(labels.values(), dtype=float, count=len(labels))
@@ -158,8 +213,10 @@ class NumberAnswers:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             machine.fit(self._matrix[used], np.concatenate([y, np.full(len(others), np.nan)]))
-            asked = np.arange(n) if n <= MOST_VALUES else others
-            self._values[asked] = machine.predict(self._matrix[asked])
+            asked = np.arange(n) if everywhere or n <= MOST_VALUES else others
+            for start in range(0, len(asked), MOST_VALUES):
+                part = asked[start : start + MOST_VALUES]
+                self._values[part] = machine.predict(self._matrix[part])
         if len(others) and machine.answer_.regions is not None:
             lower[others], upper[others] = machine.answer_.regions.hull().T
         values = self._values.copy()

@@ -69,10 +69,19 @@ class Background:
         self._collect()
         return self._asked is not None
 
-    def ask(self, question: Question) -> None:
-        """Begin to work on a question, unless another is being worked on."""
-        if self.busy:
-            return
+    def ask(self, question: Question) -> bool:
+        """Begin to work on a question, unless another is being worked on; return whether one is."""
+        try:
+            if not self.busy:
+                self._hand_over(question)
+        except (
+            OSError
+        ):  # no room in the folder of temporary files, or the process was ended: the first opinion stays
+            self._asked = None
+        return self._asked is not None
+
+    def _hand_over(self, question: Question) -> None:
+        """Write a question where the process finds it."""
         self._start()
         assert self._folder is not None
         assert self._process is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
-from transduce.labelling.demo import demo_digits
+from transduce.labelling.demo import begin_demo, demo_digits
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session
 from transduce.labelling.settings import Settings
@@ -72,7 +72,6 @@ def run_label(  # noqa: PLR0913
     named: list[Label] = list(classes)
     if demo:
         table, target, show, named = demo_digits()
-        wanted = wanted or "8"
         say(f"The table {table} was made of bundled images of digits.")
     if table is None or target is None:
         raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
@@ -82,6 +81,8 @@ def run_label(  # noqa: PLR0913
         with working():
             session = Session(table, target, show=show, classes=named, wanted=wanted, settings=settings)
         with session:
+            if demo and session.state.wanted is None:
+                begin_demo(session)
             with suppress(KeyboardInterrupt):
                 _tell(session, say)
                 server, address = make_server(session, listening)

@@ -11,8 +11,10 @@ from sklearn.datasets import load_digits
 
 from transduce.core.atomic_file import whole_file
 from transduce.labelling.journal import Label
+from transduce.labelling.session import Session
 
 FOLDER = Path("demo-output") / "label-digits"
+WANTED = 8
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
@@ -39,3 +41,9 @@ def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label
         with whole_file(path, force=True) as file:
             file.write(table.to_csv(index=False).encode())
     return path, "digit", ["image"], classes
+
+
+def begin_demo(session: Session) -> None:
+    """Search for one of the digits, in a session that has not said yet what it wants."""
+    session.want(WANTED)
+    session.propose("find")

@@ -110,7 +110,7 @@ def label_columns(session: Session) -> pd.DataFrame:
         by[row] = "person" if row in state.labels else "table"
     random = np.zeros(n, dtype=bool)
     random[state.drawn] = True
-    values = state.freezes[-1].values if state.freezes else session.answers().values
+    values = state.freezes[-1].values if state.freezes else session.complete_answers().values
     columns = {
         f"{target}_label": pd.Series(labels).infer_objects(),
         f"{target}_by": by,

@@ -17,6 +17,7 @@ Label = str | int | float | bool | None
 VERSION = 1
 KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
 DECISION = ("kind", "row", "label", "mode", "random", "unlabelled", "hits")  # in every line about a row
+START = b'{"kind": "start"'  # how every journal begins
 
 
 @dataclass(frozen=True)
@@ -127,40 +128,43 @@ class Journal:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path, self.header, self.note = path, None, ""
+        self.path, self.header, self.note, self._new = path, None, "", False
         self.events: list[Event] = []
         self._file: IO[bytes] | None = None
         if path is None:
             return
-        new = not path.exists()
+        self._new = not path.exists()
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
             _lock(self._file, path)
             self._read()
-            if new:
+            if self._new:
                 _sync_folder(path.parent)
         except BaseException:
-            self.close()
+            self.abandon()
             raise
 
     header: Header | None
 
     def _read(self) -> None:
-        """Read all lines; what follows the last whole one is cut off."""
+        """Read all lines; what follows the last whole one is cut off. A file that is no journal is not touched."""
         assert self._file is not None
         self._file.seek(0)
         content = self._file.read()
+        if content[: len(START)] != START[: len(content)]:
+            raise ValueError(f"{self.path} does not begin like a journal: name another file.")
         lines = content.split(b"\n")
         torn, lines = lines[-1], lines[:-1]
         good = 0
         for number, line in enumerate(lines, start=1):
-            try:
-                self._take(json.loads(line))
-            except (ValueError, TypeError, KeyError) as error:
-                if number < len(lines):
-                    raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
+            whole = _parsed(line)
+            if whole is None and number == len(lines):
                 torn = line
                 break
+            try:
+                self._take(whole)
+            except (ValueError, TypeError, KeyError) as error:
+                raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
             good += len(line) + 1
         if torn:
             self.note = (
@@ -171,18 +175,20 @@ class Journal:
             self._file.truncate(good)
             os.fsync(self._file.fileno())
 
-    def _take(self, line: dict[str, object]) -> None:
+    def _take(self, line: object) -> None:
         """Take one line: the first is the header."""
+        if not isinstance(line, dict) or "kind" not in line:
+            raise ValueError("it is not a line of a journal")
         kind = line.pop("kind")
         if self.header is None:
             if kind != "start" or line.pop("version") != VERSION:
                 raise ValueError("it does not begin like a journal of this version")
-            self.header = Header(**{item.name: line[item.name] for item in fields(Header)})  # type: ignore[arg-type]
+            self.header = Header(**{item.name: line[item.name] for item in fields(Header)})
             return
         if kind not in KINDS:
             raise ValueError(f"there is no event {kind!r}: it may come from a newer version")
         known = {item.name for item in fields(Event)}
-        self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))  # type: ignore[arg-type]
+        self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))
 
     def begin(self, header: Header) -> None:
         """Write the first line."""
@@ -207,20 +213,49 @@ class Journal:
                 raise ValueError("The session is closed: open it again.")
             return
         content = json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self._check_place()
         start = self._file.seek(0, os.SEEK_END)
         try:
             if self._file.write(content) != len(content):
                 raise OSError("the disk took a part of the line only")
             os.fsync(self._file.fileno())
         except OSError:
-            self._file.truncate(start)  # so that no half line stays before the next one
+            try:
+                self._file.truncate(start)  # so that no half line stays before the next one
+            except OSError:
+                self.close()  # and if that cannot be done, no next one
             raise
+
+    def _check_place(self) -> None:
+        """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
+        assert self.path is not None
+        assert self._file is not None
+        try:
+            there = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            there = False
+        if not there:
+            raise OSError(f"{self.path} was moved or deleted meanwhile: nothing can be saved. Start again.")
+
+    def abandon(self) -> None:
+        """Close the file, and delete it if it was created now: nothing was decided yet."""
+        if self._new and self._file is not None and self.path is not None:
+            self.path.unlink(missing_ok=True)
+        self.close()
 
     def close(self) -> None:
         """Close the file and let other processes have it."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _parsed(line: bytes) -> object:
+    """Return a line of JSON; None if it is torn."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from transduce.core.types import AnyArray
 
-KINDS = {"<i2": np.int16, "<f4": np.float32, "<u1": np.uint8, "<u2": np.uint16}
+KINDS = {"<i2": np.int16, "<f4": np.float32, "<f8": np.float64, "<u1": np.uint8, "<u2": np.uint16}
 
 
 def pack(values: AnyArray) -> str:

@@ -90,15 +90,17 @@ class Chooser:
         if self._teaching is None:
             self._teaching = Teaching(self._graph)
         self._teaching.update(labelled)
-        gains = self._teaching.gains()
-        share = gains / max(float(self._teaching.variance.clip(0.0).mean()), 1e-12)
-        open_ = answers is not None and bool(np.isfinite(answers.certain).any())
-        if answers is not None and open_:
-            spread = np.sqrt(np.maximum(self._teaching.variance, 0.0))
+        gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
+        scores, open_ = gains, False
+        if answers is not None:
             margins = np.where(np.isnan(answers.certain), 0.0, answers.certain)
-            gains = gains * spread / (margins + spread + 1e-12)
-        row = self._unlike(gains, free, recent)
-        return Proposal(row, "learn", "teaches" if open_ else "diverse", float(share[row]))
+            open_ = bool(margins.any())
+        if open_:
+            spread = np.sqrt(variance)
+            scores = gains * spread / (margins + spread + 1e-12)
+        row = self._unlike(scores, free, recent)
+        share = float(gains[row]) / max(float(variance.mean()), 1e-12)
+        return Proposal(row, "learn", "teaches" if open_ else "diverse", share)
 
     def widest(self, free: Mask, answers: Answers, labelled: set[int], recent: list[int]) -> Proposal:
         """Return the row with the widest interval, of numbers; the most diverse one while there is none."""

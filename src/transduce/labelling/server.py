@@ -46,7 +46,7 @@ class Server:
             "skip": lambda body: session.skip(),
             "undo": lambda body: _ignore(session.undo()),
             "mode": lambda body: _ignore(session.propose(_text(body, "mode"))),
-            "want": lambda body: session.want(session.classes[_whole(body, "class")]),
+            "want": lambda body: session.want(self._class(body)),
             "class": lambda body: session.add_class(_text(body, "name")),
             "freeze": lambda body: session.freeze(_number(body, "tolerance")),
             "plan": lambda body: session.plan_draws(_whole(body, "count")),
@@ -62,7 +62,7 @@ class Server:
             Route("/image/{row:int}/{column:int}", self._image),
             Route("/api/about", self._reading(lambda request: views.about(self._session))),
             Route("/api/view", self._reading(lambda request: views.view(self._session))),
-            Route("/api/history", self._reading(lambda request: views.history(self._session))),
+            Route("/api/history", self._reading(self._history)),
             Route("/api/search", self._reading(self._search)),
             Route("/api/row/{row:int}", self._reading(self._row)),
             Route("/api/export", self._export, methods=["POST"]),
@@ -95,6 +95,11 @@ class Server:
                 return _reply(lambda: found(request))
 
         return handler
+
+    def _history(self, request: Request) -> Json:
+        given = request.query_params
+        start, count = int(given.get("start", "0")), int(given.get("count", "200"))
+        return views.history(self._session, max(start, 0), min(max(count, 1), 200))
 
     def _search(self, request: Request) -> Json:
         session = self._session
@@ -133,14 +138,18 @@ class Server:
     def _answer(self, body: Body) -> None:
         session, label = self._session, body.get("label")
         if session.task == "classes":
-            code = _whole(body, "class")
-            if not 0 <= code < len(session.classes):
-                raise ValueError(f"There is no class number {code}.")
-            label = session.classes[code]
+            label = self._class(body)
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
         known: Label = label
         session.answer(known, row=_whole(body, "row"))
+
+    def _class(self, body: Body) -> Label:
+        """Return the class that a request names by its place."""
+        code, classes = _whole(body, "class"), self._session.classes
+        if not 0 <= code < len(classes):
+            raise ValueError(f"There is no class number {code}.")
+        return classes[code]
 
     async def _export(self, request: Request) -> Response:
         body = await _body(request)
@@ -170,7 +179,7 @@ def _reply(found: Callable[[], Json]) -> Response:
     """Return what a function finds as JSON, or what it refuses as a sentence."""
     try:
         return Response(json.dumps(found(), allow_nan=False), media_type="application/json")
-    except (ValueError, TypeError, IndexError, OSError) as error:
+    except (ValueError, TypeError, OverflowError, OSError) as error:
         return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
 
 

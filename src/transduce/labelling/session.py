@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core import checks
+from transduce.core.linalg import few_threads
 from transduce.core.types import AnyArray, Mask
 from transduce.labelling.answering import Answers, ClassAnswers, NumberAnswers
 from transduce.labelling.background import FEWEST_LABELS, MOST_ROWS, Background, Question
@@ -21,9 +22,17 @@ from transduce.labelling.journal import Event, Journal, Label, now
 from transduce.labelling.packing import pack, unpack
 from transduce.labelling.prepare import Prepared, prepare
 from transduce.labelling.proposals import Chooser, Proposal
-from transduce.labelling.settings import Settings, as_path, checked, default_wanted, journal_path, open_state
+from transduce.labelling.settings import (
+    Settings,
+    as_path,
+    checked,
+    default_wanted,
+    differing,
+    journal_path,
+    open_state,
+)
 from transduce.labelling.state import MODES, Decision
-from transduce.labelling.table import first_classes, read_table
+from transduce.labelling.table import as_class, as_number, first_classes, read_table
 
 HELD_BACK = 30  # skipped rows come back after so many others
 
@@ -97,16 +106,18 @@ class Session:
         settings: Settings | None = None,
     ) -> None:
         self.settings = checked(settings or Settings())
+        named = [as_class(label) for label in classes]
         self.table = read_table(table, target, show)
         self.notes: list[str] = []
         self._journal = Journal(journal_path(self.table) if journal == "auto" else as_path(journal))
         try:
             self.notes += [self._journal.note] if self._journal.note else []
-            self.state = open_state(self.table, self._journal, self.settings, "classes" if classes else None)
-            self._name_classes(classes, wanted)
+            self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
+            self.notes += differing(self.state.header, self.settings)
+            self._name_classes(named, None if wanted is None else as_class(wanted))
             self._prepared = self.settings.prepared or prepare(self.table)
         except BaseException:
-            self._journal.close()
+            self._journal.abandon()
             raise
         self._chooser = Chooser(self._prepared)
         seed, confidence = self.state.header.seed, self.settings.confidence
@@ -208,7 +219,8 @@ class Session:
                 raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
             self._record(Event("mode", mode=mode))
         if self._proposal is None or self._proposal[0] != self.state.n_events:
-            proposal = self._choose()
+            with few_threads(0):  # tall and thin products are bound by memory, and idle threads disturb them
+                proposal = self._choose()
             self._proposal = (self.state.n_events, proposal)
             if proposal is not None and (not self._recent or self._recent[-1] != proposal.row):
                 self._recent.append(proposal.row)
@@ -303,15 +315,17 @@ class Session:
         return self._proposal[1] if self._proposal is not None and current else None
 
     def _read_row(self, row: int | None) -> int:
-        if row is None or not 0 <= row < self.table.n_rows:
-            raise ValueError(f"There is no row {row}: rows count from 0 to {self.table.n_rows - 1}.")
+        whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
+        if row is None or not whole or not 0 <= row < self.table.n_rows:
+            raise ValueError(f"There is no row {row!r}: rows count from 0 to {self.table.n_rows - 1}.")
         return int(row)
 
     def _read_label(self, label: Label) -> Label:
         """Return a label as it is kept."""
         if self.task == "numbers":
-            checks.check_number("label", label)
-            return float(label)  # type: ignore[arg-type]
+            if isinstance(label, bool | str):
+                raise ValueError(f"label must be a number; got {label!r}.")
+            return as_number(label)
         for known in self.state.classes:
             if type(known) is type(label) and known == label:
                 return known
@@ -359,14 +373,14 @@ class Session:
         tolerance : float, optional
             How far a number may be off and still count as right; needed for numbers.
         """
-        answers = self.answers()
+        answers = self.complete_answers()
         if self.task == "numbers":
             if tolerance is None:
                 raise ValueError(
                     "Say how far a number may be off and still count as right: give a tolerance."
                 )
             checks.check_not_negative("tolerance", tolerance, "a number from 0")
-            data = pack(answers.values.astype(np.float32))
+            data = pack(answers.values.astype(np.float64))
         else:
             data = pack(answers.values.astype(np.int16))
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
@@ -412,12 +426,15 @@ class Session:
     def _first_opinion(self) -> Answers:
         version = self.state.version
         if self._answers is None or self._answers[0] != version:
-            if isinstance(self._first, NumberAnswers):
-                labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
-                self._answers = (version, self._first.answer(labels))
-            else:
-                self._answers = (version, self._first.answer(self.codes(), self.state.class_shares()))
+            with few_threads(0):
+                self._answers = (version, self._answered())
         return self._answers[1]
+
+    def _answered(self, *, everywhere: bool = False) -> Answers:
+        if isinstance(self._first, NumberAnswers):
+            labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
+            return self._first.answer(labels, everywhere=everywhere)
+        return self._first.answer(self.codes(), self.state.class_shares())
 
     def answers(self) -> Answers:
         """Return the current answers at all rows: the second opinion if it is ready, else the first.
@@ -428,6 +445,18 @@ class Session:
         """
         return self._background.answer(self.state.version) or self._first_opinion()
 
+    def complete_answers(self) -> Answers:
+        """Return the current answers, renewed at all rows of the largest table, which may take seconds.
+
+        Returns
+        -------
+        Answers
+        """
+        second = self._background.answer(self.state.version)
+        return second or (
+            self._answered(everywhere=True) if self.task == "numbers" else self._first_opinion()
+        )
+
     def think(self) -> bool:
         """Begin to work on a second opinion in the background, where it is worth it.
 
@@ -437,7 +466,8 @@ class Session:
             Whether it is being worked on.
         """
         state, labelled = self.state, self.state.labelled
-        enough = len(labelled) >= FEWEST_LABELS and self.table.n_rows <= MOST_ROWS
+        small = self.task == "numbers" or self.table.n_rows <= MOST_ROWS
+        enough = len(labelled) >= FEWEST_LABELS and small
         if self._background.busy or not enough or self._background.answer(state.version) is not None:
             return self._background.busy
         rows = np.array(list(labelled), dtype=np.int64)
@@ -450,8 +480,7 @@ class Session:
             labels = np.array(list(self.codes().values()), dtype=np.int64)
             if np.unique(labels, return_counts=True)[1].min() < 2 or len(set(labels.tolist())) < 2:
                 return False
-        self._background.ask(Question(state.version, self.task, rows, labels, machine))
-        return True
+        return self._background.ask(Question(state.version, self.task, rows, labels, machine))
 
     @property
     def busy(self) -> bool:

@@ -125,6 +125,19 @@ def checked(settings: Settings) -> Settings:
     return settings
 
 
+def differing(header: Header, settings: Settings) -> list[str]:
+    """Return, as sentences, which settings a session cannot take, because it was begun with others.
+
+    A level that is chosen after looking would not be the level of the certificate.
+    """
+    return [
+        f"The session was begun with {name}={getattr(header, name):g} and keeps it; {getattr(settings, name):g} was "
+        "asked for."
+        for name in ("recall", "certainty")
+        if getattr(header, name) != getattr(settings, name)
+    ]
+
+
 def _check_header(header: Header, table: LabelTable, settings: Settings, path: Path | None) -> None:
     """Raise a ValueError if a journal belongs to another table, or to other settings."""
     name = path.name if path is not None else "the journal"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -199,21 +200,29 @@ class State:
     def class_shares(self) -> Array:
         """Return a guess of each class's share in all rows.
 
-        Rows that a search proposed are mostly hits, so their labels say little about the rows that are left. Random
-        draws do, if there are enough; else all other labels, and those that the search gave last.
+        Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
+        are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
+        whose hits thin out evenly finds about ``r / (1 - r)`` times as many rows again, but no more hits than before.
         """
         places = {label: code for code, label in enumerate(self.classes)}
         drawn = [self.labels[row] for row in self.drawn if row in self.labels]
+        found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
+        searched, late = set(found), [self.labels[row] for row in found[-LATE:] if row in self.labels]
+        told = [label for row, label in self.labelled.items() if row not in searched]
         if len(drawn) >= ENOUGH_DRAWS:
-            told = drawn
-        else:
-            found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
-            late = set(found) - set(found[-LATE:])
-            told = [label for row, label in self.labelled.items() if row not in late]
+            told, late = drawn, []
         counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
         known = np.bincount([places[label] for label in self.labelled.values()], minlength=len(places))
-        left = self.header.n_rows - known.sum()
-        return np.asarray(known + left * counts / counts.sum()) / self.header.n_rows
+        left = int(self.header.n_rows - known.sum())
+        shares = counts / counts.sum()
+        if late and left and self.wanted is not None and len(places) > 1:
+            wanted = places[self.wanted]
+            rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
+            ahead = min(len(late) * rate / (1.0 - rate), known[wanted] + 0.5, rate * left) / left
+            mean = (len(told) * shares[wanted] + len(late) * ahead) / (len(told) + len(late))
+            shares *= (1.0 - mean) / (1.0 - shares[wanted])
+            shares[wanted] = mean
+        return np.asarray(known + left * shares) / self.header.n_rows
 
     # ------------------------------------------------------------------------------------------------ counting
 
@@ -375,14 +384,27 @@ def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> S
 
     state = State(header, given)
     for number, event in enumerate(events, start=2):
-        if not -1 <= event.row < header.n_rows:
-            raise ValueError(
-                f"Line {number} of the journal is about row {event.row}, which the table does not have."
-            )
         try:
-            state.apply(event, frozen=unpack(event.data) if event.kind == "freeze" else None)
-        except (ValueError, IndexError, ZeroDivisionError) as error:
+            _check_event(state, event)
+            frozen = unpack(event.data) if event.kind == "freeze" else None
+            if frozen is not None and len(frozen) != header.n_rows:
+                raise ValueError("as many answers as rows must be frozen")
+            state.apply(event, frozen=frozen)
+        except (ValueError, TypeError, LookupError, ArithmeticError, zlib.error) as error:
             raise ValueError(
                 f"Line {number} of the journal does not follow from the lines before: {error}."
             ) from error
     return state
+
+
+def _check_event(state: State, event: Event) -> None:
+    """Raise a ValueError if an event cannot be about this table, or comes before what it needs."""
+    if not isinstance(event.row, int) or not -1 <= event.row < state.header.n_rows:
+        raise ValueError(f"the table has no row {event.row!r}")
+    if event.row < 0 and event.kind in ("draw", "answer", "skip", "change", "undo"):
+        raise ValueError("it names no row")
+    if event.kind in ("answer", "change"):
+        numbers = state.header.task == "numbers"
+        known = isinstance(event.label, int | float) if numbers else event.label in state.classes
+        if not known:
+            raise ValueError(f"{event.label!r} is no label here")

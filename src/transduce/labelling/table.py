@@ -21,6 +21,7 @@ IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gi
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
 MOST_SHOWN = 12  # columns shown if nobody says which
 MOST_NUMBERS = 4  # in the title of a row without text
+LARGEST = 1e150
 TASKS = {"classification": "classes", "regression": "numbers"}
 
 
@@ -156,7 +157,7 @@ def _cell(name: str, value: object) -> Cell:
 
 
 def _number(value: float) -> str:
-    if value == round(value) and abs(value) < 1e15:
+    if abs(value) < 1e15 and value == round(value):
         return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
     return f"{value:,.6g}"
 
@@ -180,6 +181,7 @@ def read_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str
     source, path = None, None
     if isinstance(table, pd.DataFrame):
         frame = table.reset_index(drop=True)
+        frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
         digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
     else:
         path = Path(table)
@@ -222,15 +224,44 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
 
 
 def _label(value: object, task: str) -> Label:
-    """Return a value of the table as a label: whole numbers as integers, numbers as floats."""
+    """Return a value of the table as a label: a class, or a finite number."""
     if task == "numbers":
-        try:
-            return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise ValueError(f"The label {value!r} is not a number: ask for classes.") from None
+        return as_number(value)
+    return as_class(value)
+
+
+def as_number(value: object) -> float:
+    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none.
+
+    Examples
+    --------
+    >>> as_number("2.5")
+    2.5
+    """
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(f"The label {value!r} is not a number: ask for classes.") from None
+    except OverflowError:
+        number = np.inf
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"The label {value!r} is not a number between -{LARGEST:g} and {LARGEST:g}.")
+    return number
+
+
+def as_class(value: object) -> Label:
+    """Return the name of a class as it is kept: plain Python, whole numbers as integers.
+
+    Examples
+    --------
+    >>> as_class(np.float64(2.0)), as_class("yes")
+    (2, 'yes')
+    """
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, float) and value == round(value):
+    if value is None or value != value or str(value).strip() == "":
+        raise ValueError(f"A class needs a name; got {value!r}.")
+    if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, str | int | float | bool) else str(value)
 

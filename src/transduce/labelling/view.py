@@ -28,10 +28,11 @@ def view(session: Session) -> dict[str, Json]:
     state = session.state
     unlabelled = np.ones(session.table.n_rows, dtype=bool)
     unlabelled[list(state.labelled)] = False
+    certain, uncertain = _listed(session, answers, unlabelled)
     return {
         "version": state.n_events,
         "mode": session.mode,
-        "classes": _classes(session, answers, unlabelled),
+        "classes": _classes(session, answers),
         "wanted": _code(session, state.wanted),
         "can_want": not state.drawn,
         "proposal": None if proposal is None else proposed(session, proposal, answers),
@@ -44,8 +45,8 @@ def view(session: Session) -> dict[str, Json]:
         },
         "can_undo": state.can_undo,
         "certificate": certificates(session, session.certificate()),
-        "certain": _listed(session, answers, unlabelled, most=True),
-        "uncertain": _listed(session, answers, unlabelled, most=False),
+        "certain": certain,
+        "uncertain": uncertain,
         "map": on_the_map(session, answers),
         "source": answers.source,
         "thinking": session.busy,
@@ -75,15 +76,17 @@ def _code(session: Session, label: Label) -> int | None:
     return session.state.classes.index(label) if label is not None and session.task == "classes" else None
 
 
-def _classes(session: Session, answers: Answers, unlabelled: Mask) -> list[Json]:
+def _classes(session: Session, answers: Answers) -> list[Json]:
     """Return the classes with how many rows have each as a label, and as an answer."""
-    labels = list(session.state.labelled.values())
+    if session.task == "numbers":
+        return []
+    count = len(session.classes)
+    labelled = np.bincount(list(session.codes().values()), minlength=count)
+    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
+        1:
+    ]  # labels are answers too
     return [
-        {
-            "name": str(name),
-            "labelled": sum(label == name for label in labels),
-            "answered": int(np.sum((answers.values == code) & unlabelled)),
-        }
+        {"name": str(name), "labelled": int(labelled[code]), "answered": int(every[code] - labelled[code])}
         for code, name in enumerate(session.classes)
     ]
 
@@ -104,8 +107,9 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
     state = session.state
     decision, label = state.decisions.get(row), state.label_of(row)
     bounds: Json = None
-    if answers.lower is not None and answers.upper is not None and np.isfinite(answers.lower[row]):
-        bounds = [float(answers.lower[row]), float(answers.upper[row])]
+    if answers.lower is not None and answers.upper is not None:
+        ends = [float(answers.lower[row]), float(answers.upper[row])]
+        bounds = [*ends] if np.isfinite(ends).all() else None
     hidden = label is None and state.was_drawn(row)
     x, y = session.prepared.map.place(row)
     return {
@@ -115,6 +119,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         "label": _json(label),
         "by": None if label is None else "person" if row in state.labels else "table",
         "decision": None if decision is None else decided(session, decision),
+        "step": None if decision is None else list(state.decisions)[::-1].index(row),
         "answer": None if hidden else _json(named(session, answers.values[[row]])[0]),
         "bounds": None if hidden else bounds,
         "place": [x, y],
@@ -137,9 +142,9 @@ def decided(session: Session, decision: Decision) -> dict[str, Json]:
     }
 
 
-def history(session: Session, limit: int = 300) -> list[Json]:
-    """Return the latest decisions, the latest first."""
-    return [decided(session, decision) for decision in session.history()[::-1][:limit]]
+def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
+    """Return some decisions, the latest first, after leaving out the latest `start`."""
+    return [decided(session, decision) for decision in session.history()[::-1][start : start + count]]
 
 
 def _json(value: object) -> Json:
@@ -185,22 +190,25 @@ def certificates(session: Session, found: Certificates) -> dict[str, Json]:
     return {"recall": recall, "answers": answers, "intervals": intervals}
 
 
-def _listed(session: Session, answers: Answers, unlabelled: Mask, *, most: bool) -> list[Json]:
-    """Return the rows with the most, or least, certain answers; random draws that wait are left out."""
+def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[Json], list[Json]]:
+    """Return the rows with the most, and the least, certain answers; a random draw that waits is left out."""
     known = unlabelled & np.isfinite(answers.certain)
     if session.state.pending is not None:
         known[session.state.pending] = False
     rows = np.flatnonzero(known)
-    order = -answers.certain[rows] if most else answers.certain[rows]
-    if len(rows) > LISTED:
-        nearest = np.argpartition(order, LISTED)[:LISTED]
-        rows, order = rows[nearest], order[nearest]
-    rows = rows[np.argsort(order, kind="stable")]
-    values = named(session, answers.values[rows])
-    return [
-        {"row": int(row), "title": session.table.title(int(row), 60), "answer": _json(value)}
-        for row, value in zip(rows, values, strict=True)
-    ]
+    certain = answers.certain[rows]
+    lists: list[list[Json]] = []
+    for order in (-certain, certain):
+        some = np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
+        chosen = rows[some[np.argsort(order[some], kind="stable")]]
+        values = named(session, answers.values[chosen])
+        lists.append(
+            [
+                {"row": int(row), "title": session.table.title(int(row), 60), "answer": _json(value)}
+                for row, value in zip(chosen, values, strict=True)
+            ]
+        )
+    return lists[0], lists[1]
 
 
 def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
@@ -211,8 +219,9 @@ def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
         finite = np.isfinite(values)
         if finite.any():
             low, high = (float(q) for q in np.quantile(values[finite], [0.02, 0.98]))
-        steps = np.clip((np.nan_to_num(values) - low) / max(high - low, 1e-12), 0.0, 1.0) * (NONE - 1)
-        codes = np.where(finite, steps.round(), NONE).astype(np.uint8)
+        codes = np.full(len(rows), NONE, dtype=np.uint8)
+        steps = (np.clip(values[finite], low, high) - low) / (high - low if high > low else 1.0)
+        codes[finite] = (steps * (NONE - 1)).round()
     else:
         codes = np.where(values < 0, NONE, np.minimum(values, NONE - 1)).astype(np.uint8)
     labelled = np.isin(rows, np.fromiter(session.state.labelled, dtype=np.int64))

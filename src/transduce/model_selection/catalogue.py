@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,25 +27,31 @@ from transduce.methods.ridge.regressor import TransductiveRidge
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.hidden_labels import check_member
 
-# Beyond MOST_ROWS transductive ridge has centres at some rows only; beyond MOST_LABELS other methods are left out.
+# Beyond MOST_ROWS transductive ridge has centres at some rows only; beyond MOST_LABELS some methods are left out.
 MOST_ROWS = 1500
 CENTRES = 500
-MOST_LABELS = {"gaussian_process": 1000, "bayesian_transduction": 1000, "confidence_machine": 5000}
+MOST_LABELS = {"bayesian_transduction": 1000, "confidence_machine": 5000}
+SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
+MANY_LABELS = 500  # from so many on boosted trees join
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
+LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
+FEW_LABELS = 30
 NEIGHBORS = 7  # of label spreading, its default
 # The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
 BLENDED = {
-    "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest"),
+    "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest", "boosted_trees"),
     "classification": (
         "transductive_ridge",
         "spectral_graph",
-        "label_spreading",
         "logistic_regression",
         "random_forest",
         "extra_trees",
+        "boosted_trees",
     ),
 }
+# Smaller steps and leaves than the defaults: as good with many labels, better with some hundred.
+BOOSTING = {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 200, "l2_regularization": 1.0}
 
 
 def default_members(
@@ -65,21 +77,23 @@ def default_members(
     Notes
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and at 500 of them beyond: ``O(n^3)`` becomes ``O(n)``.
-    The Gaussian process and Bayesian transduction cost ``O(l^3)`` and more for l labels, several hundred times over,
-    and are left out above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer and
-    scikit-learn's label spreading above 20,000 rows.
+    The Gaussian process looks for its parameters on 500 labels at most. Boosted trees join from 500 labels on. Bayesian
+    transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels; the
+    confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000 rows.
 
     Examples
     --------
     >>> members, left_out = default_members("regression", 300, 40)
     >>> list(members)
     ['transductive_ridge', 'gaussian_process', 'ridge', 'random_forest']
-    >>> members, left_out = default_members("regression", 9000, 4000)
+    >>> members, left_out = default_members("classification", 30_000, 4000)
     >>> left_out
-    {'gaussian_process': '4,000 labels are more than 1,000'}
+    {'spectral_graph': '30,000 rows are more than 20,000'}
     """
-    methods = every_method(task, n_rows, random_state)
+    methods = every_method(task, n_rows, random_state, n_labels=n_labels)
     methods = {name: method for name, method in methods.items() if compare or name in BLENDED[task]}
+    if n_labels < MANY_LABELS:
+        methods.pop("boosted_trees")
     most = {name: MOST_LABELS.get(name, n_labels) for name in methods}
     left_out = {
         name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
@@ -90,7 +104,9 @@ def default_members(
     return {name: method for name, method in methods.items() if name not in left_out}, left_out
 
 
-def every_method(task: str, n_rows: int, random_state: Any = None) -> dict[str, Any]:
+def every_method(
+    task: str, n_rows: int, random_state: Any = None, *, n_labels: int | None = None
+) -> dict[str, Any]:
     """Return all methods for a task by name, however slow they are on such a table.
 
     Parameters
@@ -99,6 +115,9 @@ def every_method(task: str, n_rows: int, random_state: Any = None) -> dict[str, 
     n_rows : int
         Beyond 1,500 rows transductive ridge has centres at 500 of them.
     random_state : int, RandomState or None, default=None
+    n_labels : int, optional
+        From 30 labels on (or if not given) a leaf of the random forest for classes holds three rows at least, and
+        extremely randomised trees draw their rows.
 
     Returns
     -------
@@ -107,22 +126,29 @@ def every_method(task: str, n_rows: int, random_state: Any = None) -> dict[str, 
     centres = None if n_rows <= MOST_ROWS else CENTRES
     if task == "regression":
         return _number_methods(centres, random_state)
-    return _class_methods(centres, min(NEIGHBORS, n_rows), random_state)
+    few = n_labels is not None and n_labels < FEW_LABELS
+    return _class_methods(centres, min(NEIGHBORS, n_rows), few, random_state)
 
 
 def _number_methods(centres: int | None, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidge(centres=centres, random_state=random_state),
         "gaussian_process": TransductiveGPRegressor(
-            matching=0, prior=(0.1, 2.0), n_restarts=1, random_state=random_state
+            matching=0,
+            prior=(0.1, 2.0),
+            n_restarts=1,
+            tol=1e-5,
+            max_searched=SEARCHED,
+            random_state=random_state,
         ),
         "confidence_machine": RidgeConfidenceMachine(confidence=0.5),
         "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))),
         "random_forest": RandomForestRegressor(TREES, random_state=random_state),
+        "boosted_trees": HistGradientBoostingRegressor(**BOOSTING, random_state=random_state),
     }
 
 
-def _class_methods(centres: int | None, n_neighbors: int, random_state: Any) -> dict[str, Any]:
+def _class_methods(centres: int | None, n_neighbors: int, few: bool, random_state: Any) -> dict[str, Any]:
     return {
         "transductive_ridge": TransductiveRidgeClassifier(centres=centres, random_state=random_state),
         "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
@@ -134,8 +160,12 @@ def _class_methods(centres: int | None, n_neighbors: int, random_state: Any) -> 
         ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
         "logistic_regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
-        "random_forest": RandomForestClassifier(TREES, random_state=random_state),
-        "extra_trees": ExtraTreesClassifier(TREES, random_state=random_state),
+        "random_forest": RandomForestClassifier(
+            TREES, min_samples_leaf=1 if few else LEAF, random_state=random_state
+        ),
+        # From drawn rows, as in a forest: each tree has rows that it did not see, which weigh it in a blend.
+        "extra_trees": ExtraTreesClassifier(TREES, bootstrap=not few, random_state=random_state),
+        "boosted_trees": HistGradientBoostingClassifier(**BOOSTING, random_state=random_state),
     }
 
 

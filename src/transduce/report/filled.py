@@ -78,3 +78,7 @@ class FilledTable(Protocol):
     @property
     def notes(self) -> list[str]:
         """What the user should know."""
+
+    @property
+    def totals(self) -> dict[str, int] | None:
+        """Counts of the whole table, where this is a sample of it."""

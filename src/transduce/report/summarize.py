@@ -107,6 +107,7 @@ def _counts(filled: FilledTable) -> dict[str, int]:
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
         "different_labels": int(labels.nunique()),
         **{word: int(np.sum(status == word)) for word in STATUSES},
+        **(filled.totals or {}),
     }
 
 

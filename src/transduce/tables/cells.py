@@ -38,7 +38,8 @@ class NumberCells:
         The numbers; NaN where a cell is missing or not a number.
     side : array of shape (n,)
         -1 where a cell says that the number is below its value, 1 above, 0 elsewhere.
-    unit : str
+    unit, decimal : str
+        What is written beside all of them, and their decimal sign ("point" or "comma").
     mended, unread : list of int
         Positions of the cells that were read without a footnote mark or with the other decimal sign, and of those
         that are neither numbers nor missing.
@@ -49,6 +50,7 @@ class NumberCells:
     values: Array
     side: AnyArray
     unit: str = ""
+    decimal: str = "point"
     mended: list[int] = field(default_factory=list)
     unread: list[int] = field(default_factory=list)
     n_present: int = 0
@@ -98,7 +100,39 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
             values[row] = np.nan
             unread.append(int(row))
             n_holes += text.lower() in HOLES
-    return NumberCells(values, side, found.unit, mended, unread, len(given) - n_holes)
+    return NumberCells(values, side, found.unit, found.decimal, mended, unread, len(given) - n_holes)
+
+
+def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
+    """Return the numbers in texts under a given reading, and on which side of each the truth is; NaN for the rest.
+
+    Parameters
+    ----------
+    texts : pandas.Series
+        Of str, None where missing.
+    decimal : {"point", "comma"}
+    unit : str
+
+    Returns
+    -------
+    values, side : array of shape (n,)
+        Each cell is read by itself; see `read_numbers`, which finds the reading.
+
+    Examples
+    --------
+    >>> values, side = read_cells(pd.Series(["1.5", "<2", "red", None]), "point", "")
+    >>> values.tolist(), side.tolist()
+    ([1.5, 2.0, nan, nan], [0, -1, 0, 0])
+    """
+    codes, levels = pd.factorize(texts)
+    values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
+    if len(levels):
+        plain = pd.Series(levels).astype(str)
+        if decimal == "point" and not unit:
+            values[:-1] = pd.to_numeric(plain, errors="coerce").to_numpy(float)
+        for place in np.flatnonzero(~np.isfinite(values[:-1])):
+            values[place], side[place] = _mended(levels[place].strip(), decimal, unit)
+    return values[codes], side[codes]
 
 
 def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:

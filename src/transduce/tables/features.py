@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
 from transduce.tables.cells import NumberCells, cell_notes, holds_code, read_numbers, sentinel_note, sentinels
-from transduce.tables.numbers_in_text import is_missing
+from transduce.tables.encoder import (
+    Encoder,
+    LevelsReading,
+    NumberReading,
+    Scale,
+    TableReading,
+    WordsReading,
+    as_floats,
+    as_texts,
+    feature_name,
+    is_number,
+    marked,
+)
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -45,6 +57,8 @@ class Features:
         What was done to each column: name, kind, treatment, n_missing, n_features.
     notes : list of str
         Cells that were read in an unusual way, with the rows they are in.
+    encoder : Encoder
+        Turns rows which come later into the same features.
     """
 
     matrix: Array
@@ -52,6 +66,7 @@ class Features:
     origins: list[Any]
     columns: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    encoder: Encoder = field(default_factory=Encoder)
 
 
 @dataclass(eq=False)
@@ -65,6 +80,7 @@ class _Column:
     values: pd.Series | None = None
     parts: dict[str, Array] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    reading: Any = None
 
 
 @dataclass(frozen=True)
@@ -138,21 +154,27 @@ def vectorize(
         for done, name in enumerate(frame.columns):
             columns.append(_profile(frame[name], name, wanted, order))
             report(done / frame.shape[1])
-        _encode(columns)
+        table = _encode(columns)
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
-    names, origins, parts = [], [], []
+    scales: list[Scale] = []
+    parts: list[Array] = []
     for column in columns:
-        column.parts = _scaled(column.parts)
-        for name, values in column.parts.items():
-            names.append(name)
-            origins.append(column.name)
-            parts.append(values)
+        scales += _scale(column)
+        parts += column.parts.values()
     matrix = np.empty((len(frame), len(parts)))
     if parts:
         matrix[order] = np.column_stack(parts)
-    return Features(matrix, names, origins, _account(columns), _notes(columns))
+    readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
+    return Features(
+        matrix,
+        [scale.feature for scale in scales],
+        [scale.column for scale in scales],
+        _account(columns),
+        _notes(columns),
+        Encoder(readings, table, scales),
+    )
 
 
 def _notes(columns: list[_Column]) -> list[str]:
@@ -190,26 +212,12 @@ def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _
     if name in wanted.ignore:
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
-    if _is_number(series):
+    if is_number(series):
         return _number(name, series, "as it is")
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
-    texts = series.astype(object).map(_text, "ignore")
-    texts = texts.mask(is_missing(texts.to_numpy()), None).astype(object)
+    texts = as_texts(series)
     return _constant(name, texts) or _profile_text(name, texts, wanted, rows)
-
-
-def _text(value: Any) -> str:
-    """Return a cell as text; small and capital letters are the same in true and false."""
-    text = value.strip() if isinstance(value, str) else str(value)
-    return text.capitalize() if text.lower() in ("true", "false") else text
-
-
-def _is_number(series: pd.Series) -> bool:
-    types = pd.api.types
-    return (types.is_numeric_dtype(series) and not types.is_complex_dtype(series)) or (
-        types.is_timedelta64_dtype(series)
-    )
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
@@ -231,9 +239,9 @@ def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) 
         found = read_numbers(texts.to_numpy(), wanted.prefer)
         if found.nearly_all:
             return _number_in_text(name, texts, found, rows)
-    dates = _dates(present, texts)
+    dates, reader = _dates(present, texts)
     if dates is not None:
-        return _Column(name, "date", "", n_missing, dates)
+        return _Column(name, "date", "", n_missing, dates, reading=reader)
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _Column(name, "text", "", n_missing, texts)
@@ -252,29 +260,31 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    if column.kind == "number":
+        column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
     return column
 
 
-def _dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
-    """Return texts as dates, if skrub reads all of them as such."""
+def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
+    """Return texts as dates, if skrub reads all of them as such, and what reads them."""
     from skrub import ToDatetime
 
+    reader = ToDatetime()
     if not present.str.contains(r"\d").all():
-        return None
+        return None, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            dates = pd.Series(ToDatetime().fit_transform(texts.rename("date").astype("string")))
+            dates = pd.Series(reader.fit_transform(texts.rename("date").astype("string")))
         except ValueError:  # it rejects the column
-            return None
-    return dates if dates.notna().equals(texts.notna()) else None
+            return None, None
+    return (dates, reader) if dates.notna().equals(texts.notna()) else (None, None)
 
 
 def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     """Return a column of numbers, with a feature that marks what is missing."""
-    if pd.api.types.is_timedelta64_dtype(series):
-        series, treatment = series.dt.total_seconds(), "in seconds"
-    values = series.to_numpy(dtype=float, na_value=np.nan)
+    treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else treatment
+    values = as_floats(series)
     marks = sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
@@ -285,7 +295,8 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
     whole = bool(np.all(values[~missing] == np.round(values[~missing])))
     if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    parts = {str(name): np.where(missing, np.median(values[~missing]), values)}
+    middle = float(np.median(values[~missing]))
+    parts = {str(name): np.where(missing, middle, values)}
     if n_missing:
         treatment += ", median where missing"
         parts[f"{name} is missing"] = missing.astype(float)
@@ -295,47 +306,33 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
         notes.append(
             f"{name!r}: {n_infinite:,} infinite {'number' if n_infinite == 1 else 'numbers'} taken as missing."
         )
-    return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes)
+    reading = NumberReading(middle, tuple(marks))
+    return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
 
 
 # ------------------------------------------------------------------------------------------------- encoding
 
 
-def _encode(columns: list[_Column]) -> None:
+def _encode(columns: list[_Column]) -> TableReading | None:
     """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
     some = {}
     for j, column in enumerate(columns):
         if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
-            column.parts = _indicators(column)
-            column.treatment = f"{column.values.nunique()} categories, one feature each"  # type: ignore[union-attr]
+            values = pd.Series(column.values)
+            reading = LevelsReading(tuple(sorted(set(values.dropna()))), bool(values.isna().any()))
+            column.reading, column.parts = reading, reading.parts(column.name, values)
+            column.treatment = f"{values.nunique()} categories, one feature each"
         elif column.kind in ("date", "category"):
             some[f"c{j}"] = column
-    if some:
-        _encode_with_skrub(some)
+    return _encode_with_skrub(some) if some else None
 
 
-def _indicators(column: _Column) -> dict[str, Array]:
-    """Return a feature for each category, missing ones too; of two categories for the second only."""
-    assert column.values is not None
-    values = column.values.to_numpy(dtype=object)
-    missing = column.values.isna().to_numpy()
-    levels = sorted(set(values[~missing]))
-    codes = pd.Categorical(values, categories=levels).codes
-    parts = {_feature_name(column.name, level): (codes == j).astype(float) for j, level in enumerate(levels)}
-    if missing.any():
-        parts[_feature_name(column.name, "nan")] = missing.astype(float)
-    return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
-
-
-def _encode_with_skrub(some: dict[str, _Column]) -> None:
-    """Turn dates, and categories of which there are many, into features."""
+def _encode_with_skrub(some: dict[str, _Column]) -> TableReading:
+    """Turn dates, and categories of which there are many, into features, and return how."""
     from skrub import StringEncoder, TableVectorizer
 
-    data = {key: column.values for key, column in some.items()}
-    # With a sign before it, a category such as "01234" is not taken for a number.
-    table = pd.DataFrame(
-        {k: s if _is_date(s) else ("=" + pd.Series(s)).astype("string") for k, s in data.items()}
-    )
+    data = {key: pd.Series(column.values) for key, column in some.items()}
+    table = pd.DataFrame({key: s if _is_date(s) else marked(s) for key, s in data.items()})
     n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
     vectorizer = TableVectorizer(
         cardinality_threshold=MOST_LEVELS + 1,
@@ -344,21 +341,23 @@ def _encode_with_skrub(some: dict[str, _Column]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = vectorizer.fit_transform(table)
+    features: dict[Any, list[tuple[str, str, float]]] = {}
     for key, column in some.items():
+        features[column.name] = []
         for output in vectorizer.input_to_outputs_.get(key, []):
-            values = found[output].to_numpy(dtype=float, na_value=np.nan)
-            column.parts[_feature_name(column.name, output.removeprefix(key).lstrip("_"))] = _finite(values)
+            name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
+            column.parts[name], middle = _finite(found[output].to_numpy(dtype=float, na_value=np.nan))
+            features[column.name].append((name, output, middle))
         column.treatment = _encoding(column)
         if column.n_missing and column.kind == "date":
             column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
+    keys = {column.name: key for key, column in some.items()}
+    dates = {column.name: column.reading for column in some.values() if column.kind == "date"}
+    return TableReading(vectorizer, keys, dates, features)
 
 
 def _is_date(series: Any) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(series))
-
-
-def _feature_name(column: Any, output: str) -> str:
-    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
 
 
 def _encoding(column: _Column) -> str:
@@ -367,36 +366,43 @@ def _encoding(column: _Column) -> str:
     return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
-def _finite(values: Array) -> Array:
-    """Return numbers with the median in place of missing ones."""
+def _finite(values: Array) -> tuple[Array, float]:
+    """Return numbers with the median in place of missing ones, and the median."""
     missing = ~np.isfinite(values)
-    return np.where(missing, np.median(values[~missing]) if not missing.all() else 0.0, values)
+    middle = float(np.median(values[~missing])) if not missing.all() else 0.0
+    return np.where(missing, middle, values), middle
 
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
     """Return TF-IDF weights of a text's words, reduced to a few features."""
     texts = column.values.fillna("")  # type: ignore[union-attr]
+    words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
     try:
-        weights = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS).fit_transform(texts)
+        weights = words.fit_transform(texts)
     except ValueError:  # no words at all
         column.kind, column.treatment = "constant", "dropped: no words"
         return {}
     n_features = min(TEXT_FEATURES, weights.shape[1] - 1, weights.shape[0] - 1)
     column.treatment = f"TF-IDF of {weights.shape[1]:,} words"
+    column.reading = WordsReading(words)
     if n_features < 1 or weights.shape[1] <= TEXT_FEATURES:
         return {f"{column.name}: word {j + 1}": v for j, v in enumerate(weights.toarray().T)}
     column.treatment += f", reduced to {n_features} features"
-    reduced = TruncatedSVD(n_features, random_state=random_state).fit_transform(weights)
+    reduction = TruncatedSVD(n_features, random_state=random_state)
+    reduced = reduction.fit_transform(weights)
+    column.reading = WordsReading(words, reduction)
     return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
 
 
-def _scaled(parts: dict[str, Array]) -> dict[str, Array]:
-    """Return features with mean 0 and standard deviation 1, without the constant ones."""
-    scaled = {}
-    for name, values in parts.items():
-        largest = float(np.abs(values).max(initial=0.0))
-        values = values / largest if largest > 0.0 else values  # so that no square is too large
-        spread = float(values.std())
+def _scale(column: _Column) -> list[Scale]:
+    """Give features mean 0 and standard deviation 1, drop the constant ones, and return how."""
+    scales, scaled = [], {}
+    for name, values in column.parts.items():
+        largest = float(np.abs(values).max(initial=0.0)) or 1.0
+        values = values / largest  # so that no square is too large
+        mean, spread = float(values.mean()), float(values.std())
         if spread > 1e-10:
-            scaled[name] = (values - values.mean()) / spread
-    return scaled
+            scales.append(Scale(column.name, name, largest, mean, spread))
+            scaled[name] = (values - mean) / spread
+    column.parts = scaled
+    return scales

@@ -23,6 +23,16 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
+def check_names(frame: pd.DataFrame, target: Target, probabilities: bool) -> None:
+    """Raise a ValueError if the table has a column that would be added."""
+    classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
+    for name in new_names(target.name, target.task, list(classes)):
+        if name in frame.columns:
+            raise ValueError(
+                f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."
+            )
+
+
 def new_columns(
     target: Target,
     answer: Answer,
@@ -31,6 +41,7 @@ def new_columns(
     *,
     right: Array | None = None,
     probabilities: bool = False,
+    known: AnyArray | None = None,
 ) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given".
 
@@ -47,6 +58,8 @@ def new_columns(
         Probability that each answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
+    known : array, optional
+        The labels that intervals are compared with; those of the target by default.
 
     Returns
     -------
@@ -54,6 +67,7 @@ def new_columns(
         The confidence of a number is how much narrower its interval is than one made without features
         (`narrowness`); that of a class is the level up to which no other class is possible.
     """
+    known = target.labels[~target.missing] if known is None else known
     n, unlabelled = len(index), answer.rows
     status = np.full(n, "given", dtype=object)
     status[unlabelled] = answer.status
@@ -63,7 +77,7 @@ def new_columns(
         assert answer.regions is not None
         filled, bounds = target.labels.astype(float), np.full((n, 2), np.nan)
         filled[unlabelled], bounds[unlabelled] = answer.values, answer.regions.hull()
-        confidence[unlabelled] = narrowness(answer.regions.measure(), target.labels[~target.missing], level)
+        confidence[unlabelled] = narrowness(answer.regions.measure(), known, level)
         middle: list[AnyArray] = [bounds[:, 0], bounds[:, 1]]
     else:
         filled = target.labels.copy()
@@ -143,10 +157,10 @@ def _sets(answer: Answer, n: int) -> AnyArray:
     assert answer.label_sets is not None
     assert answer.classes is not None
     sets, names = np.full(n, None, dtype=object), [str(label) for label in answer.classes]
-    sets[answer.rows] = [
-        SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside)
-        for row in answer.label_sets.tolist()
-    ]
+    kinds, which = np.unique(np.packbits(answer.label_sets, axis=1), axis=0, return_inverse=True)
+    rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
+    texts = [SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in rows]
+    sets[answer.rows] = np.array([*texts, None], dtype=object)[which.ravel()]
     return sets
 
 

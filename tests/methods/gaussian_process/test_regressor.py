@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.optimize._numdiff import approx_derivative
+from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -20,6 +21,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import TransductiveGPRegressor
+from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
 from transduce.methods.gaussian_process.process import (
@@ -194,6 +196,83 @@ def test_no_worse_than_twenty_random_restarts(seed):
     starts = np.log([0.5, 0.5, 0.1]) + 1.5 * rng.normal(size=(20, 3))
     lowest = min(minimize(lambda x: objective(x)[0], start, method="BFGS").fun for start in starts)
     assert model.objective_path_[-1] <= lowest + 1e-4
+
+
+@pytest.mark.parametrize("matching", [0.0, 0.5])
+def test_answers_in_folds_are_near_those_of_whole_fits(matching):
+    """The short descent ends where the search of a whole fit does, if there is one valley only."""
+    X, y, _ = numbers(n=80, unlabelled=20)
+    rows = np.flatnonzero(~np.isnan(y))
+    fold = np.arange(len(rows)) % 3
+    folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    settings = {"matching": matching, "slack": 0.1, "n_restarts": 0, "random_state": 0}
+    found = TransductiveGPRegressor(**settings).fit(X, y).answers_in_folds(folds)
+    for (visible, hidden), answers in zip(folds, found, strict=True):
+        some = np.concatenate([rows[visible], np.flatnonzero(np.isnan(y))])
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        again = TransductiveGPRegressor(standardize=False, **settings).fit(Z[some], y[some])
+        np.testing.assert_allclose(answers, again.predict(Z[rows[hidden]]), atol=0.02 * np.nanstd(y))
+
+
+@given(seeds)
+def test_points_at_all_labelled_rows_are_the_exact_process(seed):
+    X, y_l, log_parameters = small(seed)
+    X_l, rest = X[: len(y_l)], X[len(y_l) :]
+    exact = Posterior.fit(X_l, y_l, log_parameters)
+    induced = InducedPosterior.fit(X_l, y_l, log_parameters, X_l)
+    np.testing.assert_allclose(induced.mean(rest), exact.mean(rest), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(induced.variance(rest), exact.variance(rest), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(induced.covariance(rest), exact.covariance(rest), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(induced.log_likelihood, exact.log_likelihood, rtol=1e-4, atol=1e-4)
+
+
+def test_inducing_points_by_definition(monkeypatch):
+    """Against dense formulas of the model in which labels tell of each other through the points only."""
+    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.BLOCK", 4)
+    rng = np.random.default_rng(0)
+    X, y_l, points = rng.normal(size=(14, 2)), rng.normal(size=9), rng.normal(size=(4, 2))
+    relevance, noise = np.array([0.7, 0.4]), 0.3
+    fit = InducedPosterior.fit(X[:9], y_l, np.log([*relevance, noise]), points)
+    K_pp, K_pn = (cross_kernel(points, rows, relevance) for rows in (points, X))
+    Q = K_pn.T @ np.linalg.solve(K_pp, K_pn)
+    C = Q[:9, :9] + noise * np.eye(9)
+    np.testing.assert_allclose(fit.mean(X[9:]), Q[9:, :9] @ np.linalg.solve(C, y_l))
+    own = np.ones(5) - np.diag(Q)[9:]
+    spread = np.diag(Q[9:, 9:] - Q[9:, :9] @ np.linalg.solve(C, Q[:9, 9:])) + own + noise
+    np.testing.assert_allclose(fit.variance(X[9:]), spread)
+    np.testing.assert_allclose(fit.log_likelihood, multivariate_normal(np.zeros(9), C).logpdf(y_l), rtol=1e-8)
+
+
+def test_parameters_of_some_labels_and_a_process_of_all():
+    X, y, truth = numbers(n=120, unlabelled=20)
+    some = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0).fit(X, y)
+    whole = TransductiveGPRegressor(matching=0, n_restarts=0, random_state=0).fit(X, y)
+    assert some._fitted.posterior.X_l.shape == whole._fitted.posterior.X_l.shape == (100, 3)
+    unlabelled = np.isnan(y)
+    error = [np.sqrt(np.mean((model.mean_ - truth[unlabelled]) ** 2)) for model in (some, whole)]
+    assert error[0] < 1.3 * error[1]
+    assert not np.allclose(some.relevance_, whole.relevance_)
+    moved = np.random.default_rng(0).permutation(len(y))
+    again = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0)
+    again.fit(X[moved], y[moved])
+    np.testing.assert_allclose(again.transduction_, some.transduction_[moved], rtol=1e-9)
+
+
+def test_very_many_labels_go_through_inducing_points(monkeypatch):
+    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.MOST_EXACT", 50)
+    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.N_INDUCING", 45)
+    monkeypatch.setattr("transduce.methods.gaussian_process.fitting.MOST_DESCENDED", 50)
+    X, y, truth = numbers(n=120, unlabelled=20)
+    model = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0).fit(X, y)
+    assert isinstance(model._fitted.posterior, InducedPosterior)
+    unlabelled = np.isnan(y)
+    assert np.std(model.mean_ - truth[unlabelled]) < 0.5 * np.std(truth[unlabelled])
+    assert np.isfinite(model.log_marginal_likelihood_)
+    even, odd = np.arange(0, 100, 2), np.arange(1, 100, 2)
+    left_out = model.answers_in_folds([(even, odd)])[0]
+    assert np.std(left_out - y[~unlabelled][odd]) < 0.6 * np.std(y[~unlabelled])
+    assert model.sample_y(X[:3], 2).shape == (3, 2)
+    np.testing.assert_allclose(model.predict(X[unlabelled]), model.mean_)
 
 
 # ----------------------------------------------------------------------------------------------------- laws

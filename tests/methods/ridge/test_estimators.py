@@ -159,6 +159,70 @@ def test_stored_and_recomputed_designs_agree():
     np.testing.assert_allclose(blocks.predict(X), stored.predict(X), atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"kernel": "linear"}, {"centres": np.random.default_rng(5).normal(size=(12, 3)), "ridge": 0.3}],
+)
+def test_answers_in_folds_are_those_of_whole_fits(settings):
+    """Of fits that see the visible labels only and stay at the inductive answer."""
+    X, y, _ = numbers(n=36, unlabelled=9)
+    rows = np.flatnonzero(~np.isnan(y))
+    fold = np.arange(len(rows)) % 3
+    folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    found = TransductiveRidge(**settings).fit(X, y).answers_in_folds(folds)
+    for (_, hidden), answers in zip(folds, found, strict=True):
+        shown = y.copy()
+        shown[rows[hidden]] = np.nan
+        again = TransductiveRidge(tether=np.inf, **settings).fit(X, shown)
+        np.testing.assert_allclose(answers, again.transduction_[rows[hidden]], rtol=1e-6)
+
+
+def test_answers_in_folds_of_a_kernel_matrix_and_of_many_labels(monkeypatch):
+    X, y, _ = numbers(n=30, unlabelled=6)
+    rows = np.flatnonzero(~np.isnan(y))
+    folds = [(np.arange(4, len(rows)), np.array([3, 0]))]
+    plain = TransductiveRidge(width=1.3, standardize=False).fit(X, y)
+    K = Kernel("rbf", 1.3).matrix(X, X)
+    other = TransductiveRidge(kernel="precomputed").fit(K, y)
+    np.testing.assert_allclose(plain.answers_in_folds(folds)[0], other.answers_in_folds(folds)[0], rtol=1e-6)
+    monkeypatch.setattr("transduce.methods.ridge.fitting.MOST_SEARCHED", 10)
+    shown = y.copy()
+    shown[rows[:4]] = np.nan
+    kept = {"width": plain.width_, "ridge": plain.ridge_, "standardize": False}
+    again = TransductiveRidge(tether=np.inf, **kept).fit(X, shown)
+    np.testing.assert_allclose(plain.answers_in_folds(folds)[0], again.transduction_[rows[[3, 0]]], rtol=1e-6)
+
+
+def test_class_answers_in_folds_are_those_of_whole_fits():
+    X, y, _ = classes()
+    rows = np.flatnonzero(pd.notna(y))
+    hidden = np.arange(0, len(rows), 4)
+    model = TransductiveRidgeClassifier().fit(X, y)
+    found = model.answers_in_folds([(np.setdiff1d(np.arange(len(rows)), hidden), hidden)])[0]
+    shown = y.copy()
+    shown[rows[hidden]] = None
+    again = TransductiveRidgeClassifier(tether=np.inf).fit(X, shown)
+    scores = again.answer_.scores[np.searchsorted(again.answer_.rows, rows[hidden])]
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    factor = np.diff(np.log(found), axis=1) / np.diff(scores, axis=1)
+    np.testing.assert_allclose(
+        factor, factor[0, 0], rtol=1e-6
+    )  # one factor makes probabilities of all scores
+
+
+def test_centres_are_labelled_rows_first():
+    """All of them if they are few enough, else half of the number and as many of all rows."""
+    X, y, _ = numbers(n=40, unlabelled=30)
+    few = TransductiveRidge(centres=12, random_state=0).fit(X, y)
+    named = TransductiveRidge(centres=X[~np.isnan(y)]).fit(X, y)
+    np.testing.assert_allclose(few.transduction_, named.transduction_, rtol=1e-6)
+    many = TransductiveRidge(centres=6, random_state=0).fit(X, y)._fitted.basis.centres
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    places = [int(np.argmin(np.abs(Z - row).sum(axis=1))) for row in many]
+    assert 5 <= len(set(places)) <= 6
+    assert sum(not np.isnan(y[place]) for place in places) >= 3
+
+
 # ---------------------------------------------------------------------------------------------------- laws
 
 

@@ -17,7 +17,7 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
     parts.push(drawing("text", { x: LEFT - 6, y: y(value) + 3.5, "text-anchor": "end", text }));
   }
   parts.push(drawing("line", { class: "goal", x1: LEFT, x2: WIDTH - RIGHT, y1: y(goal), y2: y(goal) }));
-  parts.push(drawing("text", { class: "goal-word", x: falling ? WIDTH - RIGHT : LEFT + 4, y: y(goal) + (falling ? -4 : 11), "text-anchor": falling ? "end" : "start", text: word }));
+  parts.push(drawing("text", { class: "goal-word", x: falling ? (LEFT + WIDTH) / 2 : LEFT + 4, y: y(goal) + (falling ? -4 : 11), "text-anchor": falling ? "middle" : "start", text: word }));
   parts.push(drawing("path", { class: "area", d: `${line}L${x(end).toFixed(1)} ${y(0)}L${x(points[0][0])} ${y(0)}Z` }));
   if (ahead) parts.push(drawing("line", { class: "ahead", x1: x(end), y1: y(height), x2: x(end + ahead), y2: y(goal) }));
   parts.push(drawing("path", { class: "line", d: line }));

@@ -44,8 +44,24 @@ export function beginSearch(model, choose, failed) {
   });
 }
 
-export async function openHistory(model, choose) {
-  showHistory(model, await read("/api/history"), choose);
+const PART = 100; // decisions listed at a time
+
+export async function openHistory(model, choose, failed) {
+  const more = $("history-more");
+  let start = 0;
+  const add = async () => {
+    try {
+      const found = await read(`/api/history?start=${start}&count=${PART}`);
+      showHistory(model, found, choose);
+      start += found.length;
+      more.hidden = start >= model.view.progress.decisions;
+    } catch (error) {
+      failed(error);
+    }
+  };
+  fill($("history-list"));
+  more.onclick = add;
+  await add();
   $("history-dialog").showModal();
 }
 

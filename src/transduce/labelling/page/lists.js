@@ -29,8 +29,9 @@ export function showAnswers(model, rows, choose) {
 
 export function showHistory(model, decisions, choose) {
   const items = decisions.map(({ row, title, label, random, changed, mode }) =>
-    entry(model, { row, title, label, mark: label === null ? "skipped" : `${short(label)}${changed ? " (changed)" : ""}`, tag: random ? "random" : mode === "chosen" ? "chosen" : null }, choose));
-  fill($("history-list"), ...(items.length ? items : [make("li", { class: "empty", text: "Nothing is decided yet." })]));
+    entry(model, { row, title, label, mark: label === null ? "skipped" : `${label}${changed ? " (changed)" : ""}`, tag: random ? "random" : mode === "chosen" ? "chosen" : null }, choose));
+  $("history-list").append(...items);
+  if (!$("history-list").children.length) $("history-list").append(make("li", { class: "empty", text: "Nothing is decided yet." }));
 }
 
 export function showFound(model, rows, choose) {

@@ -46,7 +46,8 @@ function drawModes(view) {
     const mode = button.dataset.mode;
     button.setAttribute("aria-checked", String(view.mode === mode));
     button.tabIndex = view.mode === mode ? 0 : -1;
-    button.disabled = mode === "find" && (model.about.task === "numbers" || view.wanted === null);
+    button.hidden = mode === "find" && model.about.task === "numbers";
+    button.disabled = mode === "find" && view.wanted === null;
   }
   $("want-box").hidden = model.about.task === "numbers";
   const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
@@ -113,7 +114,12 @@ async function label(code) {
 }
 
 async function number() {
-  const shown = card(), text = $("number").value.trim().replace(",", "."), value = Number(text);
+  const typed = $("number").value.trim(), shown = card();
+  if (/^[-+]?\d{1,3}(,\d{3})+$/.test(typed)) {
+    toast(`“${typed}” can be read in two ways: type ${typed.replaceAll(",", "")}, or ${typed.replace(",", ".")}.`);
+    return;
+  }
+  const text = typed.replace(",", "."), value = Number(text);
   if (!shown || text === "" || !Number.isFinite(value)) {
     toast("Type a number.");
     return;
@@ -166,11 +172,13 @@ function back() {
 
 async function step(direction) {
   try {
-    const decisions = await read("/api/history"); // the latest first
-    const here = model.looking ? decisions.findIndex(({ row }) => row === model.looking.row) : -1;
-    const next = here + direction;
-    if (next < 0) back();
-    else if (next < decisions.length) await choose(decisions[next].row);
+    const next = (model.looking?.step ?? -1) + direction; // 0 is the latest decision
+    if (next < 0) {
+      back();
+      return;
+    }
+    const [decision] = await read(`/api/history?start=${next}&count=1`);
+    if (decision) await choose(decision.row);
   } catch (error) {
     failed(error);
   }
@@ -190,10 +198,13 @@ const actions = {
   earlier: () => step(1),
   later: () => { if (model.looking) step(-1); },
   search: () => { $("search-dialog").showModal(); $("search").select(); },
-  history: () => openHistory(model, choose).catch(failed),
+  history: () => openHistory(model, choose, failed),
   export: () => openExport(failed),
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
-  mode: (mode) => { if (model.view.mode !== mode && !$("modes").querySelector(`[data-mode=${mode}]`).disabled) act("mode", { mode }); },
+  mode: (mode) => {
+    const button = $("modes").querySelector(`[data-mode=${mode}]`);
+    if (model.view.mode !== mode && !button.disabled && !button.hidden) act("mode", { mode });
+  },
   escape: () => { if (model.looking) back(); },
 };
 
@@ -210,7 +221,7 @@ function arrows(group) {
   group.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const buttons = [...group.children].filter((button) => !button.disabled);
+    const buttons = [...group.children].filter((button) => !button.disabled && !button.hidden);
     const next = buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length];
     next.focus();
     next.click();

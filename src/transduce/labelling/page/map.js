@@ -66,6 +66,7 @@ function paint() {
   const ink = canvas.getContext("2d"), colour = colours(), numbers = canvas.dataset.task === "numbers";
   ink.scale(density, density);
   const size = places.rows.length > 2000 ? 1.7 : places.rows.length > 500 ? 2.3 : 3.2;
+  const crowded = labelled.reduce((sum, one) => sum + one, 0) > 0.3 * labelled.length;
   const tint = (code) => (code === 255 ? colour.none : numbers ? heat(code / 254) : colour.classes[code % 10]);
   for (const marked of [0, 1]) {
     for (let i = 0; i < codes.length; i += 1) {
@@ -74,10 +75,10 @@ function paint() {
       ink.globalAlpha = marked ? 1 : codes[i] === 255 ? 0.55 : 0.62;
       ink.fillStyle = tint(codes[i]);
       ink.beginPath();
-      ink.arc(x, y, marked ? size + 1.7 : size, 0, 7);
+      ink.arc(x, y, marked ? size + (crowded ? 0.8 : 1.7) : size, 0, 7);
       ink.fill();
       if (marked) {
-        ink.lineWidth = 1.4;
+        ink.lineWidth = crowded ? 0.6 : 1.4;
         ink.strokeStyle = colour.ink;
         ink.stroke();
       }

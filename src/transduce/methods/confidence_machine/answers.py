@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.regions import Regions
@@ -40,7 +41,7 @@ def predict_values(machine: AnyMachine, rows: Array) -> Array:
 def answer_numbers(machine: AnyMachine, rows: Array, confidence: float, side: str) -> NumberAnswers:
     """Return values and regions of rows, with a warning if the labels are too few for the level."""
     rank = nonconformity_rank(confidence, machine.n_labelled)
-    if rank == 0 and len(rows):
+    if rank == 0 and rows.shape[0]:
         warn_level(confidence, machine.n_labelled, "every region is the whole line")
     if not isinstance(machine, TunedMachine):
         return NumberAnswers(machine.predict(rows), find_regions(machine, rows, rank=rank, side=side))
@@ -58,6 +59,8 @@ def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) ->
     if isinstance(machine, TunedMachine):
         return label_p_values(machine, rows, labels, tau)
     above, tied = count_labels(machine, rows, labels)
+    above, tied = (_numbers(count, rows) for count in (above, tied))
+    tau = arrays.beside(tau, rows)
     return p_values(above, tied, machine.n_labelled, tau)
 
 
@@ -76,12 +79,18 @@ def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array)
     if isinstance(machine, TunedMachine):
         return ClassAnswers(*class_p_values(machine, rows, codes, tau))
     overall, within, scores = count_classes(machine, rows, codes)
-    each = tau[:, None]
+    overall, within = _numbers(overall, rows), _numbers(within, rows)
+    each = arrays.beside(tau[:, None], rows)
     return ClassAnswers(
-        p_values(overall[0], overall[1], len(codes), each),
-        p_values(within[0], within[1], np.bincount(codes), each),
+        p_values(overall[0, ...], overall[1, ...], len(codes), each),
+        p_values(within[0, ...], within[1, ...], arrays.beside(np.bincount(codes), rows, "float64"), each),
         scores,
     )
+
+
+def _numbers(counts: AnyArray, rows: Array) -> Array:
+    """Return counts in double precision, where the rows live."""
+    return arrays.beside(counts, rows, "float64")
 
 
 def tell_choice(machine: AnyMachine, found: ClassAnswers, best: AnyArray) -> dict[str, object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from transduce.core import arrays
 from transduce.core.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 from transduce.core.types import Array
 
@@ -44,8 +45,8 @@ def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> floa
     Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
     ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
     """
-    spread = float(np.max(np.abs(centred), initial=0.0))
-    level = float(np.max(np.abs(y), initial=0.0))
+    xp = arrays.namespace(y)
+    spread, level = (float(xp.max(xp.abs(part))) if part.shape[0] else 0.0 for part in (centred, y))
     return min(4 * EPSILON * (1 + norm / ridge), 1e-9) * spread + 4 * EPSILON * level
 
 
@@ -66,9 +67,10 @@ def _factorise(A: Array, ridge: float) -> tuple[Array, float]:
 
 def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
     """Return the pivots, at least `ridge` as theory has it where only rounding says otherwise."""
-    rounding = 1e-8 * (np.abs(k_aa) + ridge)
-    pivot = np.where((pivot < ridge) & (pivot > ridge - rounding), ridge, pivot)
-    if np.any(pivot <= 0.0):
+    xp = arrays.namespace(pivot)
+    rounding = 1e-8 * (xp.abs(k_aa) + ridge)
+    pivot = xp.where((pivot < ridge) & (pivot > ridge - rounding), xp.full_like(pivot, ridge), pivot)
+    if bool(xp.any(pivot <= 0.0)):
         raise ValueError(IMPROPER.format(ridge))
     return pivot
 
@@ -111,18 +113,17 @@ class DualRidge:
     @classmethod
     def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
         """Factorise ``K + ridge I`` and compute the residuals of `y`."""
-        A = K.copy()
-        A.flat[:: len(A) + 1] += ridge
-        factor, jitter = _factorise(A, ridge)
+        xp = arrays.namespace(K)
+        factor, jitter = _factorise(arrays.shifted(K, ridge), ridge)
         # With an intercept residuals do not move when labels do, and small labels round better.
-        centre = y.mean(axis=0) if fit_intercept else 0.0
+        centre = xp.mean(y, axis=0) if fit_intercept else 0.0
         residuals = _cholesky_solve(factor, y - centre)
-        ones = _cholesky_solve(factor, np.ones(len(K))) if fit_intercept else None
+        ones = _cholesky_solve(factor, arrays.zeros((K.shape[0],), K) + 1.0) if fit_intercept else None
         if ones is not None:
-            shift = residuals.sum(axis=0) / ones.sum()
+            shift = xp.sum(residuals, axis=0) / xp.sum(ones)
             centre = centre + shift
-            residuals = residuals - np.multiply.outer(ones, shift)
-        slack = _rounding_slack(float(np.linalg.norm(K)), ridge, y, y - centre)
+            residuals = residuals - (ones * shift if y.ndim == 1 else ones[:, None] * shift)
+        slack = _rounding_slack(_size(K), ridge, y, y - centre)
         return cls(factor, residuals, ones, centre, ridge + jitter, jitter, slack)
 
     def diagonal(self) -> Array:
@@ -130,7 +131,7 @@ class DualRidge:
         diagonal = inverse_diagonal(self.factor)
         if self.ones is None:
             return diagonal
-        return np.maximum(diagonal - self.ones**2 / self.ones.sum(), 0.0)
+        return _not_negative(diagonal - self.ones**2 / arrays.namespace(diagonal).sum(self.ones))
 
     def predict(self, K_al: Array) -> Array:
         """Return the inductive prediction from kernel rows (m, l); needs nothing but them."""
@@ -138,6 +139,8 @@ class DualRidge:
 
     def border(self, K_al: Array, k_aa: Array) -> Border:
         """Return prediction, pivot and weights for kernel rows (m, l) and the rows' own kernel values (m,)."""
+        if arrays.is_foreign(K_al):
+            return self._border_foreign(K_al, k_aa)
         half = solve_triangular(self.factor, K_al.T, lower=True, check_finite=False)
         pivot = k_aa + self.ridge - np.einsum("ij,ij->j", half, half)
         pivot = _checked_pivot(pivot, k_aa, self.ridge)
@@ -152,10 +155,31 @@ class DualRidge:
             pivot = pivot + missing**2 / total
         return Border(self.predict(K_al), pivot, np.ascontiguousarray(weights))
 
+    def _border_foreign(self, K_al: Any, k_aa: Any) -> Border:
+        """Do the same on a device."""
+        xp = arrays.namespace(K_al)
+        half = arrays.triangular_solve(self.factor, K_al.T)
+        pivot = _checked_pivot(k_aa + self.ridge - xp.sum(half * half, axis=0), k_aa, self.ridge)
+        weights = arrays.triangular_solve(self.factor, half, transposed=True).T
+        if self.ones is not None:
+            missing, total = 1.0 - xp.sum(weights, axis=1), xp.sum(self.ones)
+            weights = weights + (missing / total)[:, None] * self.ones[None, :]
+            pivot = pivot + missing**2 / total
+        return Border(self.predict(K_al), pivot, weights)
+
 
 def _cholesky_solve(factor: Array, b: Array) -> Array:
-    half = solve_triangular(factor, b, lower=True, check_finite=False)
-    return solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+    return arrays.triangular_solve(factor, arrays.triangular_solve(factor, b), transposed=True)
+
+
+def _not_negative(values: Any) -> Any:
+    xp = arrays.namespace(values)
+    return xp.maximum(values, 0.0) if xp is np else xp.where(values > 0.0, values, xp.zeros_like(values))
+
+
+def _size(K: Any) -> float:
+    """Return the root of the sum of squares of a matrix."""
+    return float(np.linalg.norm(K) if not arrays.is_foreign(K) else arrays.namespace(K).linalg.matrix_norm(K))
 
 
 class Direction(NamedTuple):
@@ -224,27 +248,31 @@ class PrimalRidge:
     @classmethod
     def fit(cls, X: Array, y: Array, *, ridge: float, fit_intercept: bool) -> PrimalRidge:
         """Factorise ``X'X + ridge I`` and compute the residuals of `y`."""
-        offset = 1.0 / len(X) if fit_intercept else 0.0
-        mean = np.full(len(X), offset) @ X if fit_intercept else 0.0
-        centre = y.mean(axis=0) if fit_intercept else 0.0
+        xp = arrays.namespace(X)
+        offset = 1.0 / X.shape[0] if fit_intercept else 0.0
+        mean = (arrays.zeros((X.shape[0],), X) + offset) @ X if fit_intercept else 0.0
+        centre = xp.mean(y, axis=0) if fit_intercept else 0.0
         X, centred = X - mean, y - centre
         with np.errstate(over="ignore", invalid="ignore"):
             gram = X.T @ X
-        if not np.isfinite(gram).all():
+        if not bool(xp.all(xp.isfinite(gram))):
             raise ValueError("The features are too large to be squared: scale them (standardize=True).")
-        gram.flat[:: len(gram) + 1] += ridge
+        gram = arrays.shifted(gram, ridge)
         factor, jitter = _factorise(gram, ridge)
         # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
         # costs milliseconds where the work itself costs microseconds.
-        half = np.linalg.inv(factor)
+        half = xp.linalg.inv(factor)
         inverse = half.T @ half
         coefficients = inverse @ (X.T @ centred)
         residuals = (centred - X @ coefficients) / (ridge + jitter)
-        slack = _rounding_slack(float(np.linalg.norm(gram)), ridge, y, centred)
+        slack = _rounding_slack(_size(gram), ridge, y, centred)
         return cls(X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack)
 
     def diagonal(self) -> Array:
         """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
+        if arrays.is_foreign(self.X):
+            leverage = arrays.namespace(self.X).sum((self.X @ self.inverse) * self.X, axis=1)
+            return _not_negative(1.0 - self.offset - leverage) / self.ridge
         leverage = np.empty(len(self.X))
         size = max(256, 2**18 // self.X.shape[1])  # blocks that stay near the processor
         for start in range(0, len(self.X), size):
@@ -260,7 +288,10 @@ class PrimalRidge:
         """Return prediction, pivot and direction for unlabelled rows (m, d)."""
         centred = X_a - self.mean
         z = centred @ self.inverse
-        leverage = self.offset + np.einsum("ij,ij->i", z, centred)
+        if arrays.is_foreign(z):
+            leverage = self.offset + arrays.namespace(z).sum(z * centred, axis=1)
+        else:
+            leverage = self.offset + np.einsum("ij,ij->i", z, centred)
         prediction = centred @ self.coefficients + self.centre
         return Direction(prediction, self.ridge * (1.0 + leverage), z)
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, SEEN, Guarantee
 from transduce.core.kernels import KernelLike
@@ -150,6 +150,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         fitted, unlabelled = fit_machine(sample, targets, settings)
         self._fitted = FittedClasses(fitted, classes, codes, settings.label_conditional)
         p, best, status, told = self._fitted.judge(unlabelled)
+        xp = arrays.namespace(p)
         self.guarantee_ = fitted.guarantee(sample, _exact(float(self.confidence), settings.label_conditional))
         self.classes_, self.width_, self.settings_ = classes, fitted.width, fitted.settings
         self.answer_ = Answer(
@@ -159,8 +160,8 @@ class RidgeConfidenceClassifier(ClassTransducer):
             guarantee=self.guarantee_,
             label_sets=self._fitted.sets(p, self.confidence),
             p_values=p,
-            confidence=1.0 - np.sort(p, axis=1)[:, -2],
-            credibility=p.max(axis=1),
+            confidence=1.0 - xp.sort(p, axis=1)[:, -2],
+            credibility=xp.max(p, axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
             diagnostics={"form": fitted.form, **told},
@@ -191,8 +192,12 @@ class RidgeConfidenceClassifier(ClassTransducer):
         """
         rows = self._new_rows(X, own_value=False)
         machine = self._fitted.ridge.machine
-        if self._fitted.ridge.precomputed and isinstance(machine, Machine) and np.isnan(rows[:, -1]).any():
-            return self.classes_[np.argmax(machine.predict(rows), axis=1)]
+        if (
+            self._fitted.ridge.precomputed
+            and isinstance(machine, Machine)
+            and bool(arrays.namespace(rows).any(arrays.namespace(rows).isnan(rows[:, -1])))
+        ):
+            return self.classes_[np.argmax(arrays.to_numpy(machine.predict(rows)), axis=1)]
         return self.classes_[self._fitted.judge(rows)[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
@@ -213,7 +218,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         array of shape (m, n_classes)
         """
         rows = self._new_rows(X)
-        tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else None
+        tau = check_random_state(random_state).uniform(size=rows.shape[0]) if smooth else None
         return self._fitted.judge(rows, tau)[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
@@ -262,7 +267,7 @@ class FittedClasses:
     def judge(self, rows: Array, tau: Array | None = None) -> Judgement:
         """Return the p-values of rows, with ties weighed by `tau` (m,) or in full, and what follows from them."""
         machine = self.ridge.machine
-        found = judge_classes(machine, rows, self.codes, np.ones(len(rows)) if tau is None else tau)
+        found = judge_classes(machine, rows, self.codes, np.ones(rows.shape[0]) if tau is None else tau)
         best, status = _best_class(found.overall, found.scores)
         p = found.within if self.label_conditional else found.overall
         return Judgement(p, best, status, tell_choice(machine, found, best))
@@ -271,14 +276,14 @@ class FittedClasses:
         """Return which classes are possible, with a warning if the labels are too few for the level."""
         sizes = self.sizes
         ranks = np.array([nonconformity_rank(confidence, n) for n in sizes])
-        if np.any(ranks == 0) and len(p):
+        if np.any(ranks == 0) and p.shape[0]:
             rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
             if self.label_conditional:
                 which = f" of class {self.classes[rarest].item()!r}"
                 consequence = "that class is in every set"
             warn_level(confidence, int(sizes[rarest]), consequence, which)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
-        return p * (sizes + 1) > ranks + 0.5
+        return p * arrays.beside(sizes + 1.0, p) > arrays.beside(ranks + 0.5, p)
 
 
 def _exact(confidence: float, label_conditional: bool) -> Guarantee:
@@ -294,6 +299,7 @@ def _exact(confidence: float, label_conditional: bool) -> Guarantee:
 
 def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:
     """Return the class of largest p-value, the larger prediction breaking ties, and the status of each row."""
+    p, scores = arrays.to_numpy(p), arrays.to_numpy(scores)  # the names of the classes are on the host
     top = p == p.max(axis=1, keepdims=True, initial=0.0)
     contest = np.where(top, scores, -np.inf)
     # Predictions for targets -1 and +1 that differ by rounding only are equal.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.core.sample import PartlyLabelled
@@ -164,6 +164,9 @@ class Fitted:
 
 def _with_own(values: Array, labelled: AnyArray) -> Array:
     """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
+    if arrays.is_foreign(values):
+        xp = arrays.namespace(values)
+        return xp.concat([xp.take(values, arrays.beside(labelled, values), axis=1), values[:, -1:]], axis=1)
     return np.column_stack([values[:, labelled], values[:, -1]])
 
 
@@ -174,10 +177,11 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: Settings) -> tuple
     estimated: list[str] = []
     if settings.precomputed:
         checks.check_square(rows)
-        own = np.diag(rows)
+        own = arrays.diagonal(rows)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
-        own_value = float(own[0]) if np.allclose(own, own[0], rtol=1e-12, atol=0.0) else None
-        rows = _with_own(np.column_stack([rows, own]), labelled)
+        near = arrays.namespace(own).abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
+        own_value = float(own[0]) if bool(arrays.namespace(own).all(near)) else None
+        rows = _with_own(arrays.namespace(rows).concat([rows, own[:, None]], axis=1), labelled)
     elif settings.standardize:
         scaling, rows = Scaling.fit_apply(rows)
         estimated.append("their scale")
@@ -186,9 +190,9 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: Settings) -> tuple
         machine, width = _build_fixed(rows, sample.labelled, y_l, settings, estimated)
     else:
         machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
-    n = len(sample.X)
+    n = sample.X.shape[0]
     fitted = Fitted(machine, n, labelled, settings.precomputed, own_value, scaling, width, tuple(estimated))
-    return fitted, rows[sample.unlabelled]
+    return fitted, arrays.pick(rows, sample.unlabelled)
 
 
 def _build_fixed(
@@ -202,7 +206,7 @@ def _build_fixed(
     elif uses_width(settings.kernel):
         width = float(settings.width)
     machine = Machine.build(
-        rows[labelled],
+        arrays.pick(rows, labelled),
         y_l,
         Kernel(settings.kernel, width or 1.0, settings.degree, settings.coef0),
         ridge=float(settings.ridge),
@@ -217,6 +221,10 @@ def _build_tuned(
     rows: Array, labelled: Mask, y_l: Array, settings: Settings, estimated: list[str]
 ) -> TunedMachine:
     """Return the machine that chooses its setting; note if the features set widths or trees."""
+    if arrays.is_foreign(rows):
+        raise ValueError(
+            "settings are chosen on numpy arrays only: pass X as one, or set kernel, width and ridge."
+        )
     choices = settings.settings
     if choices is None or isinstance(choices, str):
         choices = given_menu(rows[:, -1]) if settings.precomputed else default_menu(rows)

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.kernels import Kernel
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
+from transduce.methods.confidence_machine import device_lines
 from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,
@@ -66,48 +68,55 @@ class Machine:
         max_bytes: float = 5e8,
     ) -> Machine:
         """Fit labelled rows in the cheaper form: primal for a linear kernel with fewer columns than rows."""
+        y = arrays.beside(y, rows, "float64")
         settings: dict[str, Any] = {"ridge": ridge, "fit_intercept": fit_intercept}
         fit: DualRidge | PrimalRidge
-        if kernel.name == "linear" and rows.shape[1] < len(rows):
+        if kernel.name == "linear" and rows.shape[1] < rows.shape[0]:
             fit = PrimalRidge.fit(rows, y, **settings)
             return cls(fit, fit.diagonal(), power, max_bytes)
-        _announce_memory(len(rows), max_bytes)
-        log.info("confidence machine: fitting %d labelled rows", len(rows))
+        _announce_memory(rows.shape[0], max_bytes, rows)
+        log.info("confidence machine: fitting %d labelled rows", rows.shape[0])
         precomputed = kernel.name == "precomputed"
         K = rows[:, :-1] if precomputed else kernel.checked_matrix(rows, rows)
         kernel.check_symmetry(rows)
         fit = DualRidge.fit(K, y, **settings)
         # Plain residuals need no diagonal, and it costs as much again as the factor.
-        diagonal = fit.diagonal() if power > 0.0 else np.ones(len(rows))
+        diagonal = fit.diagonal() if power > 0.0 else arrays.zeros((rows.shape[0],), rows) + 1.0
         return cls(fit, diagonal, power, max_bytes, None if precomputed else kernel, rows)
 
     @property
     def n_labelled(self) -> int:
         """Number of labelled rows."""
-        return len(self.diagonal)
+        return int(self.diagonal.shape[0])
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its arrays are those of another library than numpy."""
+        return arrays.is_foreign(self.diagonal)
 
     @property
     def n_inputs(self) -> int:
         """How many numbers of an unlabelled row a prediction takes: features, or kernel values."""
-        return self.fit.X.shape[1] if isinstance(self.fit, PrimalRidge) else self.n_labelled
+        return int(self.fit.X.shape[1]) if isinstance(self.fit, PrimalRidge) else self.n_labelled
 
     def predict(self, rows: Array) -> Array:
         """Return the inductive ridge prediction."""
-        values = np.empty((len(rows), *self.fit.residuals.shape[1:]))
-        for part in self.chunks(len(rows), self.n_inputs):
-            chunk = rows[part] if isinstance(self.fit, PrimalRidge) else self._kernel_rows(rows[part])[0]
-            values[part] = self.fit.predict(chunk)
+        values = arrays.zeros((rows.shape[0], *self.fit.residuals.shape[1:]), rows)
+        for part in self.chunks(rows.shape[0], self.n_inputs):
+            chunk = rows[part, :]
+            chunk = chunk if isinstance(self.fit, PrimalRidge) else self._kernel_rows(chunk)[0]
+            values[part, ...] = self.fit.predict(chunk)
         return values
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, Border]]:
         """Yield chunks of the rows under the memory budget, with prediction, pivot and weights."""
-        for part in self.chunks(len(rows), self.n_labelled):
+        for part in self.chunks(rows.shape[0], self.n_labelled):
             if isinstance(self.fit, PrimalRidge):
-                prediction, pivot, z = self.fit.directions(rows[part])
+                prediction, pivot, z = self.fit.directions(rows[part, :])
                 yield part, Border(prediction, pivot, self.fit.weights(z))
             else:
-                yield part, self.fit.border(*self._kernel_rows(rows[part]))
-            log.info("confidence machine: %d of %d rows", part.stop, len(rows))
+                yield part, self.fit.border(*self._kernel_rows(rows[part, :]))
+            log.info("confidence machine: %d of %d rows", part.stop, rows.shape[0])
 
     def order(self, side: str) -> LabelledOrder:
         """Return the labelled rows in the order of their residuals; remembered for two-sided regions."""
@@ -126,6 +135,12 @@ class Machine:
                 lines = residual_lines(residuals, self.diagonal, weights, pivot, self.power)
                 yield j, prediction, *lines
 
+    def many_lines(self, rows: Any, residuals: Any) -> Iterator[tuple[slice, Any, Any, Any]]:
+        """Yield chunks of rows on a device, with predictions and the labelled rows' lines, shape (m, l) each."""
+        for part, border in self.borders(rows):
+            lines = device_lines.lines(residuals, self.diagonal, border.weights, border.pivot, self.power)
+            yield part, border.prediction, *lines
+
     def _kernel_rows(self, rows: Array) -> tuple[Array, Array]:
         if self.kernel is None:
             return rows[:, :-1], rows[:, -1]
@@ -133,14 +148,20 @@ class Machine:
 
     def chunks(self, n: int, width: int) -> list[slice]:
         """Return slices of `n` unlabelled rows whose working arrays, `width` numbers a row, fit the memory budget."""
-        # At most five such arrays live at once.
-        size = max(1, int(self.max_bytes // (5 * 8 * width)))
+        # At most five such arrays live at once; on a device ten, and as much memory as it has to spare.
+        each, budget = (
+            (10, arrays.work_bytes(self.diagonal, self.max_bytes)) if self.foreign else (5, self.max_bytes)
+        )
+        size = max(1, int(budget // (each * 8 * width)))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _announce_memory(n_labelled: int, max_bytes: float) -> None:
+def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
     need = 3 * 8.0 * n_labelled**2
-    if need > max(max_bytes, 2e9):
+    if arrays.is_foreign(rows):
+        what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
+        arrays.check_fits(need, rows, what, "kernel='linear' needs none of it.")
+    elif need > max(max_bytes, 2e9):
         warnings.warn(
             f"The kernel matrix of {n_labelled:,} labelled rows needs about {need / 1e9:.0f} GB of memory. "
             "kernel='linear' needs none of it.",
@@ -163,6 +184,8 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     -------
     Regions of m rows
     """
+    if machine.foreign:
+        return _find_foreign(machine, rows, rank, side)
     if rank == 0:
         return Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))
     ends = window_intervals(machine, rows, rank=rank, side=side)
@@ -173,6 +196,20 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
         pieces[undecided[j]] = prediction + line_region(rho, beta, rank, side, machine.fit.slack)
     return Regions.from_pieces(pieces)
+
+
+def _find_foreign(machine: Machine, rows: Any, rank: int, side: str) -> Regions:
+    """Return the regions of unlabelled rows on a device, many at once."""
+    xp = arrays.namespace(rows)
+    if rank == 0 or rows.shape[0] == 0:
+        infinite = arrays.zeros((rows.shape[0],), rows) + xp.inf
+        return Regions.from_intervals(xp.stack([-infinite, infinite], axis=1))
+    parts = []
+    for _, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
+        found = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
+        shift = arrays.pick(prediction, np.repeat(np.arange(len(found)), found.n_pieces))
+        parts.append(Regions(found.pieces + shift[:, None], found.offsets))
+    return Regions.concatenate(parts)
 
 
 def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> Array:
@@ -232,6 +269,15 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
     -------
     above, tied : array of shape (m,)
     """
+    if machine.foreign:
+        labels, found = (
+            arrays.beside(labels, rows, "float64"),
+            arrays.zeros((2, rows.shape[0]), rows, "int64"),
+        )
+        for part, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
+            both = device_lines.counts(rho, beta, labels[part] - prediction, machine.fit.slack)
+            found[0, part], found[1, part] = both
+        return found[0, :], found[1, :]
     counts = np.zeros((2, len(rows)), dtype=np.intp)
     for j, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
         counts[:, j] = count_nonconforming(rho, beta, labels[j] - prediction, machine.fit.slack)
@@ -256,6 +302,8 @@ def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyAr
     prediction : array of shape (m, n_classes)
     """
     n_classes = machine.fit.residuals.shape[1]
+    if machine.foreign:
+        return _count_classes_foreign(machine, rows, codes)
     own = np.ascontiguousarray(machine.fit.residuals[np.arange(len(codes)), codes])
     overall = np.zeros((2, len(rows), n_classes), dtype=np.intp)
     within = np.zeros_like(overall)
@@ -265,4 +313,20 @@ def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyAr
             rho, beta, codes, prediction, machine.fit.slack
         )
         predictions[j] = prediction
+    return overall, within, predictions
+
+
+def _count_classes_foreign(machine: Machine, rows: Any, codes: AnyArray) -> tuple[Any, Any, Any]:
+    """Do the same on a device, many rows at once."""
+    xp, residuals = arrays.namespace(rows), machine.fit.residuals
+    inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
+    own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)
+    shape = (2, rows.shape[0], residuals.shape[1])
+    overall, within = (arrays.zeros(shape, rows, "int64") for _ in range(2))
+    predictions = arrays.zeros(shape[1:], rows)
+    for part, prediction, rho, beta in machine.many_lines(rows, own):
+        every, same = device_lines.counts_by_class(rho, beta, inside, prediction, machine.fit.slack)
+        for place in range(2):
+            overall[place, part, :], within[place, part, :] = every[place], same[place]
+        predictions[part, :] = prediction
     return overall, within, predictions

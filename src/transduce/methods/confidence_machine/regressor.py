@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.kernels import KernelLike
@@ -205,7 +205,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=found.values,
-            status=np.full(len(unlabelled), "answered"),
+            status=np.full(unlabelled.shape[0], "answered"),
             guarantee=self.guarantee_,
             regions=found.regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
@@ -298,8 +298,9 @@ class RidgeConfidenceMachine(NumberTransducer):
             Between ``1 / (l + 1)`` and 1, or, smoothed, between 0 and 1.
         """
         rows = self._new_rows(X)
-        tau = check_random_state(random_state).uniform(size=len(rows)) if smooth else np.ones(len(rows))
-        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(rows)), tau)
+        n = rows.shape[0]
+        tau = check_random_state(random_state).uniform(size=n) if smooth else np.ones(n)
+        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, n), tau)
 
     def envelope(self, X: Any, *, confidence: float | None = None) -> RowEnvelope:
         """Return the leave-one-out error of every setting as one row's label varies, what is chosen, and the region.
@@ -335,6 +336,6 @@ def diagnose(fitted: Fitted, found: NumberAnswers) -> dict[str, Any]:
         "form": fitted.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
         "n_unions": int(np.sum(found.regions.n_pieces > 1)),
-        "n_unbounded": int(np.sum(~np.isfinite(found.regions.measure()))),
+        "n_unbounded": int(np.sum(~np.isfinite(arrays.to_numpy(found.regions.measure())))),
         **found.told,
     }

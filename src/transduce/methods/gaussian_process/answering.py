@@ -13,6 +13,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array
 from transduce.methods.gaussian_process.fitting import Found
+from transduce.methods.gaussian_process.inducing import InducedPosterior, fit_posterior
 from transduce.methods.gaussian_process.moments import Match
 from transduce.methods.gaussian_process.process import Posterior
 from transduce.methods.gaussian_process.search import Descent
@@ -68,30 +69,44 @@ class Fitted:
         Which of the unlabelled rows moments were matched at, in the order of `q`.
     q : Match or None
         The matched distribution; None if there is no row, or no spread, to match. Then it is the predictive one.
+    found : Found
+        The parameters, and how they were found.
+    order : integer array of shape (l,)
+        The labelled rows in the order of the posterior.
     """
 
     scaling: Scaling
     units: Units
-    posterior: Posterior
+    posterior: Posterior | InducedPosterior
     noise: float
     unlabelled: Array
     predicted: tuple[Array, Array]
     plain: tuple[Array, Array]
     matched: AnyArray
     q: Match | None
+    found: Found
+    order: AnyArray
 
     @classmethod
-    def of(cls, found: Found, unlabelled: Array, matched: AnyArray, scaling: Scaling, units: Units) -> Fitted:
+    def of(
+        cls,
+        found: Found,
+        unlabelled: Array,
+        places: tuple[AnyArray, AnyArray],
+        scaling: Scaling,
+        units: Units,
+    ) -> Fitted:
         """Predict with the parameters found, and match."""
-        y_l, best = found.objective.y_l, found.best.log_parameters
+        y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
         X_l = found.objective.X[: len(y_l)]
-        posterior = Posterior.fit(X_l, y_l, best)
+        posterior = fit_posterior(X_l, y_l, best)
         predicted = plain = posterior.predict(unlabelled)
         if found.plain is not found.best:
-            plain = Posterior.fit(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
-        q = found.objective.match(best) if len(matched) and np.ptp(y_l) > 0.0 else None
+            plain = fit_posterior(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
+        few = isinstance(posterior, Posterior)
+        q = found.objective.match(best) if few and len(matched) and np.ptp(y_l) > 0.0 else None
         noise = float(units.squared(np.exp(best)[-1]))
-        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q)
+        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, found, order)
 
     @property
     def relevance(self) -> Array:

@@ -12,14 +12,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from transduce.core.sample import PartlyLabelled
-from transduce.core.scaling import Scaling
+from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.gaussian_process.inducing import fit_posterior
 from transduce.methods.gaussian_process.matching import Choice, choose_matching
 from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.gaussian_process.search import NOISE_BOUNDS, Descent, Search, even_steps
 from transduce.methods.gaussian_process.settings import Settings
 
 log = logging.getLogger(__name__)
+
+FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
+MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
 def scale_rows(
@@ -46,7 +50,9 @@ def scale_rows(
     return rows, scaling, spread
 
 
-def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) -> tuple[Objective, AnyArray]:
+def arrange_rows(
+    rows: Array, labelled: Mask, y_l: Array, settings: Settings
+) -> tuple[Objective, AnyArray, AnyArray]:
     """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
 
     Parameters
@@ -62,6 +68,8 @@ def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) ->
     -------
     objective : Objective
         Without matching, of the labelled rows and the unlabelled ones at which moments are to be matched.
+    order : integer array of shape (l,)
+        The labelled rows in the order of the objective.
     matched : integer array
         Which of the unlabelled rows these are.
     """
@@ -69,7 +77,7 @@ def arrange_rows(rows: Array, labelled: Mask, y_l: Array, settings: Settings) ->
     order, matched = np.lexsort([y_l, *shown.T[::-1]]), np.lexsort(unlabelled.T[::-1])
     matched = matched[even_steps(len(matched), settings.max_matched)]
     used = np.concatenate([shown[order], unlabelled[matched]])
-    return Objective(used, y_l[order], settings.prior), matched
+    return Objective(used, y_l[order], settings.prior), order, matched
 
 
 class Found(NamedTuple):
@@ -96,7 +104,22 @@ class Found(NamedTuple):
 
 
 def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
-    """Search without matching, choose how hard to match, and search again with it."""
+    """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
+    whole, objective = objective, _fewer_labels(objective, settings.max_searched)
+    found = _search(objective, settings, random)
+    return found._replace(objective=replace(found.objective, X=whole.X, y_l=whole.y_l))
+
+
+def _fewer_labels(objective: Objective, most: int) -> Objective:
+    """Return the objective with at most so many of the labels, at even steps of the ordered rows."""
+    n = len(objective.y_l)
+    if n <= most:
+        return objective
+    some = even_steps(n, most)
+    return replace(objective, X=np.concatenate([objective.X[some], objective.X[n:]]), y_l=objective.y_l[some])
+
+
+def _search(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
     n_restarts, n_jobs = settings.n_restarts, settings.n_jobs
     search = Search.at(objective.X, objective.y_l, common=not settings.relevance, solver=settings.solver)
     search = replace(search, max_iter=settings.max_iter, tolerance=settings.tol)
@@ -112,6 +135,42 @@ def find_parameters(objective: Objective, settings: Settings, random: np.random.
     restarts = search.restarts(objective, n_restarts, random, n_jobs)
     best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
     return Found(best, plain, ends, objective, search, choice)
+
+
+def answers_in_folds(
+    found: Found, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
+) -> list[Array]:
+    """Return the process at the hidden rows of each fold, after a short descent with the visible labels.
+
+    Parameters
+    ----------
+    found : Found
+    order : integer array of shape (l,)
+        The labelled rows in the order of the objective.
+    folds : sequence of (visible, hidden)
+        Positions among the labelled rows.
+
+    Returns
+    -------
+    list of arrays
+        In units of the scaled labels.
+    """
+    place, whole = np.argsort(order), found.objective
+    X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
+    short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+    few = len(order) <= MOST_DESCENDED
+    answers = []
+    for visible, hidden in folds:
+        shown = np.sort(place[visible])
+        mean, spread = label_moments(whole.y_l[shown])
+        y_l = (whole.y_l[shown] - mean) / spread
+        parameters = found.best.log_parameters
+        if few:
+            objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
+            parameters = short.descend(objective, parameters).log_parameters
+        posterior = fit_posterior(X_l[shown], y_l, parameters)
+        answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
+    return answers
 
 
 def warn_of_parameters(found: Found) -> None:

@@ -6,6 +6,7 @@ trusts it, the predictions at the unlabelled rows have the mean and spread of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import checks, validation
 from transduce.core.linalg import few_threads, guarded_cholesky
 from transduce.core.transducer import NumberTransducer
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.methods.gaussian_process.answering import Fitted, Units, make_answer, moments_table
 from transduce.methods.gaussian_process.fitting import (
+    answers_in_folds,
     arrange_rows,
     find_parameters,
     scale_rows,
@@ -53,6 +55,9 @@ class TransductiveGPRegressor(NumberTransducer):
         the paper. Both lower the same objective at every step; the first needs several times fewer evaluations.
     max_matched : int, default=300
         With more unlabelled rows than this, the moments are matched at as many of them; all are answered.
+    max_searched : int, default=2000
+        With more labels than this, relevances and noise are searched on as many of them; the process then uses all
+        labels, by 500 inducing points if they are more than 3,000.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     n_jobs : int or None, default=None
@@ -142,6 +147,7 @@ class TransductiveGPRegressor(NumberTransducer):
         tol: float = 1e-8,
         solver: str = "nested",
         max_matched: int = 300,
+        max_searched: int = 2000,
         standardize: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -156,6 +162,7 @@ class TransductiveGPRegressor(NumberTransducer):
         self.tol = tol
         self.solver = solver
         self.max_matched = max_matched
+        self.max_searched = max_searched
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -179,15 +186,15 @@ class TransductiveGPRegressor(NumberTransducer):
         sample = validation.read_sample(self, X, y)
         y_l = validation.numeric_labels(sample)
         settings = read_settings(self.get_params(deep=False))
-        announce_cost(len(y_l))
+        announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
         units = Units.of(y_l)
-        objective, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
+        objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
         with few_threads(len(objective.X) if settings.n_jobs in (None, 1) else 0):
             found = find_parameters(objective, settings, check_random_state(self.random_state))
             warn_of_parameters(found)
-            fitted = self._fitted = Fitted.of(found, rows[~sample.labelled], matched, scaling, units)
+            fitted = self._fitted = Fitted.of(found, rows[~sample.labelled], (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_, self.noise_ = fitted.relevance, fitted.noise
         self.matching_, self.slack_ = found.choice.matching, found.choice.slack
@@ -254,6 +261,43 @@ class TransductiveGPRegressor(NumberTransducer):
         mean, spread = fitted.posterior.predict(rows)
         mean = fitted.units.restore(mean)
         return (mean, spread * fitted.units.error) if return_std else mean
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
+
+        Parameters
+        ----------
+        folds : sequence of (visible, hidden)
+            Positions among the labelled rows, in their order.
+
+        Returns
+        -------
+        list of arrays
+            For each fold the process at its hidden rows, given its visible labels. Relevances and noise are those of at
+            most 30 steps with the visible labels, beginning at those of the fit; beyond 500 labels those of the fit.
+
+        Notes
+        -----
+        Leave-one-out with the parameters of the fit has a closed form, but with few labels these parameters fit every
+        label too well for it to be of use.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import TransductiveGPRegressor
+        >>> X = np.linspace(0, 6, 25)[:, None]
+        >>> y = np.sin(X[:, 0]) + 0.05 * np.random.default_rng(0).normal(size=25)
+        >>> model = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
+        >>> even, odd = np.arange(0, 25, 2), np.arange(1, 25, 2)
+        >>> bool(np.abs(model.answers_in_folds([(even, odd)])[0] - y[odd]).max() < 0.2)
+        True
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        with few_threads(len(fitted.order)):
+            return [
+                fitted.units.restore(part) for part in answers_in_folds(fitted.found, fitted.order, folds)
+            ]
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0

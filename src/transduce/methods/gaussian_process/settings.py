@@ -26,6 +26,7 @@ class Settings:
     tol: float
     solver: str
     max_matched: int
+    max_searched: int
     standardize: bool
     n_jobs: int | None
 
@@ -45,7 +46,7 @@ def read_settings(given: dict[str, Any]) -> Settings:
         checks.check_number("Each of the two numbers of prior", value)
         checks.check_not_negative("Each of the two numbers of prior", value, "a number from 0")
     read["prior"] = tuple(map(float, read["prior"]))
-    for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_matched", 1)):
+    for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_matched", 1), ("max_searched", 2)):
         checks.check_whole(name, read[name], least=least)
     checks.check_positive("tol", read["tol"])
     checks.check_jobs(read["n_jobs"])
@@ -56,7 +57,7 @@ def read_settings(given: dict[str, Any]) -> Settings:
 
 
 def announce_cost(n_labelled: int) -> None:
-    """Warn before gigabytes are taken."""
+    """Warn before gigabytes are taken; `n_labelled` are those on which parameters are searched."""
     need = 4 * 8.0 * n_labelled**2
     if need > MEMORY:
         warnings.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -14,6 +15,7 @@ from transduce.core import validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import KernelLike
+from transduce.core.linalg import few_threads
 from transduce.core.sample import PartlyLabelled
 from transduce.core.temperature import fit_temperature
 from transduce.core.transducer import ClassTransducer
@@ -190,6 +192,35 @@ class TransductiveRidgeClassifier(ClassTransducer):
         """
         scores = self.decision_function(X)
         return self._fitted.probabilities(scores)
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return the probability of every class at labelled rows whose labels are hidden, without whole fits.
+
+        Parameters
+        ----------
+        folds : sequence of (visible, hidden)
+            Positions among the labelled rows, in their order.
+
+        Returns
+        -------
+        list of arrays
+            For each fold those of the inductive step at its hidden rows, given its visible labels. Width and ridge are
+            chosen anew in each fold up to 500 labels; beyond they stay as they are.
+            The factor of the scores stays.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import TransductiveRidgeClassifier
+        >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]])
+        >>> y = ["low", None, "low", None, "high", None, None, "high"]
+        >>> model = TransductiveRidgeClassifier(width=1.0, ridge=0.1).fit(X, y)
+        >>> model.answers_in_folds([([0, 2], [1, 3])])[0].argmax(axis=1)  # labels of rows 0 and 4 are visible
+        array([1, 0])
+        """
+        check_is_fitted(self)
+        with few_threads(len(self._fitted.ridge.labelled_rows)):
+            return [self._fitted.probabilities(part) for part in self._fitted.ridge.answers_in_folds(folds)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 # What "cv" tries, as multiples of l / 2m; infinity is the inductive answer.
 TETHERS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf)
 N_FOLDS = 5
+MOST_SEARCHED = 500  # with more labels the width and ridge of the fit stand in for those of a fold
 OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the design matrix
 
 
@@ -121,7 +122,7 @@ class Basis:
     at_all_rows: bool
 
     @classmethod
-    def fit_apply(cls, X: Array, settings: Settings) -> tuple[Basis, Array]:
+    def fit_apply(cls, X: Array, labelled: Mask, settings: Settings) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling, rotation, centres = None, None, None
         if settings.standardize and settings.kernel != "precomputed":
@@ -131,7 +132,7 @@ class Basis:
             rotation = np.linalg.svd(X, full_matrices=False)[2].T
             X = X @ rotation
         if settings.kernel not in OWN_BASIS:
-            centres = _place_centres(X, scaling, settings)
+            centres = _place_centres(X, labelled, scaling, settings)
         all_rows = settings.centres is None and settings.kernel != "linear"
         return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
 
@@ -163,18 +164,27 @@ class Basis:
         return Spectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, scaling: Scaling | None, settings: Settings) -> Array:
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: Settings) -> Array:
     """Return all rows, some of the distinct rows, or the centres given."""
     if settings.centres is None:
         return rows
     if not isinstance(settings.centres, int):
         return scaling.apply(settings.centres) if scaling else settings.centres
     # Sorted first, so that the choice depends on the rows but not on their order.
-    distinct = np.unique(rows, axis=0)
-    if settings.centres >= len(distinct):
+    distinct, wanted = np.unique(rows, axis=0), settings.centres
+    if wanted >= len(distinct):
         return distinct
+    shown = np.unique(rows[labelled], axis=0)
+    if len(shown) <= wanted:
+        return shown
     random = check_random_state(settings.random_state)
-    return distinct[np.sort(random.choice(len(distinct), settings.centres, replace=False))]
+    both = [_some(shown, (wanted + 1) // 2, random), _some(distinct, wanted // 2, random)]
+    return np.unique(np.concatenate(both), axis=0)
+
+
+def _some(rows: Array, count: int, random: np.random.RandomState) -> Array:
+    """Return so many rows, drawn at random."""
+    return rows[random.choice(len(rows), min(count, len(rows)), replace=False)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,17 +215,21 @@ class Regression:
 
     def inductive(self, y: Array, shown: Mask) -> Array:
         """Return the ridge answers at the other rows from shown labels alone, shape (m, c)."""
-        rows, others = self.rows, ~shown
-        if shown.all():
-            return np.empty((0, y.shape[1]))
-        if not self.basis.at_all_rows:
-            coefficients = self.basis.design(rows[shown]).coefficients(y[shown], self.ridge)
-            return self.basis.design(rows[others]).times(coefficients)
-        if self.basis.centres is None:
-            K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
-        else:
-            K_ll, K_al = (self.basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
-        return K_al @ DenseSystem.build(K_ll, self.ridge).coefficients(y[shown])
+        return inductive(self.basis, self.rows, self.ridge, y, shown)
+
+
+def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) -> Array:
+    """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
+    others = ~shown
+    if shown.all():
+        return np.empty((0, y.shape[1]))
+    if not basis.at_all_rows:
+        return basis.design(rows[others]).times(basis.design(rows[shown]).coefficients(y[shown], ridge))
+    if basis.centres is None:
+        K_ll, K_al = rows[np.ix_(shown, shown)], rows[np.ix_(others, shown)]
+    else:
+        K_ll, K_al = (basis.kernel.matrix(rows[part], rows[shown]) for part in (shown, others))
+    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y[shown])
 
 
 # ---------------------------------------------------------------------------------------------- choosing settings
@@ -306,7 +320,8 @@ class Fitted:
     start: Array
     completion: Completion
     labelled_loo: Array
-    max_bytes: float
+    labelled_rows: Array
+    settings: Settings
 
     def errors(self) -> tuple[float, float]:
         """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
@@ -332,9 +347,28 @@ class Fitted:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size = max(1, int(self.max_bytes // (24 * len(coefficients))))
+        size = max(1, int(self.settings.max_bytes // (24 * len(coefficients))))
         parts = [self.basis.lines(rows[i : i + size]) @ coefficients for i in range(0, len(rows), size)]
         return self.labels.restore(np.concatenate(parts))
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
+        few, y = len(self.labelled_rows) <= MOST_SEARCHED, self.labels.scaled()
+        answers = []
+        for visible, hidden in folds:
+            shown = np.zeros(len(y), dtype=bool)
+            shown[visible] = True
+            mean = y[shown].mean(axis=0)
+            basis, ridge = self.basis, self.choice.ridge
+            if few:
+                choice = choose_width_and_ridge(
+                    basis, self.labelled_rows, shown, y[shown] - mean, self.settings
+                )
+                basis, ridge = basis.with_width(choice.width), choice.ridge
+            found = np.full(y.shape, np.nan)
+            found[~shown] = inductive(basis, self.labelled_rows, ridge, y - mean, shown) + mean
+            answers.append(self.labels.restore(found[hidden]))
+        return answers
 
 
 def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
@@ -348,7 +382,7 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
 
 def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
     labelled, y_l = sample.labelled, labels.scaled()
-    basis, rows = Basis.fit_apply(sample.X, settings)
+    basis, rows = Basis.fit_apply(sample.X, labelled, settings)
     basis.kernel.check_symmetry(rows)
     choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
     basis = basis.with_width(choice.width)
@@ -369,4 +403,5 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
         choice = choice.raised(regression.ridge, float(np.mean(loo**2)))
-    return Fitted(basis, labels, choice, tether, path, start, completion, loo, settings.max_bytes)
+    shown = rows[np.ix_(labelled, labelled)] if settings.kernel == "precomputed" else rows[labelled]
+    return Fitted(basis, labels, choice, tether, path, start, completion, loo, shown, settings)

@@ -7,6 +7,7 @@ error, while staying near the inductive answer. The numbers come from `transduce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -16,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import validation
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import KernelLike
+from transduce.core.linalg import few_threads
 from transduce.core.scaling import label_moments
 from transduce.core.transducer import NumberTransducer
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.methods.ridge.fitting import Labels, fit_ridge, read_settings
 
 NO_GUARANTEE = Guarantee(
@@ -44,8 +46,9 @@ class TransductiveRidge(NumberTransducer):
         answers themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by
         transductive cross-validation.
     centres : None, int or array of shape (p, d), default=None
-        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: as many distinct rows,
-        drawn at random from all; nothing ``n x n`` is formed. An array: these.
+        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
+        those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
+        Nothing ``n x n`` is formed. An array: these.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     max_memory_mb : float, default=2048
@@ -177,6 +180,32 @@ class TransductiveRidge(NumberTransducer):
         """
         check_is_fitted(self)
         return self._fitted.extend(validation.read_rows(self, X, reset=False))
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
+
+        Parameters
+        ----------
+        folds : sequence of (visible, hidden)
+            Positions among the labelled rows, in their order.
+
+        Returns
+        -------
+        list of arrays
+            For each fold those of the inductive step at its hidden rows, given its visible labels. Width and ridge are
+            chosen anew in each fold up to 500 labels; beyond they stay as they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import TransductiveRidge
+        >>> model = TransductiveRidge(kernel="linear", ridge=1e9).fit(np.arange(3.0)[:, None], [1.0, 2.0, 4.0])
+        >>> model.answers_in_folds([([0, 2], [1])])[0].round(6)  # with so large a ridge, the mean
+        array([2.5])
+        """
+        check_is_fitted(self)
+        with few_threads(len(self._fitted.labelled_rows)):
+            return self._fitted.answers_in_folds(folds)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,99 @@
+"""How far each calibration row stands for the unlabelled ones: its weight, and who is compared with whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transduce.core.types import AnyArray, Array, Mask
+
+EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """Weights of calibration and unlabelled rows.
+
+    Parameters
+    ----------
+    calibration, unlabelled : array of shape (c,) and (m,)
+        Odds that a row has no label, up to a common factor.
+    kind : {"equal", "known", "estimated", "groups"}
+        Where they come from.
+    factor : float, default=1.0
+        The true odds may be up to this many times larger or smaller.
+    cells : tuple of two integer arrays of shape (c,) and (m,), optional
+        Category of each row, if rows are compared within categories only.
+    """
+
+    calibration: Array
+    unlabelled: Array
+    kind: str = EQUAL
+    factor: float = 1.0
+    cells: tuple[AnyArray, AnyArray] | None = None
+
+    @classmethod
+    def equal(cls, n_calibration: int, n_unlabelled: int, factor: float = 1.0) -> Weighing:
+        """Return weights that are all 1."""
+        return cls(np.ones(n_calibration), np.ones(n_unlabelled), factor=factor)
+
+    @classmethod
+    def of(cls, odds: Array, calibration: AnyArray, unlabelled: AnyArray, kind: str) -> Weighing:
+        """Return the weights at rows of a table, the largest of the unlabelled ones being 1; equal odds are all 1."""
+        largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
+        return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether all rows weigh the same and nothing may differ: then the number outside has a known law."""
+        both = np.concatenate([self.calibration, self.unlabelled])
+        return self.factor == 1.0 and self.kind != GROUPS and bool(np.all(both == 1.0))
+
+    @property
+    def for_means(self) -> Array | None:
+        """Weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
+        if self.cells is None:
+            return None if np.all(self.calibration == 1.0) and self.kind != GROUPS else self.calibration
+        first, rest = self.cells
+        sizes = np.bincount(first, minlength=1 + max(first.max(initial=0), rest.max(initial=0)))
+        return self.calibration * np.bincount(rest, minlength=len(sizes))[first] / sizes[first]
+
+    @property
+    def effective(self) -> float:
+        """How many labels of equal weight the calibration labels are worth: ``(sum w)^2 / sum w^2``."""
+        squares = float(np.sum(self.calibration**2))
+        return float(np.sum(self.calibration)) ** 2 / squares if squares > 0.0 else 0.0
+
+    def supports(self, confidence: float) -> bool:
+        """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
+        return self.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
+
+    def parts(self, known: Mask, given: Mask) -> list[tuple[Mask, Mask]]:
+        """Return which calibration rows are compared with which unlabelled ones, of those with an answer."""
+        if self.cells is None:
+            return [(known, given)]
+        first, rest = self.cells
+        return [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
+
+
+def effective_needed(confidence: float) -> float:
+    """Return how many labels of equal weight a level takes where weights are estimated.
+
+    Examples
+    --------
+    >>> round(effective_needed(0.9))
+    20
+    """
+    return 2.0 / (1.0 - confidence)
+
+
+def odds_without_label(probability: Array) -> Array:
+    """Return the odds that a row has no label, by the probability that it has one.
+
+    Examples
+    --------
+    >>> odds_without_label(np.array([0.2, 0.5, 1.0]))
+    array([4., 1., 0.])
+    """
+    return (1.0 - probability) / probability

@@ -1,0 +1,163 @@
+"""What was fitted to the visible labels and some rows, from which any other row is answered by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal.outside import OutsideCalibration, calibrate_outside
+from transduce.core.answer import Answer
+from transduce.core.types import AnyArray
+from transduce.core.validation import class_codes
+from transduce.filling.probabilities import RightChance, right_of
+from transduce.filling.result import FillResult
+from transduce.model_selection.hidden_labels import Fitted
+from transduce.tables.encoder import Encoder
+from transduce.tables.given import LabelReading
+from transduce.tables.new_columns import new_columns
+from transduce.tables.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFill:
+    """A fitted model of one column, and labelled rows that it has not seen, which calibrate it for all other rows.
+
+    Parameters
+    ----------
+    labels : array
+        The labels that were fitted to.
+    reading : LabelReading
+        How the cells of the target are read.
+    encoder : Encoder
+        Turns the columns of any row into features.
+    outside : OutsideCalibration
+        Answers any row that was not fitted to.
+    confidence : float
+    chance : RightChance
+        How probable it is that an answered class is right.
+    probabilities : bool, default=False
+        Whether to add a column for the probability of every class.
+    limits : tuple of two float
+        The least and the largest value that is possible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from transduce.filling import fit_fill
+    >>> size = np.arange(200.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> fitted = fit_fill(table, "price", method="ridge").fitted
+    >>> new = fitted.answer(pd.DataFrame({"size": [10.5], "price": [np.nan]}))
+    >>> bool(new["price_lower"][0] <= 21.0 <= new["price_upper"][0])
+    True
+    """
+
+    labels: AnyArray
+    reading: LabelReading
+    encoder: Encoder
+    outside: OutsideCalibration
+    confidence: float
+    chance: RightChance
+    probabilities: bool = False
+    limits: tuple[float, float] = (-np.inf, np.inf)
+
+    @classmethod
+    def of(
+        cls,
+        result: FillResult,
+        labels: Target,
+        calibration: pd.DataFrame,
+        held: Target,
+        reading: LabelReading,
+    ) -> FittedFill:
+        """Return what a filled sample makes possible, calibrated by labelled rows that were kept from it.
+
+        Parameters
+        ----------
+        result : FillResult
+            Of the sample.
+        labels, held : Target
+            Labels of the sample, and of the calibration rows.
+        calibration : pandas.DataFrame
+            The calibration rows.
+        reading : LabelReading
+            How labels are read.
+
+        Returns
+        -------
+        FittedFill
+        """
+        shown, known = labels.labels[~labels.missing], held.labels
+        classes = None
+        if labels.task == "classification":
+            classes = np.array(sorted({*shown.tolist(), *known.tolist()}))
+            shown, known = class_codes(shown, classes), class_codes(known, classes)
+        matrix = result.encoder.transform(calibration)
+        n_rows = len(labels.labels)
+        fitted = Fitted(result.values_model, classes, np.arange(n_rows), n_rows)
+        outside = calibrate_outside(
+            fitted,
+            result.encoder.transform(result.frame.iloc[:1000]),
+            shown,
+            matrix,
+            known,
+            by_class=bool(result.settings["label_conditional"]),
+            tolerance=result.settings["tolerance"],
+        )
+        shares = bool(result.settings["probabilities"])
+        known = labels.labels[~labels.missing]
+        ends = [result.settings[name] for name in ("minimum", "maximum")]
+        limits = (-np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1])
+        return cls(known, reading, result.encoder, outside, result.confidence, result.chance, shares, limits)
+
+    def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
+        """Return the answers at rows, whether or not they have a label.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The columns that were there in the fit; others are not looked at.
+        rows : int array, optional
+            Where the rows are in their table.
+
+        Returns
+        -------
+        Answer
+        """
+        return self.outside.answer(self.encoder.transform(frame), self.confidence, rows).within(*self.limits)
+
+    def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the new columns of rows that were not fitted to.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            With the target, which is empty where an answer is wanted, or without it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``), ``_confidence`` and ``_status``.
+        """
+        labels = self.reading.read(frame)
+        wanted = np.flatnonzero(labels.missing)
+        return self.columns(labels, self.answers(frame.iloc[wanted], wanted), frame.index)
+
+    def columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
+        """Return the new columns of some rows, given their answers; of the same types, whatever the rows."""
+        new = new_columns(
+            labels,
+            answer,
+            self.confidence,
+            index,
+            right=right_of(self.chance, answer),
+            probabilities=self.probabilities,
+            known=self.labels,
+        )
+        kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
+        if self.reading.whole:
+            kinds[f"{self.reading.name}_filled"] = "Int64"
+        return new.astype(kinds)

@@ -1,0 +1,122 @@
+"""Saving what rows that come later are answered from: the table and the settings, and no code."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.atomic_file import whole_file
+from transduce.filling.fill import fit_fill, read_table
+from transduce.filling.large import SampleFit, draw, scan
+from transduce.filling.settings import FillSettings
+
+_FORMAT = 1
+_TABLE, _SETTINGS = "table.parquet", "settings.json"
+
+
+def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **settings: Any) -> None:
+    """Save a table and settings, so that rows which come later can be answered as this table is filled.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file; by custom its name ends in ``.transduce``.
+    table : pandas or polars DataFrame, or Table
+        Rows with and without a label. Those that a fit would see are kept, and no others.
+    target : str
+        The column.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    **settings
+        As those of `fill`.
+
+    Notes
+    -----
+    The file is a zip archive of the rows, as Parquet, and the settings, as JSON: nothing in it is code, so that a file
+    from a stranger can be opened. It holds data: treat it as you treat the table. `load` fits again, with the same
+    result.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> size = np.arange(200.0)
+    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder) / "prices.transduce", table, "price", method="ridge")
+    ...     model = load(Path(folder) / "prices.transduce")
+    >>> model.fitted.answer(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
+    [25.0]
+    """
+    wanted = FillSettings.read(target, settings)
+    _, frame, labels, wanted, prefer = read_table(table, wanted)
+    roles = draw([scan(frame, labels.missing, wanted)], wanted)
+    rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
+    given = {name: value for name, value in asdict(wanted).items() if name not in ("n_outside", "source")}
+    about = {"format": _FORMAT, "version": version("transduce"), "prefer": prefer, "settings": given}
+    with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_SETTINGS, json.dumps(about, ensure_ascii=False, default=str))
+        archive.writestr(_TABLE, _parquet(frame.iloc[rows]))
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    """Return a table as Parquet; columns of several types become text."""
+    import pyarrow as pa
+
+    frame, buffer = frame.reset_index(drop=True), io.BytesIO()
+    columns = {}
+    for name in frame.columns:
+        try:
+            pa.array(frame[name], from_pandas=True)
+            columns[str(name)] = frame[name]
+        except (pa.ArrowException, TypeError, ValueError):
+            columns[str(name)] = frame[name].astype(object).map(str, "ignore")
+    pd.DataFrame(columns).to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def load(path: str | Path) -> SampleFit:
+    """Fit again what was saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of `save`.
+
+    Returns
+    -------
+    SampleFit
+        ``fitted.answer(rows)`` gives the new columns of later rows; ``guarantee_of_later(n)`` says what holds for n of
+        them.
+
+    Examples
+    --------
+    See `save`.
+
+    >>> load("nothing.transduce")
+    Traceback (most recent call last):
+    FileNotFoundError: There is no file nothing.transduce.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            about = json.loads(archive.read(_SETTINGS))
+            frame = pd.read_parquet(io.BytesIO(archive.read(_TABLE)))
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
+        ) from error
+    if about.get("format") != _FORMAT:
+        raise ValueError(
+            f"{path} was written by transduce {about.get('version')}, in a format that is not known here."
+        )
+    settings = dict(about["settings"])
+    return fit_fill(frame, settings.pop("target"), prefer=about["prefer"], **settings)

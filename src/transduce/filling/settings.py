@@ -1,0 +1,127 @@
+"""The settings of `fill`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from transduce.core import checks
+from transduce.core.names import GUARANTEES
+from transduce.core.options import option
+from transduce.filling.plan import read_method
+
+BUDGET_SECONDS = 300.0
+SAMPLE = 20_000
+
+
+@dataclass(frozen=True)
+class FillSettings:
+    """The settings of `fill`, checked; `n_outside` rows are to be answered besides those that are fitted to."""
+
+    target: Any
+    method: str = "auto"
+    confidence: float = 0.9
+    certainty: float = 0.95
+    guarantee: str = "auto"
+    label_conditional: bool = False
+    tolerance: float | None = None
+    probabilities: bool = False
+    random_labels: Any = None
+    task: str = "auto"
+    ignore: list[Any] = field(default_factory=list)
+    text: list[Any] = field(default_factory=list)
+    id: Any = None
+    missing: list[Any] = field(default_factory=list)
+    minimum: float | None = None
+    maximum: float | None = None
+    label_next: bool = False
+    reject_share: float | None = None
+    budget_seconds: float = BUDGET_SECONDS
+    sample: int = SAMPLE
+    n_jobs: int | None = None
+    random_state: int = 0
+    source: str = ""
+    n_outside: int = 0
+
+    @classmethod
+    def read(cls, target: Any, settings: dict[str, Any]) -> FillSettings:
+        """Return settings as `fill` takes them, or raise an error that says what to correct."""
+        known = {one.name for one in fields(cls)} - {"target", "n_outside"}
+        odd = [name for name in settings if name not in known]
+        if odd:
+            raise TypeError(f"fill has no setting {odd[0]!r}.")
+        given = dict(settings)
+        for name in ("ignore", "text"):
+            given[name] = _columns(name, given.get(name, ()))
+        missing = given.get("missing", ())
+        several = isinstance(missing, list | tuple | set | frozenset)
+        given["missing"] = list(missing) if several else [missing]
+        return cls(target, **given)
+
+    def __post_init__(self) -> None:
+        checks.check_confidence(self.confidence)
+        for name in ("certainty", "reject_share"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            checks.check_number(name, value)
+            if not 0.0 < float(value) < 1.0:
+                raise ValueError(
+                    f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}."
+                )
+        checks.check_choice("guarantee", self.guarantee, GUARANTEES)
+        checks.check_flag("label_conditional", self.label_conditional)
+        checks.check_flag("probabilities", self.probabilities)
+        if self.tolerance is not None:
+            checks.check_positive("tolerance", self.tolerance)
+        for name in ("minimum", "maximum"):
+            if getattr(self, name) is not None:
+                checks.check_number(name, getattr(self, name))
+        if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
+            raise ValueError(
+                f"{option('minimum', self.minimum)} is not below {option('maximum', self.maximum)}."
+            )
+        checks.check_flag("label_next", self.label_next)
+        checks.check_positive("budget_seconds", self.budget_seconds)
+        checks.check_whole("sample", self.sample, least=100)
+        checks.check_jobs(self.n_jobs)
+        checks.check_whole("random_state", self.random_state, least=0)
+        if self.random_labels is not None and self.guarantee == "row":
+            raise ValueError(
+                f"{option('random_labels')} calibrate, which {option('guarantee', 'row')} does not need: leave out one."
+            )
+        if self.target in [*self.ignore, *self.text, self.id, self.random_labels]:
+            raise ValueError(
+                f"{self.target!r} is the target: it cannot be ignored, read as text, or name rows."
+            )
+
+    def for_task(self, task: str) -> FillSettings:
+        """Return the settings with the method's full name, or raise a ValueError if they do not suit the task."""
+        if task == "regression" and (self.label_conditional or self.probabilities):
+            names = f"{option('label_conditional')} and {option('probabilities')}"
+            raise ValueError(f"{names} are for classes, and these labels are numbers.")
+        for name in ("tolerance", "minimum", "maximum"):
+            if task == "classification" and getattr(self, name) is not None:
+                raise ValueError(f"{option(name)} is for numbers, and these labels are classes.")
+        return replace(self, method=read_method(self.method, task), task=task)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest value that is possible."""
+        low = -np.inf if self.minimum is None else float(self.minimum)
+        return low, np.inf if self.maximum is None else float(self.maximum)
+
+    @property
+    def named(self) -> list[Any]:
+        """All columns that were named."""
+        single = [name for name in (self.id, self.random_labels) if name is not None]
+        return [self.target, *self.ignore, *self.text, *single]
+
+
+def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
+    if isinstance(wanted, str):
+        raise ValueError(f"{name} takes a list of columns; got {wanted!r}.")
+    return list(wanted)

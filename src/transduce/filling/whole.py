@@ -1,0 +1,265 @@
+"""Filling a table whose rows all take part in the fit: plan, fit, and gather all there is to know."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal.second_fit import holding_values, with_values
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee, too_few_labels
+from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.options import option
+from transduce.core.progress import stage
+from transduce.core.ranks import fewest_calibration
+from transduce.core.types import Mask
+from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
+from transduce.filling.plan import Plan, PlanSettings, plan
+from transduce.filling.probabilities import RightChance, right_of
+from transduce.filling.result import FillResult
+from transduce.filling.settings import FillSettings
+from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
+from transduce.tables.cells import without
+from transduce.tables.features import Features, vectorize
+from transduce.tables.marks import read_marks
+from transduce.tables.new_columns import new_columns
+from transduce.tables.target import Target
+
+
+def fill_whole(
+    frame: pd.DataFrame, target: Target, settings: FillSettings, prefer: str = "point"
+) -> FillResult:
+    """Fill a table with a fit that sees all of its rows.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    target : Target
+        Its labels.
+    settings : FillSettings
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign of numbers in text, in case of doubt.
+
+    Returns
+    -------
+    FillResult
+    """
+    _check_limits(target, settings)
+    marker = [] if settings.random_labels is None else [settings.random_labels]
+    features = vectorize(
+        without(frame, settings.missing),
+        settings.target,
+        ignore=[*settings.ignore, *marker],
+        text=settings.text,
+        id=settings.id,
+        prefer=prefer,
+        random_state=settings.random_state,
+    )
+    if features.matrix.shape[1] == 0:
+        raise ValueError(
+            f"No column except {settings.target!r} varies from row to row: there is nothing to learn from."
+        )
+    return _fill(frame, target, features, settings)
+
+
+def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
+    """Fit what was planned, and gather all there is to know about it."""
+    wanted = PlanSettings(
+        confidence=float(settings.confidence),
+        guarantee=settings.guarantee,
+        label_conditional=settings.label_conditional,
+        tolerance=settings.tolerance,
+        drawn=_drawn(frame, target, settings.random_labels),
+        budget_seconds=float(settings.budget_seconds),
+        n_jobs=settings.n_jobs,
+        random_state=settings.random_state,
+        n_outside=settings.n_outside,
+    )
+    found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
+    index = frame.index if settings.id is None else pd.Index(frame[settings.id])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = _fit(
+            found, features, target, settings, pd.Series(target.labels, index=index, name=target.name)
+        )
+    with stage("how well it does"):
+        members, folds = members_and_folds(
+            fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
+        )
+    with stage("map"):
+        where = row_map(features.matrix, settings.random_state)
+    notes = [*target.notes, *features.notes, *_about_columns(features), *found.notes, *fitted.notes]
+    notes += dict.fromkeys(
+        str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
+    )
+    chance = RightChance.of(folds)
+    new = new_columns(
+        target,
+        fitted.answer,
+        float(settings.confidence),
+        frame.index,
+        right=right_of(chance, fitted.answer),
+        probabilities=settings.probabilities,
+    )
+    return FillResult(
+        frame=pd.concat([frame, new], axis=1),
+        new=new,
+        target=target.name,
+        task=target.task,
+        answer=fitted.answer,
+        model=fitted.model,
+        values_model=fitted.values.estimator,
+        confidence=float(settings.confidence),
+        certainty=float(settings.certainty),
+        members=members,
+        out_of_fold=folds,
+        columns=features.columns,
+        encoder=features.encoder,
+        chance=chance,
+        miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
+        exchangeability=fitted.compared,
+        relevance=relevance(fitted.values.estimator, features),
+        map=where,
+        settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        notes=notes,
+    )
+
+
+def _check_limits(target: Target, settings: FillSettings) -> None:
+    """Raise a ValueError if a label lies beyond what is said to be possible."""
+    low, high = settings.limits
+    if target.task == "regression":
+        known = target.labels[~target.missing].astype(float)
+        odd = known[(known < low) | (known > high)]
+        if len(odd):
+            name = "minimum" if odd[0] < low else "maximum"
+            limit = option(name, getattr(settings, name))
+            raise ValueError(f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them.")
+
+
+def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
+    """Return which labelled rows were drawn at random, if a column says so."""
+    if name is None:
+        return None
+    drawn = read_marks(frame, name) & ~target.missing
+    if not drawn.any():
+        raise ValueError(f"No row that {name!r} marks as drawn at random has a label in {target.name!r}.")
+    return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """What was fitted and answered, what there is to tell of it, and how long it took."""
+
+    model: Any
+    answer: Answer
+    values: Values
+    compared: Exchangeability
+    notes: list[str]
+    seconds: float
+    verdict: str
+
+
+def _fit(found: Plan, features: Features, target: Target, settings: FillSettings, y: pd.Series) -> _Answered:
+    """Fit the model and what the values come from, and settle the guarantee."""
+    began = time.perf_counter()
+    with stage("answers"):
+        model = found.model.fit(features.matrix, y)
+    answer, values = _values(model, found, features, target)
+    seconds = time.perf_counter() - began
+    numbered = _compare(model, features, target, settings)
+    compared = _with_names(numbered, features)
+    if isinstance(model, ConformalTransducer):
+        guarantee = model.guarantee_at(certainty=float(settings.certainty))
+        guarantee = replace(guarantee, verdict=None if guarantee.verdict is None else compared.verdict)
+    else:
+        guarantee = model.guarantee_.doubted(compared.verdict)
+    least = fewest_calibration(float(settings.confidence))
+    if target.n_labels < least:
+        guarantee = too_few_labels(guarantee, target.n_labels, least)
+    answer = replace(answer, guarantee=guarantee).within(*settings.limits)
+    answer, notes = _rejected(answer, settings.reject_share)
+    return _Answered(model, answer, values, compared, notes, seconds, str(numbered.verdict))
+
+
+def _with_names(compared: Exchangeability, features: Features) -> Exchangeability:
+    """Return a comparison whose features have the names of the table's."""
+    names = {f"column {j}": name for j, name in enumerate(features.names)}
+    return replace(compared, features=compared.features.rename(index=names))
+
+
+def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
+    """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
+    return issubclass(category, TooFewLabelsWarning) or str(message) == fitted.verdict
+
+
+def _about_columns(features: Features) -> list[str]:
+    """Return a note on the columns that were dropped although nobody asked for it."""
+    dropped = features.columns[features.columns["treatment"].str.startswith("dropped")]
+    if dropped.empty:
+        return []
+    names = ", ".join(
+        f"{name!r} ({kind})" for name, kind in zip(dropped["name"], dropped["kind"], strict=True)
+    )
+    return [f"Left out: {names}."]
+
+
+def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
+    """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
+    if isinstance(model, ConformalTransducer):
+        return model.answer_, Values(model.refitted_, model.fitted_rows_)
+    every = np.arange(len(target.labels))
+    if found.values is None:
+        return holding_values(model.answer_), Values(model, every)
+    with stage("values"):
+        problem = read_problem(features.matrix, target.labels, task=target.task)
+        reply = ask(found.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+        better = answer_of(reply, problem, Guarantee("none"))
+    assert reply.fitted is not None
+    return with_values(model.answer_, better), Values(reply.fitted.estimator, every)
+
+
+def _compare(model: Any, features: Features, target: Target, settings: FillSettings) -> Exchangeability:
+    """Return how labelled and unlabelled rows compare."""
+    if isinstance(model, ConformalTransducer) and model.exchangeability_ is not None:
+        return model.exchangeability_
+    with stage("exchangeability"):
+        return exchangeability_test(features.matrix, ~target.missing, random_state=settings.random_state)
+
+
+def _rejected(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
+    """Return the answer with unsure rows rejected, if that is wanted, and a note on it."""
+    if share is None:
+        return answer, []
+    answer = _reject(answer, float(share))
+    count = int(np.sum(answer.status == "rejected"))
+    if not count:
+        return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
+    return answer, [
+        f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
+        "guarantee is about all answers together."
+    ]
+
+
+def _reject(answer: Answer, share: float) -> Answer:
+    """Return the answer with the least certain rows rejected.
+
+    For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
+    rows have the same confidence.
+    """
+    if answer.regions is not None:
+        certain = -answer.regions.measure()
+    elif answer.probabilities is not None:
+        ranked = np.sort(answer.probabilities, axis=1)
+        certain = ranked[:, -1] - ranked[:, -2]
+    else:
+        assert answer.confidence is not None
+        certain = answer.confidence
+    rejected = replace(answer, confidence=certain).reject(share=share)
+    return replace(rejected, confidence=answer.confidence)

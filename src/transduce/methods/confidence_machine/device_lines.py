@@ -1,0 +1,173 @@
+"""Regions and counts of many rows at once, for arrays on a device: the formulas of `residual_lines`, line by line.
+
+Rows are lines of arrays of shape (m, l): ``rho`` and ``beta`` of every labelled row, for each of m unlabelled rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transduce.core import arrays
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray
+from transduce.methods.confidence_machine.residual_lines import OWN
+
+
+def lines(residuals: Any, diagonal: Any, weights: Any, pivot: Any, power: float) -> tuple[Any, Any]:
+    """Return ``rho`` and ``beta``, shape (m, l), from weights (m, l) and pivots (m,)."""
+    rho = pivot[:, None] * residuals[None, :]
+    if power == 0.0:
+        return rho, weights
+    xp = arrays.namespace(weights)
+    scale = pivot[:, None] * diagonal[None, :] + weights * weights
+    scale = xp.sqrt(scale) if power == 0.5 else scale
+    some = scale > 0.0
+    safe = xp.where(some, scale, xp.ones_like(scale))
+    nothing = xp.zeros_like(rho)
+    return xp.where(some, rho / safe, nothing), xp.where(some, weights / safe, nothing)
+
+
+def regions(rho: Any, beta: Any, rank: int, side: str, slack: float) -> Regions:
+    """Return the regions about the predictions: by selection, and by sweep where some line is too steep for it."""
+    xp = arrays.namespace(rho)
+    if side == "two":
+        ends, steep = _select_two(xp, rho, beta, rank, slack)
+    else:
+        rho = -rho if side == "lower" else rho
+        ends, steep = _select_one(xp, rho, beta, rank, slack)
+    open_rows = np.flatnonzero(arrays.to_numpy(steep))
+    found = Regions.from_intervals(ends)
+    if len(open_rows):
+        heights, slopes = (arrays.pick(part, open_rows) for part in (rho, beta))
+        sweep = _sweep_two if side == "two" else _sweep_one
+        swept = sweep(xp, heights, slopes, slack)
+        found = _replaced(found, open_rows, *_walk(xp, *swept, rank))
+    if side != "lower":
+        return found
+    mirrored = -xp.flip(xp.flip(found.pieces, axis=0), axis=1)
+    turned = Regions(mirrored, np.concatenate([[0], np.cumsum(found.n_pieces[::-1])]))
+    return turned[np.arange(len(turned))[::-1]]
+
+
+def _select_two(xp: Any, rho: Any, beta: Any, rank: int, slack: float) -> tuple[Any, Any]:
+    """Return the ends of two-sided regions, shape (m, 2), and which rows have lines that are too steep."""
+    steep = xp.any(~(xp.abs(beta) < OWN), axis=1)
+    slope = xp.where(rho >= 0.0, beta, -beta)
+    slope = xp.where(steep[:, None], xp.zeros_like(slope), slope)
+    height = xp.abs(rho) + slack
+    above = arrays.kth_largest(height / (OWN + slope), rank)
+    below = arrays.kth_largest(height / (OWN - slope), rank)
+    return xp.stack([-below, above], axis=1), steep
+
+
+def _select_one(xp: Any, rho: Any, beta: Any, rank: int, slack: float) -> tuple[Any, Any]:
+    """Return the ends of regions ``(-inf, end]`` likewise."""
+    steep = xp.any(~(beta > -1.0), axis=1)
+    slope = xp.where(steep[:, None], xp.zeros_like(beta), beta)
+    end = arrays.kth_largest((rho + slack) / (1.0 + slope), rank)
+    return xp.stack([xp.full_like(end, -xp.inf), end], axis=1), steep
+
+
+def _sweep_two(xp: Any, rho: Any, beta: Any, slack: float) -> tuple[Any, Any, Any]:
+    """Return where the sets ``S_i`` begin and end, infinite where they do not, and how many begin at -inf."""
+    height, slope = xp.abs(rho), xp.where(rho >= 0.0, beta, -beta)
+    nowhere = xp.full_like(rho, xp.inf)
+    inner = xp.abs(slope) < OWN
+    whole = ~inner & (height <= slack)
+    right, left = ~inner & ~whole & (slope == OWN), ~inner & ~whole & (slope == -OWN)
+    rays = ~inner & ~whole & ~right & ~left
+    one = xp.ones_like(rho)
+    sign = xp.where(slope > 0.0, one, -one)
+    near = sign * (height + slack) / (xp.abs(slope) + OWN)
+    far = sign * (height - slack) / xp.where(rays, xp.abs(slope) - OWN, one)
+    starts = xp.where(inner, -(height + slack) / xp.where(inner, OWN - slope, one), nowhere)
+    starts = xp.where(left, -(height + slack) / (2.0 * OWN), starts)
+    starts = xp.where(rays, xp.maximum(near, far), starts)
+    ends = xp.where(inner, (height + slack) / xp.where(inner, OWN + slope, one), nowhere)
+    ends = xp.where(right, (height + slack) / (2.0 * OWN), ends)
+    ends = xp.where(rays, xp.minimum(near, far), ends)
+    return starts, ends, whole | right | rays
+
+
+def _sweep_one(xp: Any, rho: Any, beta: Any, slack: float) -> tuple[Any, Any, Any]:
+    """Return the same for one-sided regions."""
+    nowhere, one = xp.full_like(rho, xp.inf), xp.ones_like(rho)
+    end = (rho + slack) / xp.where(beta == -1.0, one, 1.0 + beta)
+    begins, stops = beta < -1.0, beta > -1.0
+    whole = (beta == -1.0) & (rho >= -slack)
+    return xp.where(begins, end, nowhere), xp.where(stops, end, nowhere), whole | stops
+
+
+def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[Any, AnyArray]:
+    """Return the pieces where at least `rank` closed sets overlap, row after row, and how many each row has."""
+    m, count = starts.shape[0], xp.sum(xp.astype(from_left, xp.int64), axis=1)
+    places = xp.concat([starts, ends], axis=1)
+    step = xp.concat([xp.ones_like(starts), -xp.ones_like(ends)], axis=1)
+    step = xp.where(xp.isinf(places), xp.zeros_like(step), step)
+    order = xp.argsort(places, axis=1, stable=True)  # at equal places one set begins before the other ends
+    places, step = xp.take_along_axis(places, order, axis=1), xp.take_along_axis(step, order, axis=1)
+    step = xp.astype(step, xp.int64)
+    after = count[:, None] + xp.cumulative_sum(step, axis=1)
+    begins, stops = (step > 0) & (after == rank), (step < 0) & (after == rank - 1)
+    infinite = arrays.zeros((m, 1), places) + xp.inf
+    begins = xp.concat([(count >= rank)[:, None], begins], axis=1)
+    stops = xp.concat([stops, (after[:, -1] >= rank)[:, None]], axis=1)
+    lower = xp.concat([-infinite, places], axis=1)[begins]
+    upper = xp.concat([places, infinite], axis=1)[stops]
+    counts = arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
+    return xp.stack([lower, upper], axis=1), counts
+
+
+def _replaced(found: Regions, rows: AnyArray, pieces: Any, counts: AnyArray) -> Regions:
+    """Return regions with other pieces at some rows; all had one piece."""
+    n_pieces = np.ones(len(found), dtype=np.intp)
+    n_pieces[rows] = counts
+    offsets = np.concatenate([[0], np.cumsum(n_pieces)])
+    owner = np.repeat(np.arange(len(found)), n_pieces)
+    at = owner.copy()
+    swept = np.zeros(len(found), dtype=bool)
+    swept[rows] = True
+    at[swept[owner]] = len(found) + np.arange(int(counts.sum()))
+    every = arrays.namespace(pieces).concat([found.pieces, pieces], axis=0)
+    return Regions(arrays.pick(every, at), offsets)
+
+
+def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
+    """Return how many labelled rows are more nonconforming than each unlabelled row at `t` (m,), and how many tie."""
+    xp = arrays.namespace(rho)
+    own = xp.abs(t)[:, None]
+    excess = xp.abs(rho - beta * t[:, None]) - own
+    rounding = slack + (1.0 - OWN) * own
+    above = excess > rounding
+    tied = ~above & (excess >= -rounding)
+    return _count(xp, above), _count(xp, tied)
+
+
+def counts_by_class(
+    rho: Any, beta: Any, inside: Any, prediction: Any, slack: float
+) -> tuple[list[Any], list[Any]]:
+    """Return the same for every candidate class, of all labelled rows and of that class: two arrays (m, c) each.
+
+    `inside` has shape (l, c): whether a labelled row is in a class.
+    """
+    xp = arrays.namespace(rho)
+    own = prediction @ xp.astype(inside, prediction.dtype).T
+    if_same, if_other = xp.abs(rho - beta * (1.0 - own)), xp.abs(rho - beta * (-1.0 - own))
+    overall: list[list[Any]] = [[], []]
+    within: list[list[Any]] = [[], []]
+    for candidate in range(prediction.shape[1]):
+        unlabelled = xp.abs(1.0 - prediction[:, candidate])[:, None]
+        members = inside[:, candidate][None, :]
+        excess = xp.where(members, if_same, if_other) - unlabelled
+        rounding = slack + (1.0 - OWN) * unlabelled
+        above = excess > rounding
+        for place, hit in enumerate((above, ~above & (excess >= -rounding))):
+            overall[place].append(_count(xp, hit))
+            within[place].append(_count(xp, hit & members))
+    return [xp.stack(part, axis=1) for part in overall], [xp.stack(part, axis=1) for part in within]
+
+
+def _count(xp: Any, hit: Any) -> Any:
+    return xp.sum(xp.astype(hit, xp.int64), axis=1)

@@ -1,0 +1,280 @@
+"""How columns were turned into features, so that rows which come later are turned into the same ones."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import Array
+from transduce.tables.cells import read_cells
+from transduce.tables.numbers_in_text import is_missing
+
+_FARTHEST = 1e8  # of a feature of a later row, in standard deviations
+
+
+def as_texts(series: pd.Series) -> pd.Series:
+    """Return cells as text, or missing; small and capital letters are the same in true and false.
+
+    Examples
+    --------
+    >>> as_texts(pd.Series(["a ", "true", 3, None, "NA"], dtype=object)).fillna("(missing)").tolist()
+    ['a', 'True', '3', '(missing)', '(missing)']
+    """
+    texts = series.astype(object).map(_text, "ignore")
+    return texts.mask(is_missing(texts.to_numpy()), None).astype(object)
+
+
+def _text(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else str(value)
+    return text.capitalize() if text.lower() in ("true", "false") else text
+
+
+def is_number(series: pd.Series) -> bool:
+    """Return whether a column holds numbers, or lengths of time, as such."""
+    types = pd.api.types
+    return (types.is_numeric_dtype(series) and not types.is_complex_dtype(series)) or (
+        types.is_timedelta64_dtype(series)
+    )
+
+
+def as_floats(series: pd.Series) -> Array:
+    """Return numbers as floats, lengths of time in seconds."""
+    if pd.api.types.is_timedelta64_dtype(series):
+        series = series.dt.total_seconds()
+    return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
+
+
+class Reading(Protocol):
+    """Turns the cells of one column into features, before they are scaled; there may be more than are wanted."""
+
+    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
+        """Return features by name."""
+
+
+@dataclass(frozen=True)
+class NumberReading:
+    """How a column of numbers is read.
+
+    Parameters
+    ----------
+    decimal : {"point", "comma"}
+        Decimal sign of numbers in text.
+    unit : str
+        What is written beside them.
+    marks : tuple of float
+        Values that stand for a missing cell.
+    middle : float
+        Takes the place of what is missing.
+    """
+
+    middle: float
+    marks: tuple[float, ...] = ()
+    decimal: str = "point"
+    unit: str = ""
+
+    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
+        """Return the numbers, and what is missing, below or above its value."""
+        side = np.zeros(len(series), dtype=int)
+        if is_number(series):
+            values = as_floats(series)
+        else:
+            values, side = read_cells(as_texts(series), self.decimal, self.unit)
+        missing = ~np.isfinite(values) | np.isin(values, self.marks)
+        return {
+            str(name): np.where(missing, self.middle, values),
+            f"{name} is missing": missing.astype(float),
+            f"{name} is below its value": (side < 0).astype(float),
+            f"{name} is above its value": (side > 0).astype(float),
+        }
+
+
+def feature_name(column: Any, output: str) -> str:
+    """Return what a feature of a category or a part of a date is called."""
+    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
+
+
+@dataclass(frozen=True)
+class LevelsReading:
+    """How a column of a few categories is read: a feature for each, and of two for the second only.
+
+    Parameters
+    ----------
+    levels : tuple of str
+    missing : bool
+        Whether being missing is a category too.
+    """
+
+    levels: tuple[str, ...]
+    missing: bool
+
+    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
+        """Return a feature for each category; a category that is not among them has none."""
+        texts = as_texts(series)
+        codes = pd.Index(self.levels, dtype=object).get_indexer_for(texts.to_numpy(dtype=object))
+        parts = {feature_name(name, level): (codes == j).astype(float) for j, level in enumerate(self.levels)}
+        if self.missing:
+            parts[feature_name(name, "nan")] = texts.isna().to_numpy(dtype=float)
+        return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+
+@dataclass(frozen=True, eq=False)
+class WordsReading:
+    """How a column of texts is read word by word: TF-IDF weights, and their reduction, if there is one."""
+
+    weights: Any
+    reduction: Any = None
+
+    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
+        """Return the weights of words, or the directions that they were reduced to."""
+        found = self.weights.transform(as_texts(series).fillna(""))
+        if self.reduction is None:
+            return {f"{name}: word {j + 1}": values for j, values in enumerate(found.toarray().T)}
+        return {
+            f"{name}: direction {j + 1}": v
+            for j, v in enumerate(np.asarray(self.reduction.transform(found)).T)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TableReading:
+    """How dates and categories are read, all columns together, by skrub's vectorizer.
+
+    Parameters
+    ----------
+    vectorizer : skrub.TableVectorizer
+        Fitted.
+    keys : dict
+        What the vectorizer calls each column.
+    dates : dict
+        For columns of dates, what reads them from text; None where they were dates already.
+    features : dict
+        For each column the names of its features, with the vectorizer's own names and what takes the place of a number
+        that is missing.
+    """
+
+    vectorizer: Any
+    keys: dict[Any, str]
+    dates: dict[Any, Any]
+    features: dict[Any, list[tuple[str, str, float]]]
+
+    def parts(self, frame: pd.DataFrame) -> dict[Any, dict[str, Array]]:
+        """Return the features of each column; what is in a column is looked at once, however often it occurs."""
+        codes, levels = {}, {}
+        for name in self.keys:
+            series = self.dated(name, frame[name]) if name in self.dates else marked(as_texts(frame[name]))
+            codes[name], levels[name] = pd.factorize(series, use_na_sentinel=False)
+        most = max(len(found) for found in levels.values())
+        table = pd.DataFrame(
+            {key: _repeated(levels[name], most, date=name in self.dates) for name, key in self.keys.items()}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self.vectorizer.transform(table)
+        parts: dict[Any, dict[str, Array]] = {}
+        for name in self.keys:
+            parts[name] = {}
+            for feature, output, middle in self.features[name]:
+                values = found[output].to_numpy(dtype=float, na_value=np.nan)
+                parts[name][feature] = np.where(np.isfinite(values), values, middle)[codes[name]]
+            if name in self.dates:
+                gone = pd.isna(levels[name])
+                parts[name][f"{name} is missing"] = np.asarray(gone, dtype=float)[codes[name]]
+        return parts
+
+    def dated(self, name: Any, series: pd.Series) -> pd.Series:
+        """Return a column as dates, missing where a cell is not one."""
+        if pd.api.types.is_datetime64_any_dtype(series):
+            return series
+        reader = self.dates[name]
+        texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if reader is None:
+                return pd.to_datetime(texts, errors="coerce")
+            return pd.Series(reader.transform(texts))
+
+
+def marked(texts: pd.Series) -> pd.Series:
+    """Return categories with a sign before them, so that one such as "01234" is not taken for a number."""
+    return ("=" + texts).astype("string")
+
+
+def _repeated(levels: Any, length: int, *, date: bool) -> pd.Series:
+    series = pd.Series(levels).reset_index(drop=True)
+    series = series.reindex(range(length)).ffill() if length > len(series) else series
+    return series if date else series.astype("string")
+
+
+class Scale(NamedTuple):
+    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
+
+    column: Any
+    feature: str
+    largest: float
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Turns the columns of any row into the features that a table's rows were turned into.
+
+    Parameters
+    ----------
+    readings : dict
+        For columns of numbers and texts, how each is read.
+    table : TableReading or None
+        How dates and categories are read.
+    scales : list of Scale
+        The features, in order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce.tables.features import vectorize
+    >>> table = pd.DataFrame({"rooms": ["3", "4", None], "city": ["Bonn", "Köln", "Bonn"]})
+    >>> features = vectorize(table)
+    >>> bool(np.allclose(features.encoder.transform(table), features.matrix))
+    True
+    """
+
+    readings: dict[Any, Reading] = field(default_factory=dict)
+    table: TableReading | None = None
+    scales: list[Scale] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[Any]:
+        """The columns that are looked at."""
+        return list(dict.fromkeys(scale.column for scale in self.scales))
+
+    def transform(self, frame: pd.DataFrame) -> Array:
+        """Return the features of rows.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            With the columns that were there when the encoder was made.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        lacking = [name for name in self.columns if name not in frame.columns]
+        if lacking:
+            raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
+        matrix = np.empty((len(frame), len(self.scales)))
+        if not len(frame):
+            return matrix
+        found = {} if self.table is None else self.table.parts(frame)
+        for j, scale in enumerate(self.scales):
+            if scale.column not in found:
+                found[scale.column] = self.readings[scale.column].parts(scale.column, frame[scale.column])
+            values = found[scale.column][scale.feature]
+            with np.errstate(over="ignore"):
+                scaled = (values / scale.largest - scale.mean) / scale.spread
+            matrix[:, j] = np.clip(scaled, -_FARTHEST, _FARTHEST)
+        return matrix

@@ -1,0 +1,405 @@
+"""Tables in many files, or in one that is larger than memory: found, checked, and read part by part."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from transduce.core.atomic_file import whole_file
+from transduce.tables.delimited import decode, sniff_delimiter
+from transduce.tables.files import kind_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STREAMED = ("csv", "tsv", "parquet", "json lines")
+_HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
+_BLOCK = 2**24
+_GROUP_ROWS = 100_000  # of a text that is read once and kept as Parquet
+LINE = "\u0000line"  # the column that keeps a line of JSON as it was written
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """How a delimited text is written."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table: the row groups of a Parquet file that are read together.
+
+    Parameters
+    ----------
+    number : int
+        Its place among all parts.
+    file : Path
+    groups : tuple of int
+    n_rows : int
+    name : str
+        What the part is called where it is written, without an ending.
+    """
+
+    number: int
+    file: Path
+    groups: tuple[int, ...]
+    n_rows: int
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class PartFiles:
+    """A table in one or more files.
+
+    Parameters
+    ----------
+    kind : {"csv", "tsv", "parquet", "json lines"}
+        Of the files as they were given.
+    files : tuple of Path
+        As they were given.
+    schema : pyarrow.Schema
+        Columns and types that hold for all of them.
+    parts : tuple of Part
+    style : TextStyle
+        Of delimited texts.
+    row_bytes : float
+        About how many bytes a row takes in memory.
+    """
+
+    kind: str
+    files: tuple[Path, ...]
+    schema: pa.Schema
+    parts: tuple[Part, ...]
+    style: TextStyle
+    row_bytes: float
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all parts."""
+        return sum(part.n_rows for part in self.parts)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, without what only serves to write a line back."""
+        return [name for name in self.schema.names if name != LINE]
+
+    def batches(self, part: Part, n_rows: int) -> Iterator[pa.Table]:
+        """Yield the rows of a part, at most so many at a time, in the types of the whole table."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(part.file) as file:
+                for batch in file.iter_batches(n_rows, row_groups=list(part.groups)):
+                    yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
+        except pa.ArrowException as error:
+            raise ValueError(f"{part.file} cannot be read: it is damaged.") from error
+
+    def frames(self, part: Part, n_rows: int) -> Iterator[pd.DataFrame]:
+        """Yield the same rows as frames, without what only serves to write a line back."""
+        for batch in self.batches(part, n_rows):
+            yield frame_of(batch)
+
+
+def frame_of(batch: pa.Table) -> pd.DataFrame:
+    """Return a batch of rows as a frame."""
+    names = [name for name in batch.column_names if name != LINE]
+    return batch.select(names).to_pandas(ignore_metadata=True)
+
+
+def is_many(pattern: str) -> bool:
+    """Return whether a name stands for a table in parts: a folder, or a pattern with a wildcard.
+
+    Examples
+    --------
+    >>> is_many("data/*.parquet"), is_many("houses.csv")
+    (True, False)
+    """
+    return Path(pattern).is_dir() or (glob.has_magic(pattern) and not Path(pattern).exists())
+
+
+def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[Path, ...]]:
+    """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them.
+
+    Parameters
+    ----------
+    pattern : str
+        A file, a folder (all tables in it and below), or a pattern such as ``data/*.parquet``.
+    leave_out : Path, optional
+        A folder whose files do not count: that which is written to.
+
+    Returns
+    -------
+    kind : str
+    files : tuple of Path
+    """
+    given = Path(pattern)
+    if given.is_dir():
+        found = [path for path in given.rglob("*") if path.is_file() and not _is_hidden(path, given)]
+        found = [path for path in found if kind_of(path)[0] in STREAMED]
+        missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
+    else:
+        names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
+        found = [Path(name) for name in names if Path(name).is_file()]
+        missing = f"There is no file {pattern}."
+    if leave_out is not None:
+        found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
+    if not found:
+        raise FileNotFoundError(missing)
+    kinds: dict[str, Path] = {}
+    for path in sorted(found):
+        kind = kind_of(path)[0]
+        if kind not in STREAMED:
+            raise ValueError(
+                f"{path} is not a table that can be read in parts: CSV, TSV, Parquet or JSON lines."
+            )
+        kinds.setdefault(str(kind), path)
+    if len(kinds) > 1:
+        one, other = list(kinds.values())[:2]
+        raise ValueError(f"{one} and {other} are of different kinds: a table in parts has files of one kind.")
+    return next(iter(kinds)), tuple(sorted(found))
+
+
+def _is_hidden(path: Path, below: Path) -> bool:
+    return any(word.startswith((".", "_")) for word in path.relative_to(below).parts)
+
+
+def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFiles:
+    """Find the files of a table, check that they fit together, and cut them into parts.
+
+    Parameters
+    ----------
+    pattern : str
+        A file, a folder, or a pattern.
+    work : Path
+        A folder for texts, which are read once and kept as Parquet; it is in the folder that is written to.
+    batch_rows : int, default=200,000
+        About how many rows a part is to have.
+
+    Returns
+    -------
+    PartFiles
+        Text columns stay text: what they hold is found out from a sample of rows, not from their first lines.
+    """
+    kind, files = find_files(pattern, work.parent)
+    style = TextStyle()
+    if kind == "parquet":
+        readable = files
+    else:
+        readable, style = _kept(files, kind, work)
+    return _cut(kind, files, readable, style, batch_rows)
+
+
+def _cut(
+    kind: str, files: tuple[Path, ...], readable: tuple[Path, ...], style: TextStyle, batch_rows: int
+) -> PartFiles:
+    """Return files cut into parts of whole row groups."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schemas: list[Any] = []
+    parts: list[Part] = []
+    n_bytes = n_rows = 0
+    for given, path in zip(files, readable, strict=True):
+        try:
+            with pq.ParquetFile(path) as file:
+                schemas.append(file.schema_arrow.remove_metadata())
+                sizes = [file.metadata.row_group(j) for j in range(file.num_row_groups)]
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
+        n_bytes += sum(group.total_byte_size for group in sizes)
+        n_rows += sum(group.num_rows for group in sizes)
+        for groups in _runs([group.num_rows for group in sizes], batch_rows):
+            rows = sum(sizes[j].num_rows for j in groups)
+            stem = given.name.split(".")[0]
+            parts.append(Part(len(parts), path, tuple(groups), rows, f"part-{len(parts):05d}-{stem}"))
+    schema = _common(files, schemas)
+    if n_rows == 0:
+        raise ValueError(f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows.")
+    return PartFiles(kind, files, schema, tuple(parts), style, 4.0 * n_bytes / n_rows)
+
+
+def _runs(sizes: list[int], most: int) -> Iterator[list[int]]:
+    """Yield runs of row groups that have about so many rows together."""
+    run: list[int] = []
+    total = 0
+    for number, size in enumerate(sizes):
+        if run and total + size > most:
+            yield run
+            run, total = [], 0
+        run.append(number)
+        total += size
+    if run:
+        yield run
+
+
+def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
+    """Return columns and types that hold for all files, or raise a ValueError that names two that differ."""
+    import pyarrow as pa
+
+    first = schemas[0]
+    twice = [name for name in first.names if first.names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{files[0]} has two columns called {twice[0]!r}: give each a name of its own.")
+    fields = {field.name: field for field in first}
+    for path, schema in zip(files[1:], schemas[1:], strict=True):
+        extra = [name for name in schema.names if name not in fields]
+        lacking = [name for name in fields if name not in schema.names]
+        if lacking or extra:
+            name, verb = (lacking[0], "lacks") if lacking else (extra[0], "has")
+            other = "has" if lacking else "lacks"
+            raise ValueError(f"{path} {verb} the column {name!r}, which {files[0]} {other}.")
+        for field in schema:
+            try:
+                both = pa.unify_schemas(
+                    [pa.schema([fields[field.name]]), pa.schema([field])], promote_options="permissive"
+                )
+            except pa.ArrowException:
+                raise ValueError(
+                    f"Column {field.name!r} holds {fields[field.name].type} in {files[0]} and {field.type} in {path}: "
+                    "store it in one type."
+                ) from None
+            fields[field.name] = both.field(0)
+    return pa.schema([fields[name].with_nullable(True) for name in first.names])
+
+
+# ------------------------------------------------------------------------------------------------------- texts
+
+
+def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], TextStyle]:
+    """Return texts kept as Parquet, cell by cell as they were written, and their style."""
+    style, kept = None, []
+    work.mkdir(parents=True, exist_ok=True)
+    for number, path in enumerate(files):
+        own = TextStyle() if kind == "json lines" else _style(path, "\t" if kind == "tsv" else None)
+        style = style or own
+        if own.delimiter != style.delimiter:
+            raise ValueError(
+                f"{path} is delimited by {own.delimiter!r} and {files[0]} by {style.delimiter!r}: use one delimiter."
+            )
+        stat = path.stat()
+        target = work / f"{number:05d}-{stat.st_size}-{stat.st_mtime_ns}.parquet"
+        if not target.exists():
+            _keep(path, kind, own, target)
+        kept.append(target)
+    assert style is not None
+    return tuple(kept), style
+
+
+def _style(path: Path, delimiter: str | None) -> TextStyle:
+    import pyarrow as pa
+
+    with pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(_HEAD)
+    cut = head[: head.rfind(b"\n") + 1] if len(head) == _HEAD else head
+    try:
+        text, encoding, _ = decode(cut or head)
+    except ValueError as error:
+        raise ValueError(f"{path} {error}.") from None
+    if not text.strip():
+        raise ValueError(f"{path} is empty: there is no table in it.")
+    return TextStyle(delimiter or sniff_delimiter(text), encoding)
+
+
+def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
+    """Write the cells of a text to a Parquet file, a block at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    batches = _json_batches(path) if kind == "json lines" else _csv_batches(path, style)
+    try:
+        with whole_file(target) as file:
+            writer = None
+            for batch in batches:
+                writer = writer or pq.ParquetWriter(file, batch.schema, compression="zstd")
+                writer.write_table(batch, row_group_size=_GROUP_ROWS)
+            if writer is None:
+                raise ValueError(f"{path} holds no rows.")
+            writer.close()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        line = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read: {line}.") from error
+
+
+def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    encoding = style.encoding
+    with pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(_HEAD)
+    names = _header(head.decode(encoding, errors="replace").lstrip("\ufeff"), style.delimiter)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path} has two columns called {twice[0]!r}: give each a name of its own.")
+    reader = csv.open_csv(
+        pa.input_stream(str(path), compression="detect"),
+        read_options=csv.ReadOptions(block_size=_BLOCK, encoding=encoding),
+        parse_options=csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types={name: pa.string() for name in names},
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    for batch in reader:
+        yield pa.Table.from_batches([batch])
+
+
+def _header(text: str, delimiter: str) -> list[str]:
+    import csv
+    import io
+
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+
+
+def _json_batches(path: Path) -> Iterator[Any]:
+    """Yield the values of JSON lines as text, with each line as it was written; all files have the same keys."""
+    import io
+    import json
+
+    import pyarrow as pa
+
+    names: list[str] = []
+    with pa.input_stream(str(path), compression="detect") as stream:
+        lines, texts = [], io.TextIOWrapper(stream, encoding="utf-8")
+        for number, line in enumerate(texts, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path} is not JSON in line {number}: {error.msg}.") from None
+            if not isinstance(row, dict):
+                raise ValueError(f"{path} has no object {{...}} in line {number}, as JSON lines must have.")
+            if not names:
+                names = list(row)
+            new = [name for name in row if name not in names]
+            if new:
+                raise ValueError(
+                    f"{path} has a new key, {new[0]!r}, in line {number}: give it in the first line too."
+                )
+            lines.append({**{name: _json_text(row.get(name)) for name in names}, LINE: line.rstrip("\r\n")})
+            if len(lines) == _GROUP_ROWS:
+                yield _texts(lines, names)
+                lines = []
+        if lines:
+            yield _texts(lines, names)
+
+
+def _json_text(value: Any) -> str | None:
+    return None if value is None else value if isinstance(value, str) else str(value)
+
+
+def _texts(lines: list[dict[str, str | None]], names: list[str]) -> Any:
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.string()) for name in [*names, LINE]])
+    return pa.Table.from_pylist(lines, schema=schema)

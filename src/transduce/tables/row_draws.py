@@ -1,0 +1,211 @@
+"""Random draws of rows by what is in them: the same rows, however a table is cut into parts and ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import AnyArray, Mask
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(numbers: AnyArray) -> AnyArray:
+    """Return 64-bit numbers scattered over their whole range (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = numbers + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
+    """Return a 64-bit number for each row that depends on its cells alone.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns that are to count. Their order does not matter, nor whether a number is stored as an integer or a float.
+    seed : int, default=0
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> one = row_hashes(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+    >>> other = row_hashes(pd.DataFrame({"b": ["y", "x"], "a": [2.0, 1.0]}))
+    >>> bool(one[0] == other[1]), bool(one[0] == one[1])
+    (True, False)
+    """
+    total = np.full(len(frame), _mixed(np.array([seed], dtype=np.uint64))[0])
+    for name in sorted(frame.columns, key=str):
+        with np.errstate(over="ignore"):
+            total = _mixed(total * np.uint64(31) + _cell_hashes(frame[name]))
+    return total
+
+
+def _cell_hashes(column: pd.Series) -> AnyArray:
+    types = pd.api.types
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if _has_zone(column) else column))
+    if types.is_numeric_dtype(column) and not types.is_complex_dtype(column):
+        numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
+        return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
+    codes, levels = pd.factorize(column.astype(object))
+    words = np.array(
+        [*(level if isinstance(level, str) else str(level) for level in levels), ""], dtype=object
+    )
+    found = np.asarray(pd.util.hash_array(words), dtype=np.uint64)
+    found[-1] = 0  # of missing cells, whose code is -1
+    return found[codes]
+
+
+def _has_zone(column: pd.Series) -> bool:
+    return isinstance(column.dtype, pd.DatetimeTZDtype)
+
+
+def draw_keys(hashes: AnyArray) -> AnyArray:
+    """Return a random-looking number for each row, different for the copies of a row that occurs several times.
+
+    Parameters
+    ----------
+    hashes : uint64 array of shape (n,)
+        Of `row_hashes`. Copies count up in the order in which they stand; since copies are alike, that order changes
+        nothing but which of them is drawn.
+
+    Returns
+    -------
+    uint64 array of shape (n,)
+
+    Examples
+    --------
+    >>> keys = draw_keys(np.array([5, 7, 5], dtype=np.uint64))
+    >>> len(set(keys.tolist()))
+    3
+    """
+    order = np.argsort(hashes, kind="stable")
+    ranked = hashes[order]
+    new = np.ones(len(hashes), dtype=bool)
+    new[1:] = ranked[1:] != ranked[:-1]
+    starts = np.flatnonzero(new)
+    copies = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
+    numbers = np.empty(len(hashes), dtype=np.uint64)
+    numbers[order] = copies.astype(np.uint64)
+    with np.errstate(over="ignore"):
+        return _mixed(_mixed(hashes) + numbers * _GOLDEN)
+
+
+@dataclass(frozen=True, eq=False)
+class PartScan:
+    """What is known of the rows of one part of a table after a first look.
+
+    Parameters
+    ----------
+    missing : boolean array of shape (n,)
+        Where the label is missing.
+    hashes : uint64 array of shape (n,)
+        One for each row.
+    drawn : boolean array of shape (n,), optional
+        Which labelled rows were drawn at random; if given, only these may calibrate.
+    """
+
+    missing: Mask
+    hashes: AnyArray
+    drawn: Mask | None = None
+
+
+def scan_part(
+    frame: pd.DataFrame, target: Any, missing: Mask, seed: int, drawn: Mask | None = None
+) -> PartScan:
+    """Return what a draw needs to know of a part; the label counts where there is one."""
+    others = [name for name in frame.columns if name != target]
+    hashes = row_hashes(frame[others], seed)
+    known = ~missing
+    if known.any():
+        with np.errstate(over="ignore"):
+            hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
+    return PartScan(missing, hashes, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDraw:
+    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw.
+
+    Parameters
+    ----------
+    visible : int array of shape (v, 2)
+        Labelled rows that the fit sees.
+    calibration : int array of shape (c, 2)
+        Labelled rows that stay outside.
+    sampled : int array of shape (b, 2)
+        Unlabelled rows that the fit sees.
+    n_labelled, n_unlabelled : int
+        In the whole table.
+    """
+
+    visible: AnyArray
+    calibration: AnyArray
+    sampled: AnyArray
+    n_labelled: int
+    n_unlabelled: int
+
+
+def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it.
+
+    Parameters
+    ----------
+    parts : sequence of PartScan
+    n_calibration, n_visible, n_sampled : int
+        How many of each kind are wanted; fewer if there are not so many.
+
+    Returns
+    -------
+    RowDraw
+
+    Examples
+    --------
+    >>> part = PartScan(np.array([True, False, False, True]), np.arange(4, dtype=np.uint64))
+    >>> drawn = draw_roles([part], n_calibration=1, n_visible=9, n_sampled=1)
+    >>> len(drawn.visible), len(drawn.calibration), len(drawn.sampled), drawn.n_unlabelled
+    (1, 1, 1, 2)
+    """
+    missing = np.concatenate([part.missing for part in parts])
+    hashes = np.concatenate([part.hashes for part in parts])
+    starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])
+    labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
+    keys = draw_keys(hashes[labelled])
+    may = np.ones(len(labelled), dtype=bool)
+    if parts and parts[0].drawn is not None:
+        may = np.concatenate([part.drawn for part in parts])[labelled]
+    held = _smallest(labelled[may], keys[may], n_calibration)
+    others = ~np.isin(labelled, held)
+    shown = _smallest(labelled[others], keys[others], n_visible)
+    some = _smallest(unlabelled, draw_keys(hashes[unlabelled]), n_sampled)
+
+    def places(rows: AnyArray) -> AnyArray:
+        part = np.searchsorted(starts, rows, side="right") - 1
+        return np.column_stack([part, rows - starts[part]])
+
+    return RowDraw(
+        places(shown),
+        places(held),
+        places(some),
+        len(labelled),
+        len(unlabelled),
+    )
+
+
+def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
+    """Return the rows with the smallest keys, in the order of these."""
+    if number < len(rows):
+        some = np.argpartition(keys, number)[:number] if number else np.empty(0, dtype=int)
+        rows, keys = rows[some], keys[some]
+    return rows[np.argsort(keys, kind="stable")]

@@ -1,0 +1,100 @@
+"""The same answers on a Dask cluster, whatever its partitions and workers; one that dies costs time only.
+
+Clusters are worker processes: every test has a time limit of its own.
+"""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import fill
+from transduce.distributed import LocalRunner, cluster_runner
+from transduce.filling import fill_folder, fill_lazily
+
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+pytest.importorskip("distributed", reason="distributed is not installed")
+
+SETTINGS = {"method": "ridge", "sample": 200, "random_state": 1, "ignore": ["number"]}
+NEW = ["y_filled", "y_lower", "y_upper", "y_confidence"]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(900, 3))
+    y = X[:, 0] * 2 + np.sin(X[:, 1]) + 0.3 * random.normal(size=900)
+    table = pd.DataFrame(X, columns=["u", "v", "w"]).assign(
+        number=np.arange(900), word=random.choice(["a", "b"], 900)
+    )
+    return table.assign(y=np.where(random.uniform(size=900) < 0.3, y, np.nan))
+
+
+@pytest.fixture(scope="module")
+def whole(frame):
+    return fill(frame, "y", **SETTINGS)
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 9])
+@pytest.mark.timeout(120)
+def test_partitions_and_order_change_nothing(frame, whole, partitions):
+    mixed = frame.sample(frac=1.0, random_state=partitions).reset_index(drop=True)
+    found = fill_lazily(dd.from_pandas(mixed, npartitions=partitions), "y", **SETTINGS)
+    back = found.frame.compute(scheduler="synchronous").sort_values("number")
+    assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
+    assert found.guarantee.outside == whole.guarantee.outside
+
+
+@pytest.mark.timeout(120)
+def test_fill_returns_a_lazy_frame(frame):
+    lazy = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
+    assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_confidence", "y_status"]
+    assert lazy.npartitions == 3
+    assert lazy.dtypes["y_filled"].kind == "f"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.timeout(240)
+def test_workers_change_nothing(frame, whole, workers, tmp_path):
+    for k in range(6):
+        frame.iloc[150 * k : 150 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    with cluster_runner("local", n_workers=workers) as runner:
+        found = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", runner=runner, **SETTINGS)
+    back = pd.concat([pd.read_parquet(tmp_path / "out" / part) for part in found.parts], ignore_index=True)
+    assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
+
+
+def slow_double(marker, item):
+    """Kill the worker that comes first; be slow enough for that to be in the middle."""
+    time.sleep(0.1)
+    if item == 2 and not os.path.exists(marker):
+        with open(marker, "w"):
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
+def test_a_worker_that_dies(tmp_path):
+    with cluster_runner("local", n_workers=2) as runner:
+        found = sorted(runner.map(slow_double, str(tmp_path / "killed"), list(range(8))))
+    assert found == [2 * item for item in range(8)]
+    assert (tmp_path / "killed").exists()
+
+
+@pytest.mark.timeout(60)
+def test_no_scheduler_answers():
+    with (
+        pytest.raises(ConnectionError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"),
+        cluster_runner("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+@pytest.mark.timeout(120)
+def test_processes_of_this_machine():
+    assert sorted(LocalRunner(n_jobs=2).map(pow, 2, list(range(5)))) == [1, 2, 4, 8, 16]

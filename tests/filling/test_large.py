@@ -1,0 +1,280 @@
+"""Tables of which the fit sees a sample: in memory, in parts, and saved for later rows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import fill
+from transduce.filling import fill_folder, fit_fill, load, save
+from transduce.filling import folder as folders
+from transduce.tables.parts import open_parts
+
+SETTINGS = {"method": "forest", "sample": 300, "random_state": 1}
+
+
+def make(n=1500, seed=0):
+    random = np.random.default_rng(seed)
+    X, word = random.normal(size=(n, 3)), random.choice(["a", "b", "c"], n)
+    y = X[:, 0] * 2 + np.sin(X[:, 1]) + 2 * (word == "a") + 0.3 * random.normal(size=n)
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(word=word, number=np.arange(n))
+    frame["y"] = np.where(random.uniform(size=n) < 0.2, y, np.nan)
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def filled(table):
+    return fill(table[0], "y", ignore=["number"], **SETTINGS)
+
+
+@pytest.fixture
+def files(table, tmp_path):
+    """The table in three Parquet files."""
+    for k in range(3):
+        table[0].iloc[500 * k : 500 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    return tmp_path
+
+
+def read(folder):
+    parts = sorted(Path(folder).glob("part-*.parquet"))
+    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
+
+
+def columns(frame):
+    return frame[["y_filled", "y_lower", "y_upper", "y_confidence"]].to_numpy()
+
+
+def test_sampled_table_in_memory(table, filled):
+    frame, y = table
+    unlabelled = frame["y"].isna().to_numpy()
+    assert len(filled.answer) == unlabelled.sum()
+    assert filled.guarantee.kind == "exact"
+    assert filled.guarantee.outside.of == unlabelled.sum()
+    lower, upper = filled.new["y_lower"][unlabelled], filled.new["y_upper"][unlabelled]
+    outside = int(((y[unlabelled] < lower) | (y[unlabelled] > upper)).sum())
+    assert outside <= filled.guarantee.outside.at_most
+    assert (filled.new["y_status"][~unlabelled] == "given").all()
+    assert any("The fit saw" in note for note in filled.notes)
+    assert "The fit saw" in filled.report()
+
+
+def test_a_sample_of_everything_is_the_table_itself(table):
+    """A table with no more rows than the sample is filled as before, whatever the sample's size."""
+    frame = table[0].iloc[:400]
+    one, other = (fill(frame, "y", method="forest", guarantee="column", sample=k) for k in (20_000, 5000))
+    assert columns(one.frame).tobytes() == columns(other.frame).tobytes()
+
+
+@pytest.mark.parametrize("batch_rows", [100, 100_000])
+def test_parts_give_the_same_answers_as_memory(files, filled, tmp_path, monkeypatch, batch_rows):
+    monkeypatch.setattr(folders, "_batch_rows", lambda *args: batch_rows)
+    found = fill_folder(f"{files}/*.parquet", "y", tmp_path / "out", ignore=["number"], **SETTINGS)
+    assert np.array_equal(columns(read(tmp_path / "out")), columns(filled.frame), equal_nan=True)
+    assert found.guarantee.outside == filled.guarantee.outside
+    assert found.counts["rows"] == 1500
+    assert found.counts["answered"] == len(filled.answer)
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["state"] == "complete"
+    summary = found.result.summary()
+    assert summary["counts"]["rows"] == 1500
+
+
+def test_stopped_and_run_again(files, tmp_path, monkeypatch):
+    """What was complete stays, the rest is done, and the files are the same as without a stop."""
+    fill_folder(str(files), "y", tmp_path / "whole", **SETTINGS)
+    (files / "again").mkdir()
+    once, calls = folders._write, []
+
+    def fails(answering, piece):
+        calls.append(piece.part.number)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return once(answering, piece)
+
+    monkeypatch.setattr(folders, "_write", fails)
+    pattern = f"{files}/*.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        fill_folder(pattern, "y", tmp_path / "out", **SETTINGS)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["state"] == "incomplete"
+    assert len(manifest["parts"]) == 1
+    fill_folder(pattern, "y", tmp_path / "out", **SETTINGS)
+    assert calls == [0, 1, 1, 2]
+    for part in (tmp_path / "whole").glob("part-*"):
+        assert part.read_bytes() == (tmp_path / "out" / part.name).read_bytes()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_killed_and_run_again(files, tmp_path):
+    """The process is killed when the first part is there; the command then ends with the same files."""
+    program = (
+        "import os, signal, sys\n"
+        "from transduce.filling import fill_folder, folder\n"
+        "write = folder._write\n"
+        "def killing(answering, piece):\n"
+        "    if piece.part.number == 1:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return write(answering, piece)\n"
+        "if sys.argv[3] == 'kill':\n"
+        "    folder._write = killing\n"
+        "fill_folder(sys.argv[1], 'y', sys.argv[2], method='ridge', sample=300)\n"
+    )
+
+    def run(out, how):
+        command = [sys.executable, "-c", program, f"{files}/*.parquet", str(out), how]
+        return subprocess.run(command, timeout=120, capture_output=True, check=False, env=dict(os.environ))
+
+    assert run(tmp_path / "out", "kill").returncode == -signal.SIGKILL
+    assert run(tmp_path / "out", "go").returncode == 0
+    assert run(tmp_path / "whole", "go").returncode == 0
+    for part in (tmp_path / "whole").glob("part-*"):
+        assert part.read_bytes() == (tmp_path / "out" / part.name).read_bytes()
+
+
+def test_texts_stay_as_they_were_written(tmp_path, table):
+    frame = table[0].drop(columns="number").assign(code="007", name="Größe; 1")
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    fill_folder(str(tmp_path / "t.csv"), "y", tmp_path / "out", method="ridge", sample=300)
+    back = pd.read_csv(tmp_path / "out" / "part-00000-t.csv", sep=";", dtype=str)
+    given = pd.read_csv(tmp_path / "t.csv", sep=";", dtype=str)
+    assert back[given.columns].equals(given)
+    assert (back["y_status"] == "given").sum() == frame["y"].notna().sum()
+    assert not (tmp_path / "out" / ".work").exists()
+
+
+def test_json_lines(tmp_path, table):
+    table[0].to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    fill_folder(
+        str(tmp_path / "t.jsonl"), "y", tmp_path / "out", method="ridge", sample=300, ignore=["number"]
+    )
+    lines = (tmp_path / "out" / "part-00000-t.jsonl").read_text().splitlines()
+    given = (tmp_path / "t.jsonl").read_text().splitlines()
+    assert len(lines) == len(given)
+    assert all(line.startswith(start[:-1]) for line, start in zip(lines, given, strict=True))
+    assert json.loads(lines[0])["y_filled"] is not None
+
+
+def test_classes_in_parts(files, tmp_path):
+    for path in files.glob("*.parquet"):
+        frame = pd.read_parquet(path)
+        kinds = np.select([frame["y"] > 1, frame["y"] < -1], [1.0, 2.0], 3.0)
+        frame.assign(y=np.where(frame["y"].isna(), np.nan, kinds)).to_parquet(path, index=False)
+    settings = {**SETTINGS, "task": "classification", "probabilities": True}
+    found = fill_folder(str(files), "y", tmp_path / "out", **settings)
+    new = read(tmp_path / "out")
+    assert set(new["y_filled"].dropna().astype(int)) <= {1, 2, 3}
+    assert sum(found.counts["by_class"].values()) == found.counts["unlabelled"]
+    assert found.guarantee.wrong.of == found.counts["unlabelled"]
+    memory = fill(pd.concat([pd.read_parquet(p) for p in sorted(files.glob("?.parquet"))]), "y", **settings)
+    same = [name for name in memory.new.columns if "probability" in name]
+    assert np.array_equal(new[same].to_numpy(), memory.new[same].to_numpy(), equal_nan=True)
+
+
+# ------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_files_that_do_not_fit_together(files, tmp_path):
+    frame = pd.read_parquet(files / "1.parquet")
+    frame.drop(columns="y").to_parquet(files / "1.parquet", index=False)
+    with pytest.raises(ValueError, match=r"1\.parquet lacks the column 'y'"):
+        fill_folder(str(files), "y", tmp_path / "out")
+    frame.assign(u="text").to_parquet(files / "1.parquet", index=False)
+    with pytest.raises(ValueError, match="Column 'u' holds double in .* and .*string in"):
+        fill_folder(str(files), "y", tmp_path / "out")
+    (files / "1.parquet").write_bytes(b"PAR1 but not really")
+    with pytest.raises(ValueError, match=r"1\.parquet cannot be read"):
+        fill_folder(str(files), "y", tmp_path / "out")
+
+
+def test_numbers_of_other_sizes_fit_together(files, tmp_path):
+    frame = pd.read_parquet(files / "1.parquet")
+    frame.assign(u=frame["u"].astype("float32")).to_parquet(files / "1.parquet", index=False)
+    found = open_parts(str(files), tmp_path / "work")
+    assert str(found.schema.field("u").type) == "double"
+
+
+def test_what_cannot_be_filled(files, tmp_path):
+    with pytest.raises(ValueError, match="no column 'z'"):
+        fill_folder(str(files), "z", tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        fill_folder(str(files / "none-*.parquet"), "y", tmp_path / "b")
+    with pytest.raises(ValueError, match="guarantee 'row'"):
+        fill_folder(str(files), "y", tmp_path / "c", guarantee="row")
+    with pytest.raises(ValueError, match="200 MB"):
+        fill_folder(str(files), "y", tmp_path / "d", memory=1000)
+    pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(tmp_path / "full.parquet")
+    with pytest.raises(ValueError, match="nothing to fill"):
+        fill_folder(str(tmp_path / "full.parquet"), "y", tmp_path / "e")
+
+
+def test_a_folder_of_something_else_stays(files, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letters.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match=r"other files, such as letters\.txt"):
+        fill_folder(str(files), "y", tmp_path / "out")
+    fill_folder(f"{files}/?.parquet", "y", tmp_path / "done", method="ridge", sample=300)
+    with pytest.raises(FileExistsError, match="filled already"):
+        fill_folder(f"{files}/?.parquet", "y", tmp_path / "done", method="ridge", sample=300)
+    with pytest.raises(FileExistsError, match="other settings"):
+        fill_folder(f"{files}/?.parquet", "y", tmp_path / "done", method="ridge", sample=301)
+
+
+def test_a_full_disk_is_said(files, tmp_path, monkeypatch):
+    def full(answering, piece):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folders, "_write", full)
+    with pytest.raises(OSError, match="is full: make room"):
+        fill_folder(f"{files}/?.parquet", "y", tmp_path / "out", method="ridge", sample=300)
+
+
+def test_two_at_once(files, tmp_path):
+    from transduce.core.locks import locked
+
+    (tmp_path / "out").mkdir()
+    with locked(tmp_path / "out" / ".lock", "taken"), pytest.raises(BlockingIOError, match="another process"):
+        fill_folder(str(files), "y", tmp_path / "out")
+
+
+# ---------------------------------------------------------------------------------------------------------- later rows
+
+
+def test_saved_and_loaded(table, tmp_path):
+    frame = table[0].drop(columns="number")
+    later, _ = make(50, seed=9)
+    save(tmp_path / "m.transduce", frame, "y", **SETTINGS)
+    one = load(tmp_path / "m.transduce")
+    other = fit_fill(frame, "y", **SETTINGS)
+    assert one.fitted.answer(later).equals(other.fitted.answer(later))
+    assert one.guarantee_of_later(50) == other.guarantee_of_later(50)
+    with zipfile.ZipFile(tmp_path / "m.transduce") as archive:
+        assert sorted(archive.namelist()) == ["settings.json", "table.parquet"]
+    with pytest.raises(FileExistsError):
+        save(tmp_path / "m.transduce", frame, "y", **SETTINGS)
+
+
+def test_what_is_not_a_saved_file(tmp_path):
+    (tmp_path / "m").write_bytes(b"hello")
+    with pytest.raises(ValueError, match="is not a file that"):
+        load(tmp_path / "m")
+
+
+def test_recipe_for_batches(table):
+    """What the docs have for Spark and Ray: the answers of batches are those of the whole."""
+    frame = table[0].drop(columns="number")
+    fitted = fit_fill(frame, "y", **SETTINGS).fitted
+    whole = frame.join(fitted.answer(frame))
+    parts = pd.concat([part.join(fitted.answer(part)) for part in (frame.iloc[:7], frame.iloc[7:])])
+    assert parts.equals(whole)

@@ -1,0 +1,72 @@
+"""Arrays of other libraries, to hold the numerics against numpy: array-api-strict, torch on the processor or CUDA."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from transduce.core import arrays
+
+
+def _reason(name):
+    if importlib.util.find_spec("array_api_strict" if name == "strict" else "torch") is None:
+        return f"{name} is not installed"
+    if name == "cuda":
+        import torch
+
+        return "" if torch.cuda.is_available() else "there is no CUDA device"
+    return ""
+
+
+def library(name):
+    """Return a parameter for a test: the name, skipped with a reason where it cannot be had."""
+    reason = _reason(name)
+    return pytest.param(name, marks=pytest.mark.skipif(bool(reason), reason=reason))
+
+
+ON_PROCESSOR = [library("strict"), library("torch")]
+
+
+def give(values, name):
+    """Return a numpy array as one of the library, on its device."""
+    if name == "strict":
+        import array_api_strict
+
+        return array_api_strict.asarray(np.array(values))
+    import torch
+
+    return torch.as_tensor(np.array(values), device="cuda" if name == "cuda" else "cpu")
+
+
+@contextmanager
+def dispatch():
+    """Switch scikit-learn's array dispatch on; scipy's own, which it asks for, is not used here."""
+    from sklearn import config_context
+
+    before = os.environ.get("SCIPY_ARRAY_API")
+    os.environ["SCIPY_ARRAY_API"] = "1"
+    try:
+        with config_context(array_api_dispatch=True):
+            yield
+    finally:
+        if before is None:
+            del os.environ["SCIPY_ARRAY_API"]
+        else:
+            os.environ["SCIPY_ARRAY_API"] = before
+
+
+def same(found, wanted, name, *, tolerance=1e-10):
+    """Assert that an array lives in the library and equals numpy's, relative to the largest entry."""
+    assert arrays.library_of(found) == {"strict": "array_api_strict"}.get(name, "torch")
+    if name == "cuda":
+        assert found.device.type == "cuda"
+    found, wanted = arrays.to_numpy(found), np.asarray(wanted)
+    assert found.shape == wanted.shape
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~finite], wanted[~finite])
+    scale = np.abs(wanted[finite]).max(initial=1.0)
+    np.testing.assert_allclose(found[finite], wanted[finite], rtol=0.0, atol=tolerance * scale)

@@ -1,0 +1,43 @@
+"""The fused search for neighbours, in Triton's interpreter on the processor, against all scores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import torch
+from transduce.methods.spectral_graph import fused_neighbors as fused
+
+fused.HEIGHT = fused.STEP = 16
+torch.manual_seed(0)
+X = torch.randn(150, 5, dtype=torch.float64)
+X /= X.norm(dim=1, keepdim=True)
+X[7] = X[3]  # equal rows
+for offsets in (None, 0.4 * torch.rand(150, dtype=torch.float64)):
+    scores = X @ X.T - (0.0 if offsets is None else offsets)
+    scores.fill_diagonal_(-torch.inf)
+    wanted = scores.sort(dim=1, descending=True, stable=True)
+    for k, fine in ((4, False), (20, True)):
+        found = fused.search_fused(X, offsets, k, seed=1, fine=fine)
+        assert torch.equal(found.ids, wanted.indices[:, :k]), (k, fine)
+        assert (found.scores - wanted.values[:, :k]).abs().max() < 1e-14
+few = fused.search_fused(X[:4], None, 3, seed=0)
+assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()
+"""
+
+
+def test_all_neighbours_are_found():
+    """Triton decides once, when it is imported, whether it interprets: hence a process of its own."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="triton is not installed")
+    source = str(Path(__file__).parents[3] / "src")
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": source}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,76 @@
+"""Rows that come later become the same features."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce.tables.features import vectorize
+
+WORDS = ["the red house by the sea", "a small flat near the old town", "one room and a kitchen, no bath"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(3)
+    n = 120
+    return pd.DataFrame(
+        {
+            "number": random.normal(size=n) * 1e6,
+            "holes": np.where(random.uniform(size=n) < 0.2, np.nan, random.normal(size=n)),
+            "marked": np.where(random.uniform(size=n) < 0.1, -999.0, random.uniform(size=n)),
+            "comma": [f"{value:.2f} EUR".replace(".", ",") for value in random.uniform(1, 99, n)],
+            "limit": [f"<{v:.1f}" if v < 0.2 else f"{v:.3f}" for v in random.uniform(size=n)],
+            "few": random.choice(["a", "b", "c", None], n),
+            "two": random.choice(["no", "yes"], n),
+            "many": [f"street {k}" for k in random.integers(0, 60, n)],
+            "date": pd.date_range("2021-03-01", periods=n, freq="h"),
+            "day": [f"2021-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(n)],
+            "span": pd.to_timedelta(random.integers(1, 99, n), unit="s"),
+            "text": [f"{WORDS[k % 3]} {k}" for k in range(n)],
+            "flag": random.choice([True, False], n),
+            "y": random.normal(size=n),
+        }
+    )
+
+
+def test_the_same_rows_become_the_same_features(table):
+    """All but words that were reduced, where the reduction of later rows is a projection, up to its tolerance."""
+    features = vectorize(table, "y", text=["text"])
+    again = features.encoder.transform(table)
+    exact = [j for j, name in enumerate(features.names) if "direction" not in name]
+    assert len(exact) > 20
+    np.testing.assert_allclose(again[:, exact], features.matrix[:, exact], atol=1e-9)
+
+
+def test_each_row_by_itself(table):
+    encoder = pickle.loads(pickle.dumps(vectorize(table, "y", text=["text"]).encoder))
+    whole = encoder.transform(table)
+    parts = [encoder.transform(table.iloc[rows]) for rows in (slice(0, 1), slice(1, 50), slice(50, None))]
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12, atol=1e-12)
+    assert encoder.transform(table.iloc[:0]).shape == (0, whole.shape[1])
+
+
+def test_what_was_never_seen_is_finite(table):
+    encoder = vectorize(table, "y", text=["text"]).encoder
+    odd = table.iloc[:3].copy()
+    odd["few"], odd["many"], odd["number"] = "z", "nowhere at all", [np.inf, np.nan, 1e300]
+    odd["comma"], odd["day"], odd["text"] = (
+        ["n.d.", None, "12,5 EUR"],
+        ["soon", None, "2021-05-05"],
+        [None, "", "sea"],
+    )
+    found = encoder.transform(odd)
+    assert np.isfinite(found).all()
+
+
+def test_numbers_may_come_as_text_later(table):
+    encoder = vectorize(table[["number", "y"]], "y").encoder
+    texts = table[["number"]].map(repr)
+    np.testing.assert_allclose(encoder.transform(texts), encoder.transform(table), rtol=1e-12)
+
+
+def test_a_missing_column_is_named(table):
+    with pytest.raises(ValueError, match="no column 'number'"):
+        vectorize(table, "y").encoder.transform(table.drop(columns="number"))
