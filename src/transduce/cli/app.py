@@ -77,6 +77,12 @@ TableFile = Annotated[
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
 ]
+TargetsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--target", metavar="COLUMN", help="The column to fill. May be repeated.", show_default=False
+    ),
+]
 MethodOption = Annotated[MethodName, typer.Option(help="How to fill; see `transduce methods`.")]
 ConfidenceOption = Annotated[
     float,
@@ -137,7 +143,7 @@ def _start(
 @app.command("fill")
 def fill_command(  # noqa: PLR0913
     table: TableFile,
-    target: TargetOption,
+    target: TargetsOption,
     out: Annotated[
         str | None,
         typer.Option(

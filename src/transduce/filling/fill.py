@@ -191,7 +191,7 @@ def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, T
         task=settings.task,
         cells=cells,
     )
-    check_names(frame, labels, settings.probabilities)
+    check_names(frame, labels, settings.probabilities, settings.label_next)
     if isinstance(table, Table):
         labels = replace(labels, notes=[*labels.notes, *table.notes])
     return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")

@@ -20,6 +20,7 @@ from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import Mask
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
+from transduce.filling.next_labels import next_labels
 from transduce.filling.plan import Plan, PlanSettings, plan
 from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
@@ -98,6 +99,8 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
+    with stage("what to label next"):
+        advice = next_labels(fitted.answer, fitted.values, features, target, settings.random_state)
     chance = RightChance.of(folds)
     new = new_columns(
         target,
@@ -107,7 +110,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         right=right_of(chance, fitted.answer),
         probabilities=settings.probabilities,
     )
-    return FillResult(
+    result = FillResult(
         frame=pd.concat([frame, new], axis=1),
         new=new,
         target=target.name,
@@ -122,6 +125,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         columns=features.columns,
         encoder=features.encoder,
         chance=chance,
+        advice=advice,
         miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
         exchangeability=fitted.compared,
         relevance=relevance(fitted.values.estimator, features),
@@ -129,6 +133,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         settings=asdict(settings) | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+    return result.with_next_column() if settings.label_next else result
 
 
 def _check_limits(target: Target, settings: FillSettings) -> None:
@@ -140,7 +145,9 @@ def _check_limits(target: Target, settings: FillSettings) -> None:
         if len(odd):
             name = "minimum" if odd[0] < low else "maximum"
             limit = option(name, getattr(settings, name))
-            raise ValueError(f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them.")
+            raise ValueError(
+                f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them."
+            )
 
 
 def _drawn(frame: pd.DataFrame, target: Target, name: Any) -> Mask | None:
