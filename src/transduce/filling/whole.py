@@ -81,6 +81,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
         n_outside=settings.n_outside,
+        n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
