@@ -555,3 +555,14 @@ def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task)
     page = result.report()
     assert "no guarantee" in page
     assert "at least 90" not in page[: page.index("<main")]
+
+
+def test_many_classes_cost_time():
+    """With a thousand classes the members whose cost grows with them are left out, so that the budget holds."""
+    few, many = (
+        plan("auto", "classification", n_rows=3000, n_labels=2000, settings=PlanSettings(n_classes=k))
+        for k in (5, 1000)
+    )
+    assert "transductive_ridge" not in few.left_out
+    assert "transductive_ridge" in many.left_out
+    assert many.seconds <= 300

@@ -86,6 +86,12 @@ TableFile = Annotated[
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
 ]
+TargetsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--target", metavar="COLUMN", help="The column to fill. May be repeated.", show_default=False
+    ),
+]
 MethodOption = Annotated[MethodName, typer.Option(help="How to fill; see `transduce methods`.")]
 ConfidenceOption = Annotated[
     float,
@@ -146,7 +152,7 @@ def _start(
 @app.command("fill")
 def fill_command(  # noqa: PLR0913
     table: TableFile,
-    target: TargetOption,
+    target: TargetsOption,
     out: Annotated[
         str | None,
         typer.Option(
@@ -230,6 +236,18 @@ def fill_command(  # noqa: PLR0913
     missing: MissingOption = None,
     sheet: SheetOption = None,
     seed: SeedOption = 0,
+    minimum: Annotated[
+        float | None,
+        typer.Option("--min", metavar="NUMBER", help="Numbers: the least value that is possible."),
+    ] = None,
+    maximum: Annotated[
+        float | None,
+        typer.Option("--max", metavar="NUMBER", help="Numbers: the largest value that is possible."),
+    ] = None,
+    label_next: Annotated[
+        bool,
+        typer.Option("--label-next", help="Add a column that numbers the rows whose labels would help most."),
+    ] = False,
     reject_share: Annotated[
         float | None,
         typer.Option(
@@ -313,6 +331,9 @@ def fill_command(  # noqa: PLR0913
                 id=id,
                 missing=missing or [],
                 sheet=sheet,
+                minimum=minimum,
+                maximum=maximum,
+                label_next=label_next,
                 reject_share=reject_share,
                 budget_seconds=budget,
                 sample=sample,

@@ -75,6 +75,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["guarantee"]["column"] = sentences.column_guarantee(summary)
     summary["quality_sentence"] = sentences.quality_sentence(summary)
     summary["caveats"] = sentences.caveats(summary)
+    summary["next"] = "" if filled.advice is None else clean(str(filled.advice))
     summary["cards"] = cards(summary)
     summary["again"] = again(filled.settings)
     summary["made"] = today()
