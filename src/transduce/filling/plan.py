@@ -261,7 +261,7 @@ def _cost(member: str, n_rows: int, n_labels: int) -> float:
     if member == "transductive_ridge":
         return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
     if member == "gaussian_process":
-        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 2e-4 * n_labels + 3e-5 * n_rows
+        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 5e-5 * n_labels + 3e-5 * n_rows
     if member == "bayesian_transduction":
         return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
     if member == "spectral_graph":
@@ -269,8 +269,10 @@ def _cost(member: str, n_rows: int, n_labels: int) -> float:
     if member == "label_spreading":
         return 0.05 + 1e-4 * n_rows
     if member in ("random_forest", "extra_trees"):
-        return 0.2 + 3e-3 * n_labels + 2e-5 * n_rows
-    return 0.1 + 2e-4 * n_labels
+        return 0.2 + 2.5e-3 * min(n_labels, 10_000) + 2e-5 * n_rows
+    if member == "boosted_trees":
+        return 0.5 + 5e-5 * n_labels
+    return 0.1 + 5e-6 * n_labels
 
 
 def answering_cost(member: str, n_labels: int) -> float:

@@ -24,6 +24,8 @@ from transduce.methods.gaussian_process.settings import Settings
 log = logging.getLogger(__name__)
 
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
+# With so few labels the parameters of all remember each of them, and a short descent does not forget.
+FROM_SCRATCH = 100
 MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
@@ -157,7 +159,7 @@ def _search(objective: Objective, settings: Settings, random: np.random.RandomSt
 def answers_in_folds(
     found: Found, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
 ) -> list[Array]:
-    """Return the process at the hidden rows of each fold, after a short descent with the visible labels.
+    """Return the process at the hidden rows of each fold, with parameters of its visible labels.
 
     Parameters
     ----------
@@ -174,20 +176,29 @@ def answers_in_folds(
     """
     place, whole = np.argsort(order), found.objective
     X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
-    short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
-    few = len(order) <= MOST_DESCENDED
     answers = []
     for visible, hidden in folds:
         shown = np.sort(place[visible])
         mean, spread = label_moments(whole.y_l[shown])
         y_l = (whole.y_l[shown] - mean) / spread
         parameters = found.best.log_parameters
-        if few:
+        if len(order) <= MOST_DESCENDED:
             objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
-            parameters = short.descend(objective, parameters).log_parameters
+            parameters = _parameters_of_fold(found, objective, from_scratch=len(order) <= FROM_SCRATCH)
         posterior = fit_posterior(X_l[shown], y_l, parameters)
         answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
     return answers
+
+
+def _parameters_of_fold(found: Found, objective: Objective, *, from_scratch: bool) -> Array:
+    """Return parameters for a fold's labels, from those of all labels or from the two rules for a start."""
+    if not from_scratch:
+        short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+        return short.descend(objective, found.best.log_parameters).log_parameters
+    n_labelled, common = len(objective.y_l), len(found.search.start) <= objective.X.shape[1]
+    start = Search.at(objective.X[:n_labelled], objective.y_l, common=common, solver=found.search.solver)
+    search = replace(start, max_iter=found.search.max_iter, tolerance=1e-5)
+    return search.best(objective, [search.start, search.wiggly], None)[0].log_parameters
 
 
 def warn_of_parameters(found: Found) -> None:

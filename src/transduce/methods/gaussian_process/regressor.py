@@ -274,8 +274,9 @@ class TransductiveGPRegressor(NumberTransducer):
         Returns
         -------
         list of arrays
-            For each fold the process at its hidden rows, given its visible labels. Relevances and noise are those of at
-            most 30 steps with the visible labels, beginning at those of the fit; beyond 500 labels those of the fit.
+            For each fold the process at its hidden rows, given its visible labels. Up to 100 labels its parameters are
+            searched with the visible labels, from two starts; up to 500 by at most 30 steps that begin at those of the
+            fit; beyond they are those of the fit.
 
         Notes
         -----
