@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 from transduce import ConformalTransducer
 
 OUT = Path(__file__).parent / "output" / "shift.jsonl"
-PAPERS = ("boston", "auto-mpg", "ufc", "heights", "gilgais", "GAGurine", "diabetes", "kin-32fh")
+PAPERS = ("boston", "auto-mpg", "ufc", "heights", "gilgais", "GAGurine", "kin-32fh")
 MASKS = ("chance", "mild", "strong", "label")
 STRENGTH = {"chance": 0.0, "mild": 0.7, "strong": 1.5, "label": 0.0}
 MOST_ROWS = 800

@@ -120,6 +120,11 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     np.testing.assert_array_equal(model.answer_.values, fit(X, y, shift="ignore").answer_.values)
     assert model.answer_at(0.3).guarantee.kind == "approximate"
     assert len(fit(X, y, shift="estimate", confidence=0.97).guarantee_.remedy) == 33
+    apart = X + 50.0 * np.isnan(y)[:, None]
+    with pytest.warns(UserWarning, match="rows have too little in common for 59 calibration labels"):
+        nothing = fit(apart, y, shift="estimate").guarantee_
+    assert nothing.kind == "none"
+    assert len(nothing.remedy) == 20
     X, y, _ = classes(n=200, gap=0.5)
     far = X + 4.0 * np.array([label is None for label in y])[:, None]
     model = fit(far, y, LogisticRegression(), shift="estimate")
