@@ -219,9 +219,9 @@ class Regression:
             coefficients = self.basis.design(here).coefficients(y_l, self.ridge)
             return self.basis.design(there).times(coefficients)
         if self.basis.centres is None:
-            K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
+            K_ll, K_al = (arrays.pick_block(rows, part, shown) for part in (shown, others))
         else:
-            K_ll, K_al = (self.basis.kernel.matrix(part, here) for part in (here, there))
+            K_ll, K_al = (self.basis.kernel.matrix(part, arrays.pick(rows, shown)) for part in (here, there))
         return K_al @ DenseSystem.build(K_ll, self.ridge).coefficients(y_l)
 
 
