@@ -217,3 +217,15 @@ def test_to_device_needs_a_library(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ValueError, match=r"needs torch or cupy: pip install transduce\[gpu\]"):
         arrays.to_device(np.ones(1))
+
+
+def test_a_namespace_needs_compat(monkeypatch):
+    """Without array-api-compat and scikit-learn's copy of it, one sentence says what to install."""
+
+    def missing(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(arrays.importlib, "import_module", missing)
+    foreign = type("Foreign", (), {"__array_namespace__": None})()
+    with pytest.raises(ValueError, match=r"need array-api-compat: pip install transduce\[gpu\]"):
+        arrays.namespace(foreign)

@@ -6,9 +6,10 @@ standard lacks is adapted here, once for each library. numpy's own path is numpy
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
@@ -94,16 +95,12 @@ def namespace(*arrays: Any) -> Any:
 
 def _compat() -> ModuleType:
     """Return array-api-compat: the package itself, else the copy that scikit-learn carries."""
-    try:
-        import array_api_compat  # an extra
-    except ModuleNotFoundError:
-        try:
-            from sklearn.externals import array_api_compat
-        except ImportError:
-            raise ValueError(
-                "Arrays of other libraries than numpy need array-api-compat: pip install transduce[gpu]."
-            ) from None
-    return array_api_compat
+    for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise ValueError(
+        "Arrays of other libraries than numpy need array-api-compat: pip install transduce[gpu]."
+    )
 
 
 def device_of(array: Any) -> Any:
@@ -271,6 +268,11 @@ def pick_columns(X: Any, mask: Any) -> Any:
     mask = np.asarray(mask)
     positions = np.flatnonzero(mask) if mask.dtype == bool else mask
     return namespace(X).take(X, beside(positions.astype(np.int64), X), axis=1)
+
+
+def pick_block(X: Any, rows: Any, columns: Any) -> Any:
+    """Return the rows at one mask and the columns at another."""
+    return pick_columns(pick(X, rows), columns) if is_foreign(X) else X[np.ix_(rows, columns)]
 
 
 # ------------------------------------------------------------------------------------------------- memory
