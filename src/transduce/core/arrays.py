@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from sklearn import get_config  # type: ignore[attr-defined]
+from sklearn import get_config
 
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "

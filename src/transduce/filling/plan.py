@@ -278,7 +278,7 @@ def _cost(member: str, n_rows: int, n_labels: int) -> float:
 def answering_cost(member: str, n_labels: int) -> float:
     """Return roughly how many seconds it takes on one core to answer a row that was not fitted to."""
     if member == "gaussian_process":
-        return 2.5e-8 * min(n_labels, 1000)
+        return 3e-8 * min(n_labels, 1000)
     slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
     slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5, "boosted_trees": 3e-6}
     return slow.get(member, 3e-7)

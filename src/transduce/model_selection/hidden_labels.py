@@ -259,25 +259,35 @@ class Fitted:
             )
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
-    def predict(self, X: Any) -> Reply:
-        """Return predictions at rows that it was not fitted to, with all that it says about them."""
+    def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
+        """Return predictions at rows that it was not fitted to, with all that it says about them.
+
+        Without `spreads` no standard errors are asked for; with `once` classes are those of the largest probability,
+        where there are probabilities, which saves half of the work.
+        """
         last = last_step(self.estimator)
         if not hasattr(self.estimator, "predict"):  # it can transduce only
-            m = _num_samples(X)
-            return Reply(np.zeros(m, dtype=int if self.classes is not None else float), np.full(m, UNREACHED))
+            return self.unreached(_num_samples(X))
         if self.classes is None:
-            if "return_std" in inspect.signature(last.predict).parameters:
-                values, spreads = self.estimator.predict(X, return_std=True)
-                return self.reply(values, spreads=np.asarray(arrays.to_numpy(spreads), dtype=float))
+            if spreads and "return_std" in inspect.signature(last.predict).parameters:
+                values, errors = self.estimator.predict(X, return_std=True)
+                return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
             return self.reply(self.estimator.predict(X))
         probabilities = scores = None
         if hasattr(self.estimator, "predict_proba"):
             probabilities = self.estimator.predict_proba(X)
         elif hasattr(self.estimator, "decision_function"):
             scores = self.estimator.decision_function(X)
-        return self.reply(
-            self.estimator.predict(X), probabilities=probabilities, scores=scores, own=self.estimator.classes_
-        )
+        own = self.estimator.classes_
+        if once and probabilities is not None:
+            values = np.asarray(own)[np.argmax(arrays.to_numpy(probabilities), axis=1)]
+        else:
+            values = self.estimator.predict(X)
+        return self.reply(values, probabilities=probabilities, scores=scores, own=own)
+
+    def unreached(self, n: int) -> Reply:
+        """Return no answer at n rows."""
+        return Reply(np.zeros(n, dtype=int if self.classes is not None else float), np.full(n, UNREACHED))
 
     def answers(self, at: AnyArray) -> Reply:
         """Return what a transducer answers at positions among its own rows."""
