@@ -123,9 +123,12 @@ def _believable(summary: dict[str, Any]) -> dict[str, str]:
         small = f"Rows with and without a known value differ{where}: more than chance chose which are known."
         return _card(question, "guarantee: in doubt", small, "bad")
     if guarantee["kind"] == "approximate":
-        return _card(
-            question, "guarantee: approximate", "It holds nearly, or under an assumption in doubt.", "fair"
-        )
+        small = "It holds nearly, or under an assumption in doubt."
+        if tested is not None and tested["shifted"]:
+            small = (
+                f"Rows with and without a known value differ{where}; an estimate of how corrects for that."
+            )
+        return _card(question, "guarantee: approximate", small, "fair")
     if guarantee["headline"] == guarantee["kind"]:
         return _card(question, "guarantee: exact", "It holds for any distribution.", "good")
     condition = guarantee["headline"].removeprefix("exact ")
