@@ -1,6 +1,6 @@
 """The same numbers on a GPU: seconds of the public estimators on one device, against this machine's processor.
 
-    python benchmarks/gpu.py [--quick] [--parts machine ridge process graph limits] [--out FILE]
+    python benchmarks/gpu.py [--quick] [--parts machine ridge process graph billiard] [--out FILE]
 
 Data are made on the device, and every fit runs from features there to answers there; compiled kernels are loaded by a
 small problem before the clock starts. The processor runs the same script on numpy arrays of the sizes that it can do in
@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,18 +32,23 @@ from transduce.methods.gaussian_process.process import Objective
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZES = {
     "full": {
-        "machine": ((2000, True), (5000, True), (10_000, False), (40_000, False)),
-        "ridge": ((1000, True), (3000, True), (15_000, False)),
-        "process": ((1000, True), (3000, True), (10_000, False)),
-        "graph": ((30_000, True), (100_000, True), (1_000_000, False), (10_000_000, False)),
+        "machine": ((300, True), (2000, True), (5000, True), (10_000, False), (40_000, False)),
+        "ridge": ((300, True), (1000, True), (3000, True), (15_000, False)),
+        "process": ((300, True), (1000, True), (3000, True), (10_000, False)),
+        "graph": ((5000, True), (40_000, True), (100_000, True), (1_000_000, False), (10_000_000, False)),
+        "billiard": ((1000, True), (5000, True)),
     },
     "quick": {
         "machine": ((200, True),),
         "ridge": ((200, True),),
         "process": ((200, True),),
         "graph": ((800, True),),
+        "billiard": ((200, True),),
     },
 }
+
+
+COMPILED = set()
 
 
 def synchronize():
@@ -84,14 +90,14 @@ def regression(n, d, seed=0):
 
 
 def clusters(n, d=50, n_classes=10, per_class=3, seed=0):
-    """Return rows on the device around random centres, elongated along random directions, and their classes."""
+    """Return rows on the device around random centres that touch, elongated along random directions, and classes."""
     generator = torch.Generator(device=DEVICE).manual_seed(seed)
 
     def normal(*shape):
         return torch.randn(*shape, dtype=torch.float64, device=DEVICE, generator=generator)
 
     cluster = torch.randint(0, n_classes * per_class, (n,), device=DEVICE, generator=generator)
-    centres = 0.5 * normal(n_classes * per_class, d)
+    centres = 0.2 * normal(n_classes * per_class, d)
     axes = 0.3 * (normal(1, 6, d) + 0.5 * normal(n_classes * per_class, 6, d))
     X = torch.empty((n, d), dtype=torch.float64, device=DEVICE)
     for start in range(0, n, 250_000):
@@ -107,6 +113,9 @@ def compare(name, n, make, on_processor, count=None, limit=None, **more):
         took, there = seconds(lambda: make(True))
     line = {"what": name, "n": n, "seconds": took, **more}
     if on_processor:
+        if name not in COMPILED:  # the first time, code is compiled
+            make(False)
+            COMPILED.add(name)
         start = time.perf_counter()
         here = make(False)
         line["processor"] = time.perf_counter() - start
@@ -168,7 +177,8 @@ def process(size, on_processor, limit):
     there = Objective(X, torch.as_tensor(y, device=DEVICE), (1.0, 0.5))
     here = Objective(to_numpy(X), y, (1.0, 0.5))
     there(at)
-    took, (value, slopes) = seconds(lambda: there(at), 5)
+    limit = limits(size < 1000)[0]  # right before, as a warm device has slower clocks
+    took, (value, slopes) = seconds(lambda: there(at), 10)
     line = {"what": "Gaussian process, objective and gradient", "n": size, "seconds": took}
     line["share"] = size**3 / took / limit
     if on_processor:
@@ -208,7 +218,7 @@ def graph(size, on_processor, limit, method="auto"):
         if size <= 2_000_000:
             make(True)  # the allocator's memory is warm
         model = make(True)
-        again, _ = seconds(lambda: model.relabel(y))
+        again, _ = seconds(partial(model.relabel, y))
         unlabelled = np.isnan(y)
         accuracy = float(np.mean(model.transduction_[unlabelled] == truth[unlabelled]))
         more = {"recall": model.graph_.diagnostics["recall"], "method": model.graph_.diagnostics["method"]}
@@ -233,12 +243,81 @@ def graph(size, on_processor, limit, method="auto"):
         return {**line, "parts": dict(parts)}
 
 
+def bounce(G, a, b):
+    """Let many balls, each a line of `a` and `b`, fly to their next walls and bounce; in place."""
+    largest, wall = (-b / a).max(dim=1)
+    flight = torch.atan2(torch.ones_like(largest), largest)[:, None]
+    cosine, sine = torch.cos(flight), torch.sin(flight)
+    turned = b * cosine - a * sine
+    a.mul_(cosine).add_(b * sine)
+    kick = turned.gather(1, wall[:, None])
+    b.copy_(turned - 2.0 * kick * G[wall])
+    a.scatter_(1, wall[:, None], 1e-12)
+
+
+def billiard(size, on_processor, limit, n_balls=64, n_bounces=2000):
+    """Time a bounce of the kernel billiard: one ball compiled on one core, and many at once on the device."""
+    from transduce.methods.billiard.flight import fly
+
+    generator = torch.Generator(device=DEVICE).manual_seed(0)
+    rows = torch.randn(size, 50, dtype=torch.float64, device=DEVICE, generator=generator)
+    G = torch.exp(-(torch.cdist(rows, rows) ** 2) / 100) + 1e-3 * torch.eye(
+        size, dtype=torch.float64, device=DEVICE
+    )
+    G /= 1.001
+    signs = torch.where(rows[:, 0] > 0, 1.0, -1.0)
+    G = G * signs[:, None] * signs
+    position = torch.linalg.solve(G, torch.ones(size, dtype=torch.float64, device=DEVICE))
+    position /= torch.sqrt(position @ G @ position)
+    a = (G @ position).expand(n_balls, size).clone()
+    w = torch.randn(n_balls, size, dtype=torch.float64, device=DEVICE, generator=generator)
+    b = w @ G
+    b /= torch.sqrt((w * b).sum(dim=1, keepdim=True))
+    bounce(G, a, b)
+
+    def many():
+        for _ in range(n_bounces):
+            bounce(G, a, b)
+
+    run = many
+    if DEVICE == "cuda":  # the launches are recorded once and replayed
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(20):
+                bounce(G, a, b)
+
+        def run():
+            for _ in range(n_bounces // 20):
+                graph.replay()
+
+    took = seconds(run, 2)[0] / n_bounces / n_balls
+    host, walls = [to_numpy(part) for part in (G, signs, a[0], b[0])], np.empty(n_bounces, dtype=np.int32)
+    traces = np.empty(n_bounces), np.empty(n_bounces)
+    host[0], host[1] = (
+        host[0] * host[1][:, None] * host[1],
+        np.array(host[1]),
+    )  # fly wants the kernel without signs
+    fly(*(part.copy() for part in host), walls, *traces)
+    start = time.perf_counter()
+    fly(*(part.copy() for part in host), walls, *traces)
+    core = (time.perf_counter() - start) / n_bounces
+    line = {
+        "what": "billiard, one bounce",
+        "n": size,
+        "seconds": took,
+        "one core": core,
+        "ratio": core / took,
+    }
+    print(json.dumps(line), flush=True)
+    return line
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--parts", nargs="+", default=["machine", "ridge", "process", "graph"])
+    parser.add_argument("--parts", nargs="+", default=list(SIZES["full"]))
     parser.add_argument("--sizes", nargs="+", type=int, help="only these sizes")
     parser.add_argument("--method", default="auto", help="how neighbours are searched")
     parser.add_argument("--device-only", action="store_true", help="leave the processor out")
@@ -255,6 +334,8 @@ def main():
                 continue
             more = {"method": options.method} if part == "graph" else {}
             lines.append(function(size, on_processor and not options.device_only, product, **more))
+            if part == "billiard":
+                lines.append(function(size, on_processor, product, n_balls=8))
             if DEVICE == "cuda":
                 torch.cuda.empty_cache()
             if options.out:

@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 from transduce import ConformalTransducer
 
 OUT = Path(__file__).parent / "output" / "shift.jsonl"
-PAPERS = ("boston", "auto-mpg", "ufc", "heights", "gilgais", "GAGurine", "diabetes", "kin-32fh")
+PAPERS = ("boston", "auto-mpg", "ufc", "heights", "gilgais", "GAGurine", "kin-32fh")
 MASKS = ("chance", "mild", "strong", "label")
 STRENGTH = {"chance": 0.0, "mild": 0.7, "strong": 1.5, "label": 0.0}
 MOST_ROWS = 800
@@ -108,9 +108,9 @@ def probabilities(X, y, mask, n_labels, rng):
     return chance, np.full(len(y), chance.mean()) if mask == "label" else chance
 
 
-def measure(X, y, mask, n_labels, seed):
-    """Return a line for every way, of one draw."""
-    rng = np.random.default_rng([seed, MASKS.index(mask), n_labels])
+def measure(name, X, y, mask, n_labels, seed):
+    """Return a line for every way, of one draw of a table."""
+    rng = np.random.default_rng([seed, MASKS.index(mask), n_labels, *name.encode()])
     chance, known = probabilities(X, y, mask, n_labels, rng)
     labelled = rng.random(len(y)) < chance
     drawn = np.isin(np.arange(len(y)), rng.choice(np.flatnonzero(~labelled), 20, replace=False))
@@ -187,7 +187,7 @@ def main():
                         key = {"table": name, "mask": mask, "labels": labels, "seed": seed}
                         if tuple(key.values()) in done or 3 * labels > len(y):
                             continue
-                        new = [{**key, **line} for line in measure(X, y, mask, labels, seed)]
+                        new = [{**key, **line} for line in measure(name, X, y, mask, labels, seed)]
                         with args.out.open("a") as file:
                             file.writelines(f"{json.dumps(line)}\n" for line in new)
                         lines += new

@@ -207,6 +207,41 @@ def test_a_run_that_failed_is_not_published(tmp_path, monkeypatch):
     assert "bayesian" not in told["speed"][1]
 
 
+def test_masks_of_the_benchmark_of_shifts_are_as_they_say():
+    import shift
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + rng.normal(size=300)
+    for mask in shift.MASKS:
+        chance, known = shift.probabilities(X, y, mask, 80, np.random.default_rng(1))
+        assert chance.sum() == pytest.approx(80)
+        odds = chance / (1 - chance)
+        if mask == "chance":
+            assert np.ptp(chance) < 1e-12
+        if mask == "label":
+            np.testing.assert_allclose(
+                np.unique(odds.round(9)), odds.min() * np.array([1.0, 2.25]), rtol=1e-6
+            )
+            assert np.ptp(known) == 0.0
+        else:
+            np.testing.assert_array_equal(chance, known)
+    assert len(shift.all_tables([])) >= 8
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lines_of_the_benchmark_of_shifts():
+    import shift
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    y = X[:, 0] + rng.normal(size=240)
+    lines = {line["way"]: line for line in shift.measure("t", X, y, "mild", 70, 0)}
+    assert list(lines) == list(shift.SETTINGS)
+    assert lines["factor 1.5"]["width"] > lines["as usual"]["width"]
+    assert lines["random 20"]["kind"] == "exact"
+
+
 def test_the_mixed_race_says_where_it_is_not_best(monkeypatch, tmp_path):
     import json
 
@@ -254,38 +289,3 @@ def test_the_mixed_tables_are_ten_of_each_kind():
     assert tasks.count("regression") == tasks.count("classification") == 10
     packages = [table.package for table in mixed_tables.TABLES.values()]
     assert max(packages.count(name) for name in packages) <= 4
-
-
-def test_masks_of_the_benchmark_of_shifts_are_as_they_say():
-    import shift
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = X[:, 0] + rng.normal(size=300)
-    for mask in shift.MASKS:
-        chance, known = shift.probabilities(X, y, mask, 80, np.random.default_rng(1))
-        assert chance.sum() == pytest.approx(80)
-        odds = chance / (1 - chance)
-        if mask == "chance":
-            assert np.ptp(chance) < 1e-12
-        if mask == "label":
-            np.testing.assert_allclose(
-                np.unique(odds.round(9)), odds.min() * np.array([1.0, 2.25]), rtol=1e-6
-            )
-            assert np.ptp(known) == 0.0
-        else:
-            np.testing.assert_array_equal(chance, known)
-    assert len(shift.all_tables([])) >= 8
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_lines_of_the_benchmark_of_shifts():
-    import shift
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(240, 2))
-    y = X[:, 0] + rng.normal(size=240)
-    lines = {line["way"]: line for line in shift.measure(X, y, "mild", 70, 0)}
-    assert list(lines) == list(shift.SETTINGS)
-    assert lines["factor 1.5"]["width"] > lines["as usual"]["width"]
-    assert lines["random 20"]["kind"] == "exact"

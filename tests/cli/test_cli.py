@@ -373,7 +373,7 @@ def test_options_are_named_as_on_the_command_line(houses):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("folder.csv", None, "is a folder: name the table in it"),
+        ("folder.csv", None, "The folder folder.csv holds no table"),
         ("random.csv", bytes(range(256)) * 9, "is a binary file, not a table"),
         ("bad.json", b"[{]", "is not JSON in line 1"),
     ],
@@ -388,3 +388,32 @@ def test_files_that_are_no_tables(tmp_path, monkeypatch, name, content, words):
     assert result.exit_code == 1
     assert words in result.stderr
     assert result.stderr.count("transduce:") == 1
+
+
+def test_several_targets_in_one_run(houses):
+    frame = pd.read_csv(houses)
+    frame["area"] = frame["rooms"].fillna(3) * 20 + np.random.default_rng(0).normal(size=len(frame))
+    frame.loc[::3, "area"] = np.nan
+    frame.to_csv("two.csv", index=False)
+    words = [
+        "--target",
+        "target",
+        "--target",
+        "area",
+        "--method",
+        "ridge",
+        "--report",
+        "r.html",
+        "--min",
+        "-1000",
+    ]
+    result = run("fill", "two.csv", *words)
+    assert result.exit_code == 0, result.output
+    back = pd.read_csv("two-filled.csv")
+    assert back[["target_filled", "area_filled"]].notna().all().all()
+    assert "cells of 'target' filled" in result.stdout
+    assert "cells of 'area' filled" in result.stdout
+    assert "<h1>area</h1>" in Path("r-area.html").read_text()
+    assert Path("r-target.html").exists()
+    assert run("fill", "two.csv", "--target", "area", "--target", "area").exit_code == 2
+    assert run("fill", "two.csv", "--target", "area", "--target", "nobody", "--force").exit_code == 1

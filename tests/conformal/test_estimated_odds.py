@@ -120,11 +120,31 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     np.testing.assert_array_equal(model.answer_.values, fit(X, y, shift="ignore").answer_.values)
     assert model.answer_at(0.3).guarantee.kind == "approximate"
     assert len(fit(X, y, shift="estimate", confidence=0.97).guarantee_.remedy) == 33
+    apart = X + 50.0 * np.isnan(y)[:, None]
+    with pytest.warns(UserWarning, match="rows have too little in common for 59 calibration labels"):
+        nothing = fit(apart, y, shift="estimate").guarantee_
+    assert nothing.kind == "none"
+    assert len(nothing.remedy) == 20
     X, y, _ = classes(n=200, gap=0.5)
     far = X + 4.0 * np.array([label is None for label in y])[:, None]
     model = fit(far, y, LogisticRegression(), shift="estimate")
     assert model.guarantee_.kind == "none"
     assert model.answer_.label_sets.all()
+
+
+def test_rows_that_no_labelled_row_is_like_get_the_whole_line():
+    """Labels from one half of the range only: at the other half nothing is ruled out."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, size=(400, 1))
+    truth = 2 * X[:, 0] + rng.normal(size=400)
+    y = np.where((X[:, 0] < 6) & (rng.random(400) < 0.6), truth, np.nan)
+    model = fit(X, y, shift="estimate")
+    unbounded = np.isinf(model.answer_.regions.measure())
+    far = X[np.isnan(y), 0] > 7
+    assert unbounded[far].all()
+    assert unbounded[~far].mean() < 0.3
+    assert model.guarantee_.n_unbounded == unbounded.sum()
+    assert model.answer_.regions.contains(truth[np.isnan(y)])[far].all()
 
 
 def test_any_table_will_do():

@@ -172,7 +172,7 @@ def test_refusals():
 @pytest.mark.parametrize("n_features", [2, 201])
 def test_a_shift_of_the_stated_size_is_found(n_features):
     """Four times in five at least (exact binomial bound), and half of it far less often."""
-    found, half, n = 0, 0, 25
+    found, half, n = 0, 0, 16
     for seed in range(n):
         X = np.random.default_rng(seed).normal(size=(100, n_features))
         labelled = np.arange(100) < 40

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import RidgeConfidenceMachine, TransductiveRidge
-from transduce.core import arrays, device_kernels
+from transduce.core import arrays, device_kernels, inverses
 from transduce.core.kernels import Kernel, median_width
 from transduce.core.linalg import guarded_cholesky, inverse_diagonal
 from transduce.core.regions import Regions
@@ -25,7 +25,8 @@ ROWS = np.column_stack([RNG.normal(size=(40, 3)), np.full(40, 7.0)])
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_factors_and_solves(name, monkeypatch):
-    monkeypatch.setattr(arrays, "BLOCK", 7)  # so that a small matrix has several blocks
+    monkeypatch.setattr(inverses, "BLOCK", 7)  # so that a small matrix has several blocks
+    monkeypatch.setattr(inverses, "LEAF", 4)
     A, b = give(POSITIVE, name), give(SQUARE, name)
     factor = arrays.cholesky(A)
     lower = np.linalg.cholesky(POSITIVE)
@@ -33,8 +34,11 @@ def test_factors_and_solves(name, monkeypatch):
     same(arrays.triangular_solve(factor, b), scipy.linalg.solve_triangular(lower, SQUARE, lower=True), name)
     same(arrays.cholesky_solve(factor, b), np.linalg.solve(POSITIVE, SQUARE), name)
     same(arrays.cholesky_solve(factor, b[:, 0]), np.linalg.solve(POSITIVE, SQUARE[:, 0]), name)
-    same(arrays.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
+    same(inverses.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
     same(inverse_diagonal(factor), np.diag(np.linalg.inv(POSITIVE)), name)
+    for n in (1, 2, 7, 8, 15):
+        part = POSITIVE[:n, :n]
+        same(inverses.cholesky_inverse(arrays.cholesky(give(part, name))), np.linalg.inv(part), name)
     batch = np.stack([POSITIVE, 2.0 * POSITIVE])
     same(arrays.cholesky(give(batch, name)), np.linalg.cholesky(batch), name)
 
@@ -213,3 +217,15 @@ def test_to_device_needs_a_library(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ValueError, match=r"needs torch or cupy: pip install transduce\[gpu\]"):
         arrays.to_device(np.ones(1))
+
+
+def test_a_namespace_needs_compat(monkeypatch):
+    """Without array-api-compat and scikit-learn's copy of it, one sentence says what to install."""
+
+    def missing(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(arrays.importlib, "import_module", missing)
+    foreign = type("Foreign", (), {"__array_namespace__": None})()
+    with pytest.raises(ValueError, match=r"need array-api-compat: pip install transduce\[gpu\]"):
+        arrays.namespace(foreign)

@@ -191,7 +191,7 @@ def test_files_that_do_not_fit_together(files, tmp_path):
     with pytest.raises(ValueError, match=r"1\.parquet lacks the column 'y'"):
         fill_folder(str(files), "y", tmp_path / "out")
     frame.assign(u="text").to_parquet(files / "1.parquet", index=False)
-    with pytest.raises(ValueError, match="Column 'u' holds double in .* and .*string in"):
+    with pytest.raises(ValueError, match=r"Column 'u' holds double in .* and .*string in"):
         fill_folder(str(files), "y", tmp_path / "out")
     (files / "1.parquet").write_bytes(b"PAR1 but not really")
     with pytest.raises(ValueError, match=r"1\.parquet cannot be read"):

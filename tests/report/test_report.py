@@ -191,7 +191,7 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
 
 def test_shifted_rows_are_said_aloud():
     filled = examples.numbers()
-    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0)
+    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0, shift="ignore")
     frame = filled.frame.copy()
     X = frame.drop(columns="progression").to_numpy(float)
     y = frame["progression"].to_numpy(float)
@@ -285,10 +285,10 @@ def test_colours_have_contrast(pages):
 
 def test_figures_say_in_words_what_they_show(pages):
     names = {name: set(re.findall(r'<h3 id="(\w+)-title">', page)) for name, page in pages.items()}
-    assert names["numbers"] == {"answers", "law", "quality", "relevance", "map"}
-    assert names["two_classes"] == {"answers", "law", "quality", "rejection", "relevance", "map"}
+    assert names["numbers"] == {"answers", "law", "quality", "relevance", "map", "overlap"}
+    assert names["two_classes"] == {"answers", "law", "quality", "rejection", "relevance", "map", "overlap"}
     assert names["machine"] == {"answers", "quality", "relevance", "map"}
-    assert names["unbounded"] == {"answers", "quality", "relevance", "map"}
+    assert names["unbounded"] == {"answers", "quality", "relevance", "map", "overlap"}
     assert names["nothing_unlabelled"] == {"quality", "relevance"}
     for page in pages.values():
         for text in re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", page):

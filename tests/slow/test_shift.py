@@ -163,4 +163,4 @@ def test_estimated_weights_help_where_features_tell():
                 answer = conformal(0.9, forest, shift=shift).fit(X, y).answer_
                 found.append(answer.regions.contains(truth[answer.rows]).mean())
     assert np.mean(inside["ignore"]) < 0.84
-    assert np.mean(inside["estimate"]) > 0.87
+    assert np.mean(inside["estimate"]) > np.mean(inside["ignore"]) + 0.04

@@ -31,6 +31,9 @@ def numbers():
         ("12.3[2]", 12.3, 0),
         ("12.3¹", 12.3, 0),
         ("12,5", 12.5, 0),
+        ("(12.5)", -12.5, 0),
+        ("(1,250)", -1250.0, 0),
+        ("12.5±0.3", 12.5, 0),
         ("1e-3", 1e-3, 0),
         ("n.d.", np.nan, 0),
         ("-", np.nan, 0),
@@ -120,6 +123,30 @@ def test_sentinels_are_missing_and_noted(mark):
         pd.DataFrame({"a": np.where(values == mark, np.nan, values), "b": np.arange(N + 3) % 2})
     )
     np.testing.assert_allclose(features.matrix, without_marks.matrix)
+
+
+def test_minus_999_among_large_numbers():
+    """It is near the others, compared with their range, but the only negative value."""
+    values = np.append(np.random.default_rng(0).uniform(1000, 20000, 60), [-999.0] * 4)
+    assert sentinels(values) == {-999.0: 4}
+    assert sentinels(np.append(np.arange(900.0), 999.0)) == {}
+    assert sentinels(np.append(np.arange(900.0), 999.0), gap=0.0) == {999.0: 1}
+
+
+def test_ranges_are_said_to_be_read_by_their_letters():
+    frame = pd.DataFrame({"a": [f"{k % 60}-{k % 60 + 5}" for k in range(N)], "b": np.arange(N) % 9})
+    notes = vectorize(frame).notes
+    assert len(notes) == 1
+    assert "are no numbers, and were read by their letters" in notes[0]
+    assert (
+        vectorize(pd.DataFrame({"a": [f"street {k % 3}" for k in range(N)], "b": np.arange(N) % 9})).notes
+        == []
+    )
+
+
+def test_very_long_digits_are_names():
+    frame = pd.DataFrame({"id": [str(10**20 + k) for k in range(N)], "a": np.arange(N)})
+    assert vectorize(frame).columns["kind"].tolist() == ["identifier", "number"]
 
 
 @pytest.mark.parametrize("values", [np.arange(990.0, 1010), [0, 99, 50, 70], [1, 999], np.arange(2000.0)])

@@ -54,6 +54,13 @@ def _out(value: str | None) -> str | None:
     return value
 
 
+def _out_or_folder(value: str | None) -> str | None:
+    """Return the name of a folder, which ends in / or exists, or of a file whose kind is known."""
+    if value is not None and (value.endswith(("/", "\\")) or Path(value).is_dir()):
+        return value
+    return _out(value)
+
+
 def _plot(value: Path | None) -> Path | None:
     """Return the name of a plot whose kind is known, or refuse it."""
     if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -78,6 +85,12 @@ TableFile = Annotated[
 ]
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
+]
+TargetsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--target", metavar="COLUMN", help="The column to fill. May be repeated.", show_default=False
+    ),
 ]
 MethodOption = Annotated[MethodName, typer.Option(help="How to fill; see `transduce methods`.")]
 ConfidenceOption = Annotated[
@@ -139,12 +152,12 @@ def _start(
 @app.command("fill")
 def fill_command(  # noqa: PLR0913
     table: TableFile,
-    target: TargetOption,
+    target: TargetsOption,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            callback=_out,
+            callback=_out_or_folder,
             help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
             "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
@@ -223,6 +236,18 @@ def fill_command(  # noqa: PLR0913
     missing: MissingOption = None,
     sheet: SheetOption = None,
     seed: SeedOption = 0,
+    minimum: Annotated[
+        float | None,
+        typer.Option("--min", metavar="NUMBER", help="Numbers: the least value that is possible."),
+    ] = None,
+    maximum: Annotated[
+        float | None,
+        typer.Option("--max", metavar="NUMBER", help="Numbers: the largest value that is possible."),
+    ] = None,
+    label_next: Annotated[
+        bool,
+        typer.Option("--label-next", help="Add a column that numbers the rows whose labels would help most."),
+    ] = False,
     reject_share: Annotated[
         float | None,
         typer.Option(
@@ -306,6 +331,9 @@ def fill_command(  # noqa: PLR0913
                 id=id,
                 missing=missing or [],
                 sheet=sheet,
+                minimum=minimum,
+                maximum=maximum,
+                label_next=label_next,
                 reject_share=reject_share,
                 budget_seconds=budget,
                 sample=sample,

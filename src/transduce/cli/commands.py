@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,17 @@ class Outputs:
     force: bool = False
     quiet: bool = False
 
+    def for_target(self, name: str) -> Outputs:
+        """Return the same with a report and numbers of one of several targets, named by it."""
+        if not name:
+            return self
+        word = re.sub(r"[^\w.-]+", "-", name)
+        ways = {
+            key: None if path is None else path.with_name(f"{path.stem}-{word}{path.suffix}")
+            for key, path in (("report", self.report), ("json", self.json))
+        }
+        return replace(self, **ways)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -61,26 +72,40 @@ Show = Callable[[], None]  # prints what was found, once the progress bars are g
 
 
 def fill_file(
-    table: str, target: str, to: Outputs, parts: Parts, *, sheet: str | None = None, **settings: Any
+    table: str, targets: list[str], to: Outputs, parts: Parts, *, sheet: str | None = None, **settings: Any
 ) -> Show:
-    """Fill a column of a table in a file, and write the filled table, the report and the numbers."""
+    """Fill columns of a table in a file, and write the filled table, and a report and the numbers of each."""
+    twice = [name for place, name in enumerate(targets) if name in targets[:place]]
+    if twice:
+        raise typer.BadParameter(f"--target {twice[0]} is given twice.")
+    if len(targets) > 1 and to.save is not None:
+        raise typer.BadParameter("--save is for one target: save each by itself.")
     if _in_parts(table, to, parts):
-        return _fill_parts(table, target, to, parts, **settings)
+        if len(targets) > 1 or settings.get("label_next"):
+            raise typer.BadParameter(
+                "several targets and --label-next are for a table that is filled in memory."
+            )
+        return _fill_parts(table, targets[0], to, parts, **settings)
     out = default_out(table) if to.out is None else to.out
-    _check_paths(table, to.report, to.json, to.save, out)
-    for path in (out, to.report, to.json, to.save):
+    ways = [to.for_target(name if len(targets) > 1 else "") for name in targets]
+    reports = [path for way in ways for path in (way.report, way.json)]
+    _check_paths(table, *reports, to.save, out)
+    for path in (out, *reports, to.save):
         if path is not None:
             check_free(path, force=to.force)
     source = _read(table, to.force, sheet)
-    check_fits(out, source)
-    result = fill(source, target, source=source.name, **settings)
+    check_fits(out, source, 10 * len(targets))
+    for name in targets:
+        source.check_column(name)
+    check_columns(source.frame, targets)
+    results = [fill(source, name, source=source.name, **settings) for name in targets]
     if to.save is not None:
-        save(to.save, source, target, force=to.force, **settings)
-    written = _write(source, result, out, to)
+        save(to.save, source, targets[0], force=to.force, **settings)
+    written = _write(source, results, out, ways)
 
     def show() -> None:
-        if not to.quiet:
-            show_result(result, written, err=out == "-")
+        for result in results if not to.quiet else []:
+            show_result(result, written if result is results[-1] else [], err=out == "-")
 
     return show
 
@@ -205,15 +230,18 @@ def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
         return tables.read(table, sheet=sheet, force=force)
 
 
-def _write(source: tables.Table, result: FillResult, out: str, to: Outputs) -> list[str]:
-    """Write what was asked for, the report first: it is the one that can fail."""
-    if to.report is not None:
-        result.report(to.report, force=to.force)
-    if to.json is not None:
-        result.json(to.json, force=to.force)
+def _write(source: tables.Table, results: list[FillResult], out: str, ways: list[Outputs]) -> list[str]:
+    """Write what was asked for, the reports first: they are what can fail."""
+    for result, to in zip(results, ways, strict=True):
+        if to.report is not None:
+            result.report(to.report, force=to.force)
+        if to.json is not None:
+            result.json(to.json, force=to.force)
+    new = pd.concat([rounded(result.new, result.target, result.task) for result in results], axis=1)
     with stage("writing"):
-        write(out, source, rounded(result.new, result.target, result.task), force=to.force)
-    return [str(path) for path in (None if out == "-" else out, to.report, to.json) if path is not None]
+        write(out, source, new, force=ways[0].force)
+    reports = [path for to in ways for path in (to.report, to.json)]
+    return [str(path) for path in (None if out == "-" else out, *reports, ways[0].save) if path is not None]
 
 
 def draw_rows_of(
@@ -360,7 +388,7 @@ def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_
         source=str(path),
     )
     to = Outputs(report=folder / f"{name}.html", json=folder / f"{name}.json", force=True)
-    written = _write(source, result, default_out(str(path)), to)
+    written = _write(source, [result], default_out(str(path)), [to])
 
     def show() -> None:
         say(f"{TABLES[name][2]}.")

@@ -131,6 +131,8 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False) ->
     good = how_good(result)
     if good:
         tell(good, err=err)
+    if result.advice is not None:
+        tell(f"To label next: {result.advice}", err=err)
     if written:
         tell(f"Written: {', '.join(written)}", err=err)
 

@@ -125,6 +125,7 @@ def weigh(
         found = Weighing.of(odds_without_label(chosen.probability), calibration, unlabelled, KNOWN)
     elif estimated is not None and estimated.model != CHANCE_ALONE:
         found = Weighing.of(estimated.odds, calibration, unlabelled, ESTIMATED)
+        found = found.without_support(estimated.beyond[unlabelled])
     else:
         found = Weighing.equal(len(calibration), len(unlabelled))
     if chosen.categories is not None:

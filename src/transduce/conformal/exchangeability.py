@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from transduce.core import arrays
 from transduce.core.guarantee import SUSPECTED, Verdict
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.tables.comparable import table_features
@@ -86,7 +87,7 @@ class Exchangeability:
         -------
         Exchangeability
         """
-        own = {f"column {j}": repr(name) for j, name in enumerate(names)}
+        own = {f"column {j}": str(name) for j, name in enumerate(names)}
         index = [own.get(name, name) for name in self.features.index]
         features = self.features.set_axis(index, axis=0)
         return replace(self, features=features[~features.index.duplicated()])
@@ -202,6 +203,8 @@ def exchangeability_test(
         "n_unlabelled": int(unlabelled.sum()),
         "of_rows": len(mask),
     }
+    if arrays.is_foreign(X):  # these rows alone, a thousand at most, go to the host
+        X, rows = arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows))
     features, names = table_features(X, rows)
     if min(sizes["n_labelled"], sizes["n_unlabelled"]) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)

@@ -135,6 +135,8 @@ def _worth_too_little(found: Calibrated, confidence: float) -> str | None:
         )
     if found.n_unbounded(confidence) < int(found.unlabelled.given.sum()):
         return None
+    if weighing.kind == ESTIMATED and weighing.factor == 1.0:
+        return f"Labelled and unlabelled rows have too little in common for {labels} to support {percent(confidence)}"
     off = (
         f"that may be off by a factor of {weighing.factor:g}"
         if weighing.factor > 1.0

@@ -277,7 +277,7 @@ def calibrate_outside(
     """
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)
-    scoring = Scoring.of(fitted.predict(inside), shown, n_classes)
+    scoring = Scoring.of(fitted.predict(inside, once=True), shown, n_classes)
     reply = _in_blocks(fitted, X)
     sizes = (len(shown),) if classes is None else tuple(np.bincount(shown, minlength=n_classes).tolist())
     return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, tolerance)
@@ -290,7 +290,9 @@ def _in_blocks(fitted: Fitted, X: Array) -> Reply:
         for start in range(0, max(len(X), 1), BLOCK):
             block = X[start : start + BLOCK]
             padding = np.zeros((BLOCK - len(block), X.shape[1]))
-            replies.append(fitted.predict(np.concatenate([block, padding])).at(np.arange(len(block))))
+            replies.append(
+                fitted.predict(np.concatenate([block, padding]), once=True).at(np.arange(len(block)))
+            )
 
     def whole(name: str) -> Any:
         parts = [getattr(reply, name) for reply in replies]

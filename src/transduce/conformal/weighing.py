@@ -77,6 +77,11 @@ class Weighing:
         squares = float(np.sum(self.calibration**2))
         return float(np.sum(self.calibration)) ** 2 / squares if squares > 0.0 else 0.0
 
+    def without_support(self, beyond: Mask) -> Weighing:
+        """Return the same weights, except that some unlabelled rows outweigh all labels: nothing is ruled out there."""
+        heavy = 1e12 * (1.0 + float(self.calibration.sum()))
+        return replace(self, unlabelled=np.where(beyond, heavy, self.unlabelled))
+
     def in_cells(self, codes: AnyArray, calibration: AnyArray, unlabelled: AnyArray) -> Weighing:
         """Return the same weights, with rows compared within categories."""
         return replace(self, cells=(codes[calibration], codes[unlabelled]))

@@ -136,6 +136,23 @@ class Answer:
             below = np.inf if count == len(ordered) else float(ordered[count])
         return replace(self, status=np.where(confidence < float(below or 0.0), "rejected", self.status))
 
+    def within(self, lower: float, upper: float) -> Answer:
+        """Return the answer with values and regions cut to what is possible.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> answer = Answer(np.arange(1), np.array([-0.5]), np.array(["answered"]), Guarantee("none"),
+        ...                 regions=Regions.from_intervals([[-2, 3]]))
+        >>> answer.within(0, np.inf).to_frame()[["value", "lower", "upper"]].values.tolist()
+        [[0.0, 0.0, 3.0]]
+        """
+        if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
+            return self
+        return replace(
+            self, values=np.clip(self.values, lower, upper), regions=self.regions.within(lower, upper)
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""
         columns: dict[str, Any] = _columns("value", self.values)

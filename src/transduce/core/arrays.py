@@ -6,22 +6,22 @@ standard lacks is adapted here, once for each library. numpy's own path is numpy
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from sklearn import get_config  # type: ignore[attr-defined]
+from sklearn import get_config
 
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "
     "or pass a numpy array."
 )
-BLOCK = 1024  # rows of the diagonal blocks of a factor that are inverted one by one
 _dispatching: ContextVar[bool] = ContextVar("transduce_dispatching", default=False)
 
 
@@ -95,16 +95,12 @@ def namespace(*arrays: Any) -> Any:
 
 def _compat() -> ModuleType:
     """Return array-api-compat: the package itself, else the copy that scikit-learn carries."""
-    try:
-        import array_api_compat  # an extra
-    except ModuleNotFoundError:
-        try:
-            from sklearn.externals import array_api_compat
-        except ImportError:
-            raise ValueError(
-                "Arrays of other libraries than numpy need array-api-compat: pip install transduce[gpu]."
-            ) from None
-    return array_api_compat
+    for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise ValueError(
+        "Arrays of other libraries than numpy need array-api-compat: pip install transduce[gpu]."
+    )
 
 
 def device_of(array: Any) -> Any:
@@ -222,6 +218,12 @@ def zeros(shape: Any, like: Any, dtype: str = "float64") -> Any:
     return xp.zeros(shape, dtype=getattr(xp, dtype), **on_device(like))
 
 
+def empty(shape: Any, like: Any) -> Any:
+    """Return an array to be filled, of the library and on the device of another."""
+    xp = namespace(like)
+    return xp.empty(shape, dtype=xp.float64, **on_device(like))
+
+
 def on_device(like: Any) -> dict[str, Any]:
     """Return the keyword that creates an array on the device of another; none for numpy."""
     return {"device": device_of(like)} if is_foreign(like) else {}
@@ -268,6 +270,11 @@ def pick_columns(X: Any, mask: Any) -> Any:
     return namespace(X).take(X, beside(positions.astype(np.int64), X), axis=1)
 
 
+def pick_block(X: Any, rows: Any, columns: Any) -> Any:
+    """Return the rows at one mask and the columns at another."""
+    return pick_columns(pick(X, rows), columns) if is_foreign(X) else X[np.ix_(rows, columns)]
+
+
 # ------------------------------------------------------------------------------------------------- memory
 
 
@@ -311,17 +318,17 @@ def work_bytes(like: Any, budget: float) -> float:
 # ----------------------------------------------------------------------------------- what the standard lacks
 
 
+def exp(A: Any) -> Any:
+    """Return ``exp(A)``; the array may be the same, changed."""
+    return A.exp_() if library_of(A) == "torch" else namespace(A).exp(A)
+
+
 def exp_not_positive(A: Any) -> Any:
     """Return ``exp(min(A, 0))``; the array may be the same, changed."""
     if library_of(A) == "torch":
         return A.clamp_(max=0.0).exp_()
     xp = namespace(A)
     return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
-
-
-def less_outer(A: Any, z: Any) -> Any:
-    """Return ``A - z z'``; the array may be the same, changed."""
-    return A.addr_(z, z, alpha=-1.0) if library_of(A) == "torch" else A - z[:, None] * z[None, :]
 
 
 def times(A: Any, B: Any) -> Any:
@@ -434,85 +441,6 @@ def cholesky_solve(factor: Any, b: Any) -> Any:
     if not is_foreign(factor):
         return scipy.linalg.cho_solve((factor, True), b)
     return triangular_solve(factor, triangular_solve(factor, b), transposed=True)
-
-
-def triangular_inverse(factor: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, by blocks: nearly all of it matrix products.
-
-    Examples
-    --------
-    >>> triangular_inverse(np.array([[2.0, 0.0], [2.0, 1.0]]))
-    array([[ 0.5,  0. ],
-           [-1. ,  1. ]])
-    """
-    n = factor.shape[0]
-    inverse = zeros((n, n), factor)
-    for start, block in _diagonal_inverses(factor):
-        stop = start + block.shape[0]
-        inverse[start:stop, start:stop] = block
-    _join_halves(factor, inverse, 0, n)
-    return inverse
-
-
-def _diagonal_inverses(factor: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the inverses of the diagonal blocks, those of equal size in one batch."""
-    xp, n, size = namespace(factor), factor.shape[0], min(BLOCK, factor.shape[0])
-    whole = n // size
-    one = xp.eye(size, dtype=factor.dtype, **on_device(factor))
-    if library_of(factor) == "torch" and whole > 1:
-        import torch
-
-        blocks = torch.stack(
-            [factor[i * size : (i + 1) * size, i * size : (i + 1) * size] for i in range(whole)]
-        )
-        solved = torch.linalg.solve_triangular(blocks, one.expand(whole, size, size), upper=False)
-        yield from ((i * size, solved[i]) for i in range(whole))
-    else:
-        for start in range(0, whole * size, size):
-            yield start, triangular_solve(factor[start : start + size, start : start + size], one)
-    if whole * size < n:
-        rest = n - whole * size
-        yield whole * size, triangular_solve(factor[whole * size :, whole * size :], one[:rest, :rest])
-
-
-def _join_halves(factor: Any, inverse: Any, start: int, stop: int) -> None:
-    """Fill in what lies below the two halves of a diagonal block of the inverse, each of which is filled in first."""
-    if stop - start <= BLOCK:
-        return
-    middle = start + BLOCK * max((stop - start) // (2 * BLOCK), 1)
-    _join_halves(factor, inverse, start, middle)
-    _join_halves(factor, inverse, middle, stop)
-    below, upper = factor[middle:stop, start:middle], inverse[start:middle, start:middle]
-    left = zeros(below.shape, factor)
-    for first, last in _strips(middle - start):  # above its diagonal the inverse is 0
-        left[:, first:last] = below[:, first:] @ upper[first:, first:last]
-    lower = inverse[middle:stop, middle:stop]
-    for first, last in _strips(stop - middle):
-        inverse[middle + first : middle + last, start:middle] = -(lower[first:last, :last] @ left[:last, :])
-
-
-def _strips(n: int, most: int = 4) -> list[tuple[int, int]]:
-    """Return a few strips of `n` rows, none thinner than a block."""
-    step = max(BLOCK, -(-n // most))
-    return [(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def cholesky_inverse(factor: Any) -> Any:
-    """Return ``(L L')^-1`` from the lower factor L, both triangles.
-
-    Examples
-    --------
-    >>> cholesky_inverse(np.array([[2.0]]))
-    array([[0.25]])
-    """
-    half, n = triangular_inverse(factor), factor.shape[0]
-    inverse = zeros((n, n), factor)
-    for start, stop in _strips(n, most=8):
-        # Rows above `start` of these columns of L^-1 are 0.
-        block = half[start:, start:stop].T @ half[start:, :stop]
-        inverse[start:stop, :stop] = block
-        inverse[:start, start:stop] = block[:, :start].T
-    return inverse
 
 
 def kth_largest(values: Any, k: int) -> Any:

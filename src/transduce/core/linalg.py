@@ -24,7 +24,7 @@ from joblib import effective_n_jobs
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
-from transduce.core import arrays
+from transduce.core import arrays, inverses
 from transduce.core.types import Array
 
 EPSILON = float(np.finfo(float).eps)
@@ -145,7 +145,7 @@ def inverse_diagonal(factor: Array) -> Array:
     array([0.25  , 0.0625])
     """
     if arrays.is_foreign(factor):
-        return arrays.namespace(factor).sum(arrays.triangular_inverse(factor) ** 2, axis=0)
+        return arrays.namespace(factor).sum(inverses.triangular_inverse(factor) ** 2, axis=0)
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
         raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")

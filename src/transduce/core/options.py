@@ -9,7 +9,13 @@ from contextvars import ContextVar
 from typing import Any
 
 _ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
-_NAMES = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
+_NAMES = {
+    "random_state": "seed",
+    "budget_seconds": "budget",
+    "n_jobs": "jobs",
+    "minimum": "min",
+    "maximum": "max",
+}
 
 
 @contextmanager

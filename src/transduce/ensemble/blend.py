@@ -205,7 +205,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         else:
             X = read_table(X)
             validate_data(self, X, reset=False, skip_check_array=True)
-        return self._fit.blend([member.predict(member.own(X)) for member in self._fit.members.values()])[0]
+        return self._fit.extend(X)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the blend of the members' predictions at rows, without transducing again.

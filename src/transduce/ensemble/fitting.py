@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
 
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
@@ -106,6 +107,16 @@ class BlendFit:
                 stacklevel=4,
             )
         return mean, spread, reached
+
+    def extend(self, X: Any) -> Array:
+        """Return the blend of the members' predictions at other rows; a member without weight is not asked."""
+        n, replies = _num_samples(X), []
+        for member, weight in zip(self.members.values(), self.weights, strict=True):
+            asked = weight > 0.0
+            replies.append(
+                member.predict(member.own(X), spreads=False, once=True) if asked else member.unreached(n)
+            )
+        return self.blend(replies)[0]
 
     def standard_errors(self, spread: Array) -> Array | None:
         """Return the out-of-fold error, half of its square as it is and half in proportion to the members' spread."""

@@ -43,6 +43,9 @@ def fill(  # noqa: PLR0913
     text: Collection[Any] = (),
     id: Any = None,
     missing: Any = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    label_next: bool = False,
     reject_share: float | None = None,
     budget_seconds: float = BUDGET_SECONDS,
     sample: int = SAMPLE,
@@ -107,6 +110,11 @@ def fill(  # noqa: PLR0913
     missing : value or sequence of values
         Values that mark an empty cell in any column, besides those that are empty: ``"-"``, ``-999``. Numbers are
         found however they are written, texts in small and capital letters.
+    minimum, maximum : float, optional
+        Numbers: the least and the largest value that is possible; intervals and values end there. The guarantee stays
+        as it is if no true value lies beyond.
+    label_next : bool, default=False
+        Whether to add a column that numbers the rows whose labels would help most.
     reject_share : float, optional
         The least certain rows, up to this share, get the status "rejected"; their values stay.
     budget_seconds : float, default=300
@@ -176,6 +184,9 @@ def fill(  # noqa: PLR0913
             "text": text,
             "id": id,
             "missing": missing,
+            "minimum": minimum,
+            "maximum": maximum,
+            "label_next": label_next,
             "reject_share": reject_share,
             "budget_seconds": budget_seconds,
             "sample": sample,
@@ -208,7 +219,7 @@ def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, T
         task=settings.task,
         cells=cells,
     )
-    check_names(frame, labels, settings.probabilities)
+    check_names(frame, labels, settings.probabilities, settings.label_next)
     if isinstance(table, Table):
         labels = replace(labels, notes=[*labels.notes, *table.notes])
     return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")

@@ -39,6 +39,8 @@ class FittedFill:
         How probable it is that an answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
+    limits : tuple of two float
+        The least and the largest value that is possible.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class FittedFill:
     confidence: float
     chance: RightChance
     probabilities: bool = False
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     @classmethod
     def of(
@@ -106,7 +109,9 @@ class FittedFill:
         )
         shares = bool(result.settings["probabilities"])
         known = labels.labels[~labels.missing]
-        return cls(known, reading, result.encoder, outside, result.confidence, result.chance, shares)
+        ends = [result.settings[name] for name in ("minimum", "maximum")]
+        limits = (-np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1])
+        return cls(known, reading, result.encoder, outside, result.confidence, result.chance, shares, limits)
 
     def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.
@@ -122,7 +127,7 @@ class FittedFill:
         -------
         Answer
         """
-        return self.outside.answer(self.encoder.transform(frame), self.confidence, rows)
+        return self.outside.answer(self.encoder.transform(frame), self.confidence, rows).within(*self.limits)
 
     def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.

@@ -81,6 +81,7 @@ class FolderResult:
             found,
             answer=replace(found.answer, guarantee=self.guarantee),
             miscoverage=None,
+            advice=None,
             totals={name: value for name, value in counts.items() if isinstance(value, int)},
             notes=[*found.notes, note, "The rows of this page are those of the sample."],
         )

@@ -178,7 +178,7 @@ def fit_sample(
         shown.n_labels, float(settings.confidence), by_class=settings.label_conditional
     )
     how = "column" if enough or settings.how_labelled.random_labels is not None else "row"
-    settings = replace(settings, guarantee=how, n_outside=n_outside)
+    settings = replace(settings, guarantee=how, n_outside=n_outside, label_next=False)
     result = fill_whole(inside.reset_index(drop=True), shown, settings, prefer)
     reading = LabelReading.of(shown, inside[settings.target], prefer)
     fitted = FittedFill.of(result, shown, without(calibration, settings.missing), held, reading)
@@ -239,7 +239,8 @@ def fill_by_sample(
     lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     answer = replace(answer, index=index[answer.rows], guarantee=found.guarantee(len(rest) - lost, lost))
-    return _of_whole_table(frame, target, found, answer, rows)
+    result = _of_whole_table(frame, target, found, answer, rows)
+    return result.with_next_column() if settings.label_next else result
 
 
 def _of_whole_table(
@@ -259,6 +260,7 @@ def _of_whole_table(
         new=new,
         answer=answer,
         miscoverage=None,
+        advice=None if result.advice is None else result.advice.of(rows),
         map=places,
         settings=result.settings | counts,
         notes=[*result.notes, sample_note(len(rows), len(frame), len(found.fitted.outside.labels))],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from transduce.conformal.calibrated import Law
@@ -14,6 +16,7 @@ from transduce.core.answer import Answer
 from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
+from transduce.filling.next_labels import NextLabels
 from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize
 from transduce.tables.encoder import Encoder
@@ -73,6 +76,8 @@ class FillResult:
         Turns rows which come later into the features that were fitted to.
     chance : RightChance
         How probable it is that an answered class is right.
+    advice : NextLabels or None
+        What to label next, and how much twice the labels would help.
     totals : dict or None
         Counts of the whole table, where this is a sample of it.
 
@@ -110,6 +115,7 @@ class FillResult:
     notes: list[str] = field(default_factory=list)
     encoder: Encoder = field(default_factory=Encoder)
     chance: RightChance = field(default_factory=RightChance)
+    advice: NextLabels | None = None
     totals: dict[str, int] | None = None
 
     @property
@@ -122,6 +128,23 @@ class FillResult:
         return (
             f"FillResult: {n} of {len(self.frame)} cells of {self.target!r} filled ({how})\n{self.guarantee}"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the result as a notebook shows it: what was filled, what is guaranteed, and the first filled rows."""
+        first = self.new.iloc[self.answer.rows[:10]]
+        if isinstance(self.frame, pd.DataFrame):
+            first = self.frame.iloc[self.answer.rows[:10]]
+        head, _, said = repr(self).partition("\n")
+        return f"<p><strong>{escape(head)}</strong></p><p>{escape(said)}</p>{first.to_html(max_cols=12)}"
+
+    def with_next_column(self) -> FillResult:
+        """Return the result with a column that numbers the rows whose labels would help most."""
+        rows = () if self.advice is None else self.advice.rows
+        numbers = pd.Series(pd.NA, index=range(len(self.new)), dtype="Int64")
+        numbers.iloc[list(rows)] = np.arange(1, len(rows) + 1)
+        name = f"{self.target}_label_next"
+        column = {name: numbers.set_axis(self.new.index)}
+        return replace(self, new=self.new.assign(**column), frame=self.frame.assign(**column))
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+
 from transduce.core import checks
 from transduce.core.names import GUARANTEES
 from transduce.core.options import option
@@ -34,6 +36,9 @@ class FillSettings:
     text: list[Any] = field(default_factory=list)
     id: Any = None
     missing: list[Any] = field(default_factory=list)
+    minimum: float | None = None
+    maximum: float | None = None
+    label_next: bool = False
     reject_share: float | None = None
     budget_seconds: float = BUDGET_SECONDS
     sample: int = SAMPLE
@@ -75,6 +80,14 @@ class FillSettings:
         checks.check_flag("probabilities", self.probabilities)
         if self.tolerance is not None:
             checks.check_positive("tolerance", self.tolerance)
+        for name in ("minimum", "maximum"):
+            if getattr(self, name) is not None:
+                checks.check_number(name, getattr(self, name))
+        if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
+            raise ValueError(
+                f"{option('minimum', self.minimum)} is not below {option('maximum', self.maximum)}."
+            )
+        checks.check_flag("label_next", self.label_next)
         checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_whole("sample", self.sample, least=100)
         checks.check_jobs(self.n_jobs)
@@ -90,9 +103,16 @@ class FillSettings:
         if task == "regression" and (self.label_conditional or self.probabilities):
             names = f"{option('label_conditional')} and {option('probabilities')}"
             raise ValueError(f"{names} are for classes, and these labels are numbers.")
-        if task == "classification" and self.tolerance is not None:
-            raise ValueError(f"{option('tolerance')} is for numbers, and these labels are classes.")
+        for name in ("tolerance", "minimum", "maximum"):
+            if task == "classification" and getattr(self, name) is not None:
+                raise ValueError(f"{option(name)} is for numbers, and these labels are classes.")
         return replace(self, method=read_method(self.method, task), task=task)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest value that is possible."""
+        low = -np.inf if self.minimum is None else float(self.minimum)
+        return low, np.inf if self.maximum is None else float(self.maximum)
 
     @property
     def named(self) -> list[Any]:

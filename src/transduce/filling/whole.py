@@ -15,9 +15,11 @@ from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, too_few_labels
 from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.options import option
 from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
+from transduce.filling.next_labels import next_labels
 from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights
 from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
@@ -47,6 +49,7 @@ def fill_whole(
     -------
     FillResult
     """
+    _check_limits(target, settings)
     features = vectorize(
         without(frame, settings.missing),
         settings.target,
@@ -76,6 +79,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
         n_outside=settings.n_outside,
+        n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
     compared = None
@@ -98,6 +102,8 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
+    with stage("what to label next"):
+        advice = next_labels(fitted.answer, fitted.values, features, target, settings.random_state)
     chance = RightChance.of(folds)
     new = new_columns(
         target,
@@ -107,7 +113,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         right=right_of(chance, fitted.answer),
         probabilities=settings.probabilities,
     )
-    return FillResult(
+    result = FillResult(
         frame=pd.concat([frame, new], axis=1),
         new=new,
         target=target.name,
@@ -122,6 +128,7 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         columns=features.columns,
         encoder=features.encoder,
         chance=chance,
+        advice=advice,
         miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
         exchangeability=fitted.compared,
         sensitivity=_sensitivity(fitted),
@@ -130,6 +137,21 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         settings=settings.flat | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
         notes=notes,
     )
+    return result.with_next_column() if settings.label_next else result
+
+
+def _check_limits(target: Target, settings: FillSettings) -> None:
+    """Raise a ValueError if a label lies beyond what is said to be possible."""
+    low, high = settings.limits
+    if target.task == "regression":
+        known = target.labels[~target.missing].astype(float)
+        odd = known[(known < low) | (known > high)]
+        if len(odd):
+            name = "minimum" if odd[0] < low else "maximum"
+            limit = option(name, getattr(settings, name))
+            raise ValueError(
+                f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them."
+            )
 
 
 def _sensitivity(fitted: _Answered) -> pd.DataFrame | None:
@@ -175,7 +197,8 @@ def _fit(
     least = fewest_calibration(float(settings.confidence))
     if target.n_labels < least:
         guarantee = too_few_labels(guarantee, target.n_labels, least)
-    answer, notes = _rejected(replace(answer, guarantee=guarantee), settings.reject_share)
+    answer = replace(answer, guarantee=guarantee).within(*settings.limits)
+    answer, notes = _rejected(answer, settings.reject_share)
     return _Answered(model, answer, values, compared, notes, seconds)
 
 

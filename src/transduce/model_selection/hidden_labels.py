@@ -21,7 +21,7 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.names import TASKS
@@ -139,6 +139,9 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
 
 def read_table(X: Any) -> Any:
     """Return features as given if their rows can be picked, else as an array; estimators check the rest."""
+    if arrays.is_foreign(X):
+        arrays.check_dispatch(X)
+        return X
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise ValueError("X is a lazy frame: call its collect() first.")
     table = indexable(X)[0]
@@ -151,6 +154,9 @@ def read_table(X: Any) -> Any:
 
 def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
     """Return some rows (and, of kernel values, columns), with nothing left that says where they stood."""
+    if arrays.is_foreign(X):
+        part = arrays.pick(X, rows)
+        return part if columns is None else arrays.pick_columns(part, columns)
     if not sparse.issparse(X) and not hasattr(X, "__getitem__"):
         X = np.asarray(X)
     part = X.tocsr()[rows] if sparse.issparse(X) else _safe_indexing(X, rows)
@@ -245,7 +251,7 @@ class Fitted:
         """Return rows given after the fit as the estimator takes them: kernel values in its own order."""
         if not self.pairwise:
             return X
-        X, n = np.asarray(X), self.n_rows
+        X, n = np.asarray(arrays.to_numpy(X)), self.n_rows
         if X.ndim != 2 or X.shape[1] not in (n, n + 1):
             raise ValueError(
                 f"A precomputed kernel needs the kernel values of each new row with the {n} rows of fit; got an array "
@@ -253,25 +259,35 @@ class Fitted:
             )
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
-    def predict(self, X: Any) -> Reply:
-        """Return predictions at rows that it was not fitted to, with all that it says about them."""
+    def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
+        """Return predictions at rows that it was not fitted to, with all that it says about them.
+
+        Without `spreads` no standard errors are asked for; with `once` classes are those of the largest probability,
+        where there are probabilities, which saves half of the work.
+        """
         last = last_step(self.estimator)
         if not hasattr(self.estimator, "predict"):  # it can transduce only
-            m = _num_samples(X)
-            return Reply(np.zeros(m, dtype=int if self.classes is not None else float), np.full(m, UNREACHED))
+            return self.unreached(_num_samples(X))
         if self.classes is None:
-            if "return_std" in inspect.signature(last.predict).parameters:
-                values, spreads = self.estimator.predict(X, return_std=True)
-                return self.reply(values, spreads=np.asarray(spreads, dtype=float))
+            if spreads and "return_std" in inspect.signature(last.predict).parameters:
+                values, errors = self.estimator.predict(X, return_std=True)
+                return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
             return self.reply(self.estimator.predict(X))
         probabilities = scores = None
         if hasattr(self.estimator, "predict_proba"):
             probabilities = self.estimator.predict_proba(X)
         elif hasattr(self.estimator, "decision_function"):
             scores = self.estimator.decision_function(X)
-        return self.reply(
-            self.estimator.predict(X), probabilities=probabilities, scores=scores, own=self.estimator.classes_
-        )
+        own = self.estimator.classes_
+        if once and probabilities is not None:
+            values = np.asarray(own)[np.argmax(arrays.to_numpy(probabilities), axis=1)]
+        else:
+            values = self.estimator.predict(X)
+        return self.reply(values, probabilities=probabilities, scores=scores, own=own)
+
+    def unreached(self, n: int) -> Reply:
+        """Return no answer at n rows."""
+        return Reply(np.zeros(n, dtype=int if self.classes is not None else float), np.full(n, UNREACHED))
 
     def answers(self, at: AnyArray) -> Reply:
         """Return what a transducer answers at positions among its own rows."""
@@ -297,11 +313,11 @@ class Fitted:
             )
 
         def part(numbers: Array | None) -> Array | None:
-            return None if numbers is None else numbers[places]
+            return None if numbers is None else arrays.to_numpy(numbers)[places]
 
         if self.classes is None:
             return self.reply(
-                answer.values[places], status=answer.status[places], spreads=part(answer.standard_errors)
+                part(answer.values), status=answer.status[places], spreads=part(answer.standard_errors)
             )
         return self.reply(
             answer.values[places],
@@ -332,7 +348,9 @@ class Fitted:
         A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
         or infinite the status is "unreached".
         """
-        values = np.asarray(values)
+        values = np.asarray(
+            arrays.to_numpy(values)
+        )  # one number a row: what comes of it is computed on the host
         status = np.broadcast_to(np.asarray(status, dtype="<U9"), values.shape[:1])
         if self.classes is None:
             if values.ndim > 1 and values.shape[1] > 1:
@@ -352,7 +370,7 @@ class Fitted:
         if numbers is None:
             return None
         assert self.classes is not None
-        numbers = np.asarray(numbers, dtype=float)
+        numbers = np.asarray(arrays.to_numpy(numbers), dtype=float)
         if numbers.ndim == 1:
             numbers = np.column_stack([-numbers, numbers])
         if numbers.shape[1] != len(columns):

@@ -22,11 +22,14 @@ _DEFAULTS: dict[str, Any] = {
     "text": [],
     "id": None,
     "missing": [],
+    "minimum": None,
+    "maximum": None,
+    "label_next": False,
     "reject_share": None,
     "budget_seconds": 300.0,
     "random_state": 0,
 }
-_OPTIONS = {"random_state": "seed", "budget_seconds": "budget"}
+_OPTIONS = {"random_state": "seed", "budget_seconds": "budget", "minimum": "min", "maximum": "max"}
 
 
 def today() -> str:

@@ -86,3 +86,7 @@ class FilledTable(Protocol):
     @property
     def totals(self) -> dict[str, int] | None:
         """Counts of the whole table, where this is a sample of it."""
+
+    @property
+    def advice(self) -> object | None:
+        """What to label next; ``str`` makes sentences of it."""

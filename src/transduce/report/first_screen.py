@@ -84,7 +84,7 @@ def _what_holds(summary: dict[str, Any]) -> dict[str, str]:
     guarantee, law = summary["guarantee"], summary["law"]
     if guarantee["kind"] == "none":
         return _card(question, "nothing", guarantee["reason"] or f"The {what} are not guaranteed.", "bad")
-    large = f"at least {level(summary['confidence'])}"
+    large = f"{'about' if guarantee['kind'] == 'approximate' else 'at least'} {level(summary['confidence'])}"
     small = f"of {what} hold the truth, on average"
     if law is not None and law["at_most"] is not None:
         small += f"; at most {law['at_most']:,} of {law['n_unlabelled']:,} do not, "
@@ -123,13 +123,21 @@ def _believable(summary: dict[str, Any]) -> dict[str, str]:
         small = f"Rows with and without a known value differ{where}: more than chance chose which are known."
         return _card(question, "guarantee: in doubt", small, "bad")
     if guarantee["kind"] == "approximate":
-        return _card(
-            question, "guarantee: approximate", "It holds nearly, or under an assumption in doubt.", "fair"
-        )
+        small = "It holds nearly, or under an assumption in doubt."
+        if tested is not None and tested["shifted"]:
+            small = (
+                f"Rows with and without a known value differ{where}; an estimate of how corrects for that."
+            )
+        return _card(question, "guarantee: approximate", small, "fair")
     if guarantee["headline"] == guarantee["kind"]:
         return _card(question, "guarantee: exact", "It holds for any distribution.", "good")
+    condition = guarantee["headline"].removeprefix("exact ")
+    if condition != "if chance chose the labels":
+        return _card(question, "guarantee: exact", f"{condition[0].upper()}{condition[1:]}.", "good")
     if tested is None or not tested["tested"]:
         seen = "no test could check that"
+    elif tested["suspected"]:
+        seen = "a test found weak signs against that"
     else:
         seen = "a test found nothing against that"
     small = f"If chance alone decided which values are known; {seen}."

@@ -75,6 +75,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["guarantee"]["column"] = sentences.column_guarantee(summary)
     summary["quality_sentence"] = sentences.quality_sentence(summary)
     summary["caveats"] = sentences.caveats(summary)
+    summary["next"] = "" if filled.advice is None else clean(str(filled.advice))
     summary["cards"] = cards(summary)
     summary["again"] = again(filled.settings)
     summary["made"] = today()
@@ -208,6 +209,8 @@ def _exchangeability(filled: FilledTable) -> dict[str, Any] | None:
         "p_value": finite(found.p_value),
         "area_under_curve": finite(found.auc),
         "shifted": bool(found.shifted),
+        "suspected": found.verdict.suspected,
+        "detectable": finite(found.detectable),
         "n_permutations": int(found.n_permutations),
         "features": [
             {"name": name_of(name), "distance": finite(distance)}

@@ -98,18 +98,23 @@ def _sensitivity(filled: FilledTable) -> list[dict[str, Any]] | None:
 
 def _sensitivity_sentence(lines: list[dict[str, Any]], task: str, n: int) -> str:
     """Return how much wider intervals get if the chance of a label also depends on the value itself."""
-    key, what = (
-        ("width", "half of the intervals are narrower than")
-        if task == "regression"
-        else ("size", "sets hold")
-    )
-    parts = []
+    numbers = task == "regression"
+    said = []
     for line in lines:
-        size = "no bound" if line[key] is None else f"{line[key]:.3g}"
-        words = f"{what} {size}" if task == "regression" else f"{what} {size} classes on average"
-        open_ended = f", and {line['n_unbounded']:,} of {n:,} rule nothing out" if line["n_unbounded"] else ""
-        parts.append(f"by a factor of {line['factor']:g}: {words}{open_ended}")
-    return f"If the odds of a label also depend on the value itself, either way, {'; '.join(parts)}."
+        size, free = line["width" if numbers else "size"], f"{line['n_unbounded']:,} of {n:,}"
+        if not numbers:
+            words = f"sets hold {size:.3g} classes on average"
+        elif size is None:
+            words = f"{free} intervals have no bound"
+        else:
+            more = f", and {free} have no bound" if line["n_unbounded"] else ""
+            words = f"half of the intervals are narrower than {size:.3g}{more}"
+        said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
+    first, *others = said
+    return (
+        f"If the value itself played no part in who has a label, {first}. If the odds of a label also depend on the "
+        f"value, either way, {'; '.join(others)}."
+    )
 
 
 def _overlap(scores: Any) -> dict[str, Any] | None:
@@ -157,7 +162,7 @@ def overlap_figure(summary: dict[str, Any]) -> tuple[str, str, str] | None:
             ylabel="share of rows",
             xticks=[],
         )
-        ax.legend(frameon=False, loc="upper left")
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
     text = (
         f"A classifier that has not seen a row scores how much it looks like the {found['n_unlabelled']:,} unlabelled "

@@ -24,7 +24,8 @@ HOLES |= frozenset(("#div/0!", "#num!", "#name?", "#null!", "undefined", "blank"
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
 NEARLY = 0.8  # with this share of numbers among cells that are no holes, a column holds numbers
 _LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
-_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\])")
+_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
+_NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
 _MOST_NAMED = 5
 
 
@@ -142,6 +143,9 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
         value, side = _mended(limit["rest"], decimal, unit)
         return (value, -1 if limit["sign"] in ("<", "<=", "=<", "≤") else 1) if not side else (np.nan, 0)
     other = "comma" if decimal == "point" else "point"
+    negative = _NEGATIVE.fullmatch(text)
+    if negative is not None and "-" not in text:  # as in accounts
+        text = f"{negative['before']}-{negative['number']}{negative['after']}"
     marked = _MARK.fullmatch(text)
     for words in (text, marked["number"] if marked else text):
         for sign in (decimal, other):
@@ -152,12 +156,15 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
     return np.nan, 0
 
 
-def sentinels(values: Array) -> dict[float, int]:
+def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     """Return values such as -999 or 9999 that lie far from all others, and how often they occur.
 
     Parameters
     ----------
     values : array of shape (n,)
+    gap : float, default=1
+        How far they must be from the next value, as a multiple of the range of the others; -999 and the like among
+        numbers of which none is negative may be nearer.
 
     Returns
     -------
@@ -178,9 +185,16 @@ def sentinels(values: Array) -> dict[float, int]:
     if len(others) < 3:
         return {}
     spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
-    far = [j for j in suspects if min(abs(levels[j] - others[0]), abs(levels[j] - others[-1])) > spread
-           and not others[0] <= levels[j] <= others[-1]]  # fmt: skip
+    far = [j for j in suspects if _is_far(levels[j], others, gap * spread)]
     return {float(levels[j]): int(counts[j]) for j in far}
+
+
+def _is_far(value: float, others: Array, gap: float) -> bool:
+    """Return whether a value is beyond all others by more than a gap, or the only negative one."""
+    if others[0] <= value <= others[-1]:
+        return False
+    nearest = min(abs(value - others[0]), abs(value - others[-1]))
+    return bool(nearest > gap or (value <= -99.0 and others[0] >= 0.0))
 
 
 def hole_words(texts: Iterable[Any]) -> dict[str, int]:
@@ -288,7 +302,7 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
     notes = []
     kinds = (
         (np.flatnonzero(found.side).tolist(), "read as the limit that {} names, with a feature that says so"),
-        (found.mended, "read as the number in {}"),
+        (found.mended, "read as the number in {} (brackets mean minus)"),
         (found.unread, "taken as missing, since {} no number"),
     )
     for places, words in kinds:
@@ -298,6 +312,8 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
             cells = named_cells(
                 (texts[place].strip(), int(rows[place])) for place in sorted(places, key=lambda p: rows[p])
             )
+            if not any(_NEGATIVE.fullmatch(texts[place].strip()) for place in places):
+                words = words.replace(" (brackets mean minus)", "")
             notes.append(
                 f"{name!r}: {len(places):,} {'cell was' if one else 'cells were'} {words.format(verb)}: {cells}."
             )
@@ -319,7 +335,7 @@ def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[st
 
 
 def holds_code(texts: pd.Series) -> bool:
-    """Return whether digits are codes rather than numbers: all of one length, or many with a leading zero.
+    """Return whether digits are codes rather than numbers: very long, or with leading zeros at one length or often.
 
     Examples
     --------
@@ -329,6 +345,8 @@ def holds_code(texts: pd.Series) -> bool:
     False
     """
     words = texts.str.strip()
+    if words.str.fullmatch(r"\d{17,}").mean() > 0.5:  # no number has so many digits
+        return True
     zero: Mask = words.str.match(r"[-+]?0\d").to_numpy(dtype=bool)
     if not zero.any():
         return False

@@ -15,7 +15,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.tables.cells import NumberCells, cell_notes, holds_code, read_numbers, sentinel_note, sentinels
+from transduce.tables.cells import (
+    NEARLY,
+    NumberCells,
+    cell_notes,
+    holds_code,
+    read_numbers,
+    sentinel_note,
+    sentinels,
+)
 from transduce.tables.encoder import (
     Encoder,
     LevelsReading,
@@ -247,7 +255,15 @@ def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) 
         return _Column(name, "text", "", n_missing, texts)
     if distinct == len(present) and distinct > 10:
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    return _Column(name, "category", "", n_missing, texts)
+    return _Column(name, "category", "", n_missing, texts, notes=_by_letters(name, present, distinct))
+
+
+def _by_letters(name: Any, present: pd.Series, distinct: int) -> list[str]:
+    """Return a note on cells with digits that could not be read as numbers, such as ranges, where there are many."""
+    digits = present[present.str.contains(r"\d")]
+    if distinct <= MOST_LEVELS or len(digits) < NEARLY * len(present):
+        return []
+    return [f"{name!r}: cells such as {digits.iloc[0]!r} are no numbers, and were read by their letters."]
 
 
 def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:

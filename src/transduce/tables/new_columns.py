@@ -23,10 +23,11 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
-def check_names(frame: pd.DataFrame, target: Target, probabilities: bool) -> None:
+def check_names(frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False) -> None:
     """Raise a ValueError if the table has a column that would be added."""
     classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
-    for name in new_names(target.name, target.task, list(classes)):
+    more = [f"{target.name}_label_next"] if label_next else []
+    for name in [*new_names(target.name, target.task, list(classes)), *more]:
         if name in frame.columns:
             raise ValueError(
                 f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."

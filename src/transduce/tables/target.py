@@ -159,7 +159,9 @@ def _nothing_to_fill(column: pd.Series, name: Any) -> str:
     texts = [value for value in column.tolist() if isinstance(value, str)]
     found: dict[Any, int] = dict(hole_words(texts))
     values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
-    found |= {int(value) if value == int(value) else value: n for value, n in sentinels(values).items()}
+    found |= {
+        int(value) if value == int(value) else value: n for value, n in sentinels(values, gap=0.0).items()
+    }
     if not found:
         return f"{said}: empty those that are to be answered."
     words = ", ".join(f"{word!r} ({n:,})" for word, n in found.items())

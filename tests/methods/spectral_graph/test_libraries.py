@@ -9,7 +9,13 @@ from sklearn.datasets import load_digits, make_blobs
 from tests.libraries import ON_PROCESSOR, dispatch, give, library, same
 from transduce import SpectralGraphTransducer
 from transduce.core import arrays
-from transduce.methods.spectral_graph import device_graph, device_spectrum, graph_spectrum, neighbor_graph
+from transduce.methods.spectral_graph import (
+    choose_n_neighbors,
+    device_graph,
+    device_spectrum,
+    graph_spectrum,
+    neighbor_graph,
+)
 from transduce.methods.spectral_graph.device_graph import build_device_graph
 from transduce.methods.spectral_graph.graph import GraphSettings
 
@@ -127,8 +133,8 @@ def test_refusals(name):
         model = SpectralGraphTransducer().fit(give(X, name), y)
         with pytest.raises(ValueError, match="pass such"):
             model.decision_function(X)
-        with pytest.raises(ValueError, match="computes on the processor only"):
-            neighbor_graph(give(X, name))
+        with pytest.raises(ValueError, match="choose_n_neighbors computes on the processor only"):
+            choose_n_neighbors(give(X, name), y, [3])
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -145,6 +151,19 @@ def test_components_along_a_line(name):
     part = arrays.to_numpy(part)[shuffle]
     assert len(set(part[:n])) == len(set(part[n:])) == 1
     assert part[0] != part[n]
+
+
+@pytest.mark.parametrize("name", ON_PROCESSOR)
+def test_steps_one_by_one(name):
+    """Graph, then spectrum, then labels: as in one fit."""
+    X, y = digits(120, share=0.3)
+    with dispatch():
+        spectrum = graph_spectrum(
+            neighbor_graph(give(X, name), n_neighbors=5, random_state=0), n_components=9
+        )
+        model = SpectralGraphTransducer(metric="precomputed", n_components=9).fit(spectrum, y)
+        whole = SpectralGraphTransducer(n_neighbors=5, n_components=9, random_state=0).fit(give(X, name), y)
+    same(model.scores_, arrays.to_numpy(whole.scores_), name)
 
 
 def test_spectrum_of_a_device_is_saved(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import arrays
+from transduce.core import arrays, inverses
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
 
@@ -26,12 +26,16 @@ def cross_kernel(X: Any, Z: Any, relevance: Array) -> Any:
     """Return the kernel values of rows (n, d) and rows (k, d)."""
     xp = arrays.namespace(X)
     scale = arrays.beside(relevance, X)
-    X, Z = X * scale, Z * scale
+    X, Z = (X * scale,) * 2 if X is Z else (X * scale, Z * scale)
     # One product makes the exponent: 2 <x, z> - |x|^2 - |z|^2.
     own, other = (xp.sum(rows * rows, axis=1)[:, None] for rows in (X, Z))
     left = xp.concat([2.0 * X, -own, xp.full_like(own, -1.0)], axis=1)
     right = xp.concat([Z, xp.ones_like(other), other], axis=1)
-    return arrays.exp_not_positive(left @ right.T)
+    exponents = left @ right.T
+    # Rounding makes a hair more than 0 of two equal rows; only of far-off rows is that worth a look at every number.
+    parts = (own,) if X is Z else (own, other)
+    far = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in parts) > 1e4
+    return arrays.exp_not_positive(exponents) if far else arrays.exp(exponents)
 
 
 def own_kernel(X: Any, relevance: Array) -> Any:
@@ -57,7 +61,7 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
     """
     xp = arrays.namespace(L)
     value = log_diagonal(L)
-    inverse = arrays.cholesky_inverse(L)
+    inverse = inverses.cholesky_inverse(L)
     weights = inverse @ z
     value += 0.5 * float(xp.sum(z * weights))
     if root is not None:
@@ -65,7 +69,7 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
         U = inverse[:, -m:] @ root
         value += 0.5 * float(xp.sum(root * U[-m:, :]))
         inverse = inverse - U @ U.T
-    return value, arrays.less_outer(inverse, weights)
+    return value, inverse - weights[:, None] * weights[None, :]
 
 
 def slopes(M: Any, K: Any, X: Any) -> Array:
@@ -88,16 +92,44 @@ def evaluate(objective: Any, log_parameters: Array) -> tuple[float, Array]:
     X = objective.X if objective.looks_at_unlabelled else objective.X[: objective.y_l.shape[0], :]
     check_memory(X.shape[0], X)
     K = own_kernel(X, relevance)
-    L = factor(K, noise)[0]
-    value, M = _matched(objective, L) if objective.looks_at_unlabelled else term(L, objective.y_l, None)
-    del L
-    own = 0.5 * trace(M)
-    slope = -2.0 * relevance**2 * slopes(M, K, X)
+    if objective.looks_at_unlabelled:
+        value, M = _matched(objective, factor(K, noise)[0])
+        own, slope = 0.5 * trace(M), slopes(M, K, X)
+    else:
+        value, own, slope = _plain(K, noise, objective.y_l, X)
+    slope = -2.0 * relevance**2 * slope
     if len(relevance) == 1:
         slope = slope.sum(keepdims=True)
     shape, rate = objective.prior
     value += float(np.sum(rate * parameters - shape * log_parameters))
     return value, np.append(slope, noise * own) + rate * parameters - shape
+
+
+def _plain(K: Any, noise: float, y: Any, X: Any) -> tuple[float, float, Array]:
+    """Return value, half the trace of the derivative, and slopes without matching; no whole inverse is put together.
+
+    With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
+    """
+    try:
+        logarithm, (upper, left, corner) = inverses.inverse_blocks_of(K, noise)
+    except np.linalg.LinAlgError:  # singular to rounding: with a jitter
+        value, M = term(factor(K, noise)[0], y, None)
+        return value, 0.5 * trace(M), slopes(M, K, X)
+    xp, middle = arrays.namespace(X), upper.shape[0]
+
+    def product(columns: Any) -> Any:
+        first, last = columns[:middle, ...], columns[middle:, ...]
+        return xp.concat([upper @ first + left.T @ last, left @ first + corner @ last], axis=0)
+
+    weights = product(y)
+    value = logarithm + 0.5 * float(xp.sum(y * weights))
+    own = 0.5 * (trace(upper) + trace(corner) - float(xp.sum(weights * weights)))
+    upper = arrays.times(upper, K[:middle, :middle])
+    left, corner = arrays.times(left, K[middle:, :middle]), arrays.times(corner, K[middle:, middle:])
+    columns = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+    products = product(columns) - weights[:, None] * (K @ (weights[:, None] * columns))
+    slope = products[:, -1] @ X**2 - xp.sum(X * products[:, :-1], axis=0)
+    return value, own, arrays.to_numpy(slope)
 
 
 def predictive(objective: Any, L: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from transduce.core import arrays
+from transduce.core import arrays, inverses
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array, Mask
 from transduce.methods.ridge.leave_one_out import SMALLEST_DENOMINATOR
@@ -177,7 +177,7 @@ class DenseSystem:
         xp = arrays.namespace(K)
         largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2
         if ridge > 1e-7 * largest:
-            inverse = arrays.cholesky_inverse(arrays.cholesky(arrays.shifted(K @ K, ridge)))
+            inverse = inverses.cholesky_inverse(arrays.cholesky(arrays.shifted(K @ K, ridge)))
             return cls(ridge * inverse, K @ inverse, ridge * arrays.diagonal(inverse))
         values, vectors = xp.linalg.eigh(K)
         keep = ridge / (values**2 + ridge)

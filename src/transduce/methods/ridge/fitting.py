@@ -233,9 +233,9 @@ def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) ->
     if not basis.at_all_rows:
         return basis.design(there).times(basis.design(here).coefficients(y_l, ridge))
     if basis.centres is None:
-        K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
+        K_ll, K_al = (arrays.pick_block(rows, part, shown) for part in (shown, ~shown))
     else:
-        K_ll, K_al = (basis.kernel.matrix(part, here) for part in (here, there))
+        K_ll, K_al = (basis.kernel.matrix(part, arrays.pick(rows, shown)) for part in (here, there))
     return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y_l)
 
 

@@ -195,7 +195,8 @@ class Basis:
         everywhere = len(self._known) == spectrum.count
         self.reached = np.ones(spectrum.components.shape[0], dtype=bool)
         if not everywhere:
-            self.reached = with_label[arrays.to_numpy(spectrum.components)]
+            there = arrays.beside(with_label, spectrum.components)
+            self.reached = arrays.to_numpy(arrays.namespace(there).take(there, spectrum.components))
         self.n = int(self.reached.sum())
         self._turn = self._null_basis()
         self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
@@ -285,20 +286,28 @@ class Basis:
         full[place, spectrum.columns[self._chosen]] = W[n_null:]
         if spectrum.count == 1:
             return xp.astype(V @ xp.astype(arrays.beside(full[0], V), V.dtype), xp.float64)
-        constant = self._turn @ W[:n_null]
-        part = arrays.to_numpy(spectrum.components)
-        order, bounds = np.argsort(part, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(part))])
-        found, seen = [], []
-        for j, component in enumerate(self._known):
-            rows = order[bounds[component] : bounds[component + 1]]
-            null = self._own_entries(rows)[:, None] * constant[[j]] if n_null else np.zeros((len(rows), 1))
-            block = arrays.pick(V, rows) @ xp.astype(arrays.beside(full[j], V), V.dtype)
-            found.append(xp.astype(block, xp.float64) + arrays.beside(null, V))
-            seen.append(rows)
-        others = np.flatnonzero(~self.reached)
-        nothing = arrays.zeros((len(others), W.shape[1]), V) + xp.nan
-        place = np.argsort(np.concatenate([*seen, others]))
-        return arrays.pick(xp.concat([*found, nothing], axis=0), place)
+        constant, sizes = self._turn @ W[:n_null], self._sizes()
+        order = xp.argsort(spectrum.components, stable=True)
+        counts = arrays.sum_by_group(
+            arrays.zeros(spectrum.degrees.shape, V) + 1.0, spectrum.components, spectrum.count
+        )
+        bounds = np.concatenate([[0], np.cumsum(arrays.to_numpy(counts))]).astype(int)
+        parts, place = [], np.full(spectrum.count, -1)
+        place[self._known] = np.arange(len(self._known))
+        for component in range(spectrum.count):
+            rows, j = order[int(bounds[component]) : int(bounds[component + 1])], place[component]
+            if j < 0:
+                parts.append(arrays.zeros((rows.shape[0], W.shape[1]), V) + xp.nan)
+                continue
+            block = xp.take(V, rows, axis=0) @ xp.astype(arrays.beside(full[j], V), V.dtype)
+            block = xp.astype(block, xp.float64)
+            if n_null:
+                size = float(sizes[component])
+                own = xp.take(spectrum.degrees, rows)[:, None]
+                own = xp.sqrt(own / size) if size > 0.0 else xp.ones_like(own)
+                block = block + own * arrays.beside(constant[[j]], V)
+            parts.append(block)
+        return xp.take(xp.concat(parts, axis=0), xp.argsort(order), axis=0)
 
 
 def first_ranks(values: Array) -> AnyArray:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from transduce.core import arrays
+from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.types import Array
 from transduce.methods.spectral_graph.chebyshev import FINEST, MOST_CYCLES, NotConvergedError, filter_degree
@@ -255,11 +256,14 @@ def rayleigh_ritz(matrix: arrays.SparseRows, block: Any) -> Pairs:
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
     image = matrix @ block
     mixed, own = grams(block, image)
-    if np.linalg.eigvalsh(own)[0] < 1e-8:  # columns nearly dependent: make them orthogonal first
+    with few_threads(0):  # on the host, where the threads of many small problems wait for each other
+        dependent = scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8
+    if dependent:  # columns nearly so: make them orthogonal first
         block = xp.linalg.qr(block)[0]
         image = matrix @ block
         mixed, own = grams(block, image)
-    values, turn = scipy.linalg.eigh(mixed, own)
+    with few_threads(0):
+        values, turn = scipy.linalg.eigh(mixed, own)
     values, turn = values[::-1].copy(), turn[:, ::-1].copy()
     turned = xp.astype(arrays.beside(turn, block), block.dtype)
     block, image = block @ turned, image @ turned

@@ -17,10 +17,11 @@ from sklearn.neighbors import VALID_METRICS
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph.approximate_neighbors import search_cells, search_faiss
+from transduce.methods.spectral_graph.device_graph import build_device_graph
 from transduce.methods.spectral_graph.neighbors import Neighbors, search_dense, search_metric, search_sparse
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
@@ -140,7 +141,7 @@ def neighbor_graph(
     method: str = "auto",
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
-) -> NeighborGraph:
+) -> Any:
     """Tie each row to the rows most similar to it.
 
     Parameters
@@ -162,7 +163,7 @@ def neighbor_graph(
 
     Returns
     -------
-    NeighborGraph
+    NeighborGraph, or DeviceGraph for an array of another library than numpy
         Sparse, symmetric, no row tied to itself: ``A' + A''`` with ``A'_ij = sim_ij / sum_j sim_ij`` over the
         neighbours j of i. Its ``diagnostics`` say how it was made, with the recall measured on a sample.
 
@@ -187,9 +188,11 @@ def neighbor_graph(
            [2., 0., 1.],
            [0., 1., 0.]])
     """
-    rows = validation.read_rows(Reader(), X, reset=True, sparse=True)
+    rows = validation.read_rows(Reader(), X, reset=True, sparse=True, device=True)
     settings = GraphSettings(n_neighbors, metric, method, n_jobs)
     settings.check()
+    if arrays.is_foreign(rows):
+        return build_device_graph(rows, settings, check_random_state(random_state))
     return build_graph(rows, settings, check_random_state(random_state))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from transduce.core import checks, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.progress import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
@@ -125,6 +125,8 @@ def choose_n_neighbors(  # noqa: PLR0913
     >>> list(choice.table.columns)
     ['n_neighbors', 'objective', 'n_unreached']
     """
+    if arrays.is_foreign(X):
+        raise ValueError("choose_n_neighbors computes on the processor only: pass X as a numpy array.")
     reader = Reader(missing_label)
     rows = validation.read_rows(reader, X, reset=True, sparse=True)
     ks = _check_candidates(candidates, rows.shape[0])

@@ -26,6 +26,7 @@ from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph.chebyshev import NotConvergedError, leading_pairs
+from transduce.methods.spectral_graph.device_graph import DeviceGraph
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
 ARPACK_ROWS = 20_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
@@ -140,7 +141,7 @@ def graph_spectrum(
 
     Parameters
     ----------
-    A : sparse or dense array of shape (n, n)
+    A : sparse or dense array of shape (n, n), or DeviceGraph
         Symmetric weights, none negative; the diagonal counts as 0.
     n_components : int, default=80
         Eigenvectors with eigenvalue above 0; a small graph may have fewer.
@@ -173,10 +174,16 @@ def graph_spectrum(
     >>> graph_spectrum(np.ones((4, 4))).values.round(2)  # all tied to all: 4 / 3, three times
     array([1.33, 1.33, 1.33])
     """
-    A = check_graph(A)
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
         raise ValueError(f"n_components must be a whole number from 1; got {n_components!r}.")
     random = check_random_state(random_state)
+    if isinstance(A, DeviceGraph):
+        from transduce.methods.spectral_graph.device_spectrum import (
+            device_spectrum,  # which builds on this file
+        )
+
+        return device_spectrum(A, int(n_components), random)
+    A = check_graph(A)
     n, d = A.shape[0], int(n_components)
     unit = float(A.data.max()) if A.nnz else 1.0
     scaled = A / unit

@@ -1,0 +1,200 @@
+"""Tables larger than a fit can see: time against reading and writing alone, memory, growth, and what it costs.
+
+    python benchmarks/large.py [--rows 1000000 10000000] [--labels 5000] [--jobs 2] [--keep FOLDER] [--quick]
+
+Makes a table of 12 mixed columns (eight numbers, three categories, a date) in Parquet files of 500,000 rows, fills it
+part by part in a process of its own, and prints seconds, the ratio to reading and writing the same files with pyarrow
+in the same run, and the largest memory of all processes together, sampled four times a second. `--memory-rows` does
+200,000 rows in memory with a sample and without. `--graph` compares the spectral graph transducer on all rows with one
+on a sample that answers all others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PER_FILE = 500_000
+
+
+def make_rows(n: int, seed: int, share: float) -> pd.DataFrame:
+    """Return n rows of 12 mixed columns, of which a share has a label."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 8))
+    kinds = [random.integers(0, k, n) for k in (4, 12, 30)]
+    days = random.integers(0, 3650, n)
+    y = 2 * X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * (kinds[0] == 1) + 1e-4 * days
+    frame = pd.DataFrame({f"x{j}": X[:, j] for j in range(8)})
+    for j, kind in enumerate(kinds):
+        frame[f"kind{j}"] = pd.Categorical.from_codes(
+            kind, [f"level {k}" for k in range((4, 12, 30)[j])]
+        ).astype(str)
+    frame["day"] = np.datetime64("2015-01-01", "ns") + days.astype("timedelta64[D]")
+    label = np.where(random.uniform(size=n) < share, y + 0.5 * random.normal(size=n), np.nan)
+    return frame.assign(y=label)
+
+
+def make_files(folder: Path, n: int, n_labels: int) -> None:
+    """Write a table of n rows to Parquet files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, start in enumerate(range(0, n, PER_FILE)):
+        rows = make_rows(min(PER_FILE, n - start), number, n_labels / n)
+        rows.to_parquet(folder / f"{number:04d}.parquet", index=False, row_group_size=100_000)
+
+
+def copy_files(source: Path, out: Path) -> float:
+    """Return the seconds it takes to read all files and write them again."""
+    out.mkdir()
+    start = time.perf_counter()
+    for path in sorted(source.glob("*.parquet")):
+        pq.write_table(pq.read_table(path), out / path.name)
+    return time.perf_counter() - start
+
+
+def family_bytes(pid: int) -> int:
+    """Return the memory of a process and all below it, in bytes, shared pages counted once for each (Linux)."""
+    total, todo = 0, [pid]
+    while todo:
+        one = todo.pop()
+        try:
+            lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+            todo += [int(word) for word in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
+        except (OSError, StopIteration):
+            continue
+    return total
+
+
+def run_fill(source: Path, out: Path, jobs: int, sample: int) -> tuple[float, float]:
+    """Return seconds and the largest memory in GB of filling a folder in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "fill",
+        f"{source}/*.parquet",
+        "--target",
+        "y",
+        "--out",
+        f"{out}/",
+    ]
+    command += ["--jobs", str(jobs), "--sample", str(sample), "--memory", "2GB", "--quiet"]
+    start, peak = time.perf_counter(), 0
+    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    while process.poll() is None:
+        peak = max(peak, family_bytes(process.pid))
+        time.sleep(0.25)
+    if process.returncode:
+        raise RuntimeError(f"filling failed with {process.returncode}")
+    return time.perf_counter() - start, peak / 1e9
+
+
+def check(out: Path) -> str:
+    """Return how many rows have which status, and how wide their intervals are."""
+    rows = pa.concat_tables(
+        pq.read_table(path, columns=["y_status", "y_lower", "y_upper"]) for path in out.glob("part-*")
+    )
+    answered = pd.Series(rows["y_status"].to_pandas()).value_counts().to_dict()
+    width = float(np.nanmedian(rows["y_upper"].to_numpy() - rows["y_lower"].to_numpy()))
+    return f"{answered}, median width {width:.3f}"
+
+
+def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None) -> pd.DataFrame:
+    """Fill tables of several sizes part by part."""
+    lines = []
+    for n in rows:
+        work = Path(tempfile.mkdtemp(dir=keep))
+        make_files(work / "in", n, n_labels)
+        alone = copy_files(work / "in", work / "copy")
+        seconds, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000)
+        print(check(work / "out"))
+        lines.append(
+            (n, n_labels, round(alone, 1), round(seconds, 1), round(seconds / alone, 1), round(gigabytes, 2))
+        )
+        print(pd.DataFrame(lines, columns=COLUMNS).to_string(index=False), flush=True)
+        if keep is None:
+            shutil.rmtree(work)
+    return pd.DataFrame(lines, columns=COLUMNS)
+
+
+COLUMNS = ["rows", "labels", "read+write s", "fill s", "ratio", "memory GB"]
+
+
+def in_memory(n: int, n_labels: int) -> None:
+    """Compare a sample with a fit that sees all rows, on one table in memory."""
+    from transduce import fill
+
+    frame = make_rows(n, 0, n_labels / n).drop(columns=["kind2", "day"])
+    times = {}
+    for sample in (20_000, 10 * n):
+        start = time.process_time()
+        result = fill(frame, "y", sample=sample, budget_seconds=1e6)
+        width = (result.new["y_upper"] - result.new["y_lower"]).median()
+        times[sample] = time.process_time() - start
+        print(
+            f"{n:,} rows, {n_labels:,} labels, sample {sample:,}: {times[sample]:.1f} s, median width {width:.3f}",
+            flush=True,
+        )
+    print(f"all rows over sample: {times[10 * n] / times[20_000]:.1f}")
+
+
+def graph(n: int, n_sample: int) -> None:
+    """Compare the spectral graph on all rows with one on a sample, all other rows answered by their neighbours."""
+    from spectral_graph import clustered
+
+    from transduce import SpectralGraphTransducer
+
+    X, y = clustered(n, d=20)
+    random = np.random.default_rng(0)
+    shown = random.permutation(n)[:500]
+    labels = np.full(n, None, dtype=object)
+    labels[shown] = y[shown]
+    start = time.process_time()
+    full = SpectralGraphTransducer(metric="euclidean", random_state=0).fit(X, labels).transduction_
+    seconds = time.process_time() - start
+    some = np.union1d(shown, random.permutation(n)[:n_sample])
+    start = time.process_time()
+    model = SpectralGraphTransducer(metric="euclidean", random_state=0).fit(X[some], labels[some])
+    part = model.predict(X)
+    part[some] = model.transduction_
+    both = time.process_time() - start
+    rest = np.setdiff1d(np.arange(n), shown)
+    print(
+        f"{n:,} rows, sample {len(some):,}: agree at {np.mean(part[rest] == full[rest]):.4f} of the rows; right "
+        f"{np.mean(part[rest] == y[rest]):.4f} against {np.mean(full[rest] == y[rest]):.4f}; seconds {both:.1f} "
+        f"against {seconds:.1f}"
+    )
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
+    parser.add_argument("--labels", type=int, default=5000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--memory-rows", type=int)
+    parser.add_argument("--graph", type=int, nargs=2, metavar=("ROWS", "SAMPLE"))
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    if given.memory_rows:
+        in_memory(given.memory_rows, 1000)
+    if given.graph:
+        graph(*given.graph)
+    if not given.memory_rows and not given.graph:
+        folders([50_000, 100_000] if given.quick else given.rows, given.labels, given.jobs, given.keep)
+
+
+if __name__ == "__main__":
+    main()
