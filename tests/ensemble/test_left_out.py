@@ -71,6 +71,14 @@ def test_a_row_that_every_tree_drew_has_the_mean_of_all():
     assert 0 < len(drawn) < len(found)
 
 
+def test_a_tree_that_drew_every_row():
+    X, y, _ = numbers(n=12, unlabelled=7)
+    problem, reply, folds = asked(RandomForestRegressor(200, random_state=0), X, y, "regression")
+    assert any(len(np.unique(drawn)) == 5 for drawn in reply.fitted.estimator.estimators_samples_)
+    found = without_refits(reply, problem, folds)
+    assert all(np.isfinite(part.values).all() for part in found)
+
+
 def test_a_graph_is_cut_again():
     X, y, _ = classes(("a", "b", "c"))
     model = make_pipeline(StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=0))

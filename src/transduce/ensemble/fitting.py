@@ -381,7 +381,10 @@ def _out_of_fold(
     member: Any, reply: Reply, problem: Problem, folds: list[Fold], settings: BlendSettings
 ) -> list[Reply] | Failure:
     """Return a member's replies at the hidden rows of every fold, or why one is missing."""
-    found = None if settings.refits else without_refits(reply, problem, folds)
+    try:
+        found = None if settings.refits else without_refits(reply, problem, folds)
+    except Exception as error:  # an estimator of any make may raise anything
+        return Failure(in_a_sentence(error), error)
     if found is not None:
         return found
     answers = ask_folds([member], problem, folds, n_jobs=settings.n_jobs)[0]
