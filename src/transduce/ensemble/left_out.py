@@ -86,11 +86,7 @@ def _out_of_bag(fitted: Fitted, forest: Any, problem: Problem) -> Array:
         away = np.ones(len(rows), dtype=bool)
         away[drawn] = False
         found = tree.tree_.predict(rows[away])
-<<<<<<< HEAD
         total[away] += found.reshape(len(found), total.shape[1])  # with few labels none may be away
-=======
-        total[away] += found.reshape(len(found), total.shape[1])
->>>>>>> speed
         count[away] += 1
     never = count == 0
     if never.any():
