@@ -264,6 +264,10 @@ def fill_command(  # noqa: PLR0913
             help="How many rows without a label the fit sees; it answers all others one by one.",
         ),
     ] = 20_000,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where to compute: cuda, for the methods that can."),
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -337,6 +341,7 @@ def fill_command(  # noqa: PLR0913
                 reject_share=reject_share,
                 budget_seconds=budget,
                 sample=sample,
+                device=device,
                 n_jobs=jobs,
                 random_state=seed,
             )

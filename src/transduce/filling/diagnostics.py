@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score, r2_score
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS, Plan, parts
@@ -144,7 +145,8 @@ def relevance(model: Any, features: Features) -> pd.Series | None:
     found = parts(model).values()
     for member in found:
         if hasattr(member, "relevance_"):
-            return _by_column(member.relevance_ * member.feature_spread_, features)
+            spread = arrays.to_numpy(member.feature_spread_)
+            return _by_column(arrays.to_numpy(member.relevance_) * spread, features)
     for member in found:
         if hasattr(member, "feature_importances_"):
             return _by_column(member.feature_importances_, features)

@@ -49,6 +49,7 @@ def fill(  # noqa: PLR0913
     reject_share: float | None = None,
     budget_seconds: float = BUDGET_SECONDS,
     sample: int = SAMPLE,
+    device: str | None = None,
     n_jobs: int | None = None,
     random_state: int = 0,
     source: str = "",
@@ -122,6 +123,9 @@ def fill(  # noqa: PLR0913
     sample : int, default=20,000
         If more rows than this have no label, the fit sees so many of them, drawn at random, and answers all others one
         by one.
+    device : str, optional
+        Where to compute, as torch names it: ``"cuda"``. For the methods ridge, gaussian-process and spectral-graph,
+        with a guarantee for the column; all rows then take part in the fit.
     n_jobs : int or None, default=None
         Fits at the same time, in joblib's way.
     random_state : int, default=0
@@ -190,6 +194,7 @@ def fill(  # noqa: PLR0913
             "reject_share": reject_share,
             "budget_seconds": budget_seconds,
             "sample": sample,
+            "device": device,
             "n_jobs": n_jobs,
             "random_state": random_state,
             "source": source,

@@ -362,6 +362,8 @@ def fill_folder(
         raise ValueError(
             "guarantee 'row' needs a table in memory: in parts, labels are held out to calibrate."
         )
+    if wanted.device is not None:
+        raise ValueError("device needs a table in memory, with all rows in the fit.")
     folder.mkdir(parents=True, exist_ok=True)
     runner = runner or LocalRunner(wanted.n_jobs)
     with locked(folder / ".lock", f"{folder} is being filled by another process."), _disk(folder):

@@ -35,7 +35,7 @@ def is_sampled(settings: FillSettings, labels: Target) -> bool:
 
     With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
     """
-    few = settings.guarantee == "row" or settings.how_labelled.needs_all_rows
+    few = settings.guarantee == "row" or settings.how_labelled.needs_all_rows or settings.device is not None
     few |= settings.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
     return int(labels.missing.sum()) > settings.sample and not few
 

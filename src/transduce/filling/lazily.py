@@ -207,8 +207,9 @@ def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
 def fill_partitions(table: Any, settings: FillSettings) -> LazyFill:
     """Fill a Dask frame, with settings that were read."""
     parts = DaskParts(table)
-    if settings.how_labelled.needs_all_rows or settings.guarantee == "row":
-        named = "guarantee 'row'" if settings.guarantee == "row" else settings.how_labelled.given()
+    by_row, on_device = settings.guarantee == "row", settings.device is not None
+    if settings.how_labelled.needs_all_rows or by_row or on_device:
+        named = "guarantee 'row'" if by_row else "device" if on_device else settings.how_labelled.given()
         raise ValueError(f"{named} needs a table in memory, with all rows in the fit.")
     check_columns(pd.DataFrame(columns=parts.columns), settings.named)
     with stage("reading"):

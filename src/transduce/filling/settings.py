@@ -16,6 +16,7 @@ from transduce.filling.plan import read_method
 
 BUDGET_SECONDS = 300.0
 SAMPLE = 20_000
+ON_DEVICES = ("ridge", "gaussian-process", "spectral-graph")  # methods that compute where the features are
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class FillSettings:
     reject_share: float | None = None
     budget_seconds: float = BUDGET_SECONDS
     sample: int = SAMPLE
+    device: str | None = None
     n_jobs: int | None = None
     random_state: int = 0
     source: str = ""
@@ -90,6 +92,8 @@ class FillSettings:
         checks.check_flag("label_next", self.label_next)
         checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_whole("sample", self.sample, least=100)
+        if self.device is not None and not isinstance(self.device, str):
+            raise ValueError(f"device is a name such as 'cuda'; got {self.device!r}.")
         checks.check_jobs(self.n_jobs)
         checks.check_whole("random_state", self.random_state, least=0)
         self.how_labelled.check(self.target, self.guarantee, self.method)
@@ -106,7 +110,16 @@ class FillSettings:
         for name in ("tolerance", "minimum", "maximum"):
             if task == "classification" and getattr(self, name) is not None:
                 raise ValueError(f"{option(name)} is for numbers, and these labels are classes.")
-        return replace(self, method=read_method(self.method, task), task=task)
+        found = replace(self, method=read_method(self.method, task), task=task)
+        if self.device is None:
+            return found
+        if found.method not in ON_DEVICES:
+            raise ValueError(
+                f"{option('device', self.device)} is for the methods {', '.join(ON_DEVICES)}: name one of them."
+            )
+        if self.guarantee == "row":
+            raise ValueError(f"{option('device', self.device)} needs {option('guarantee', 'column')}.")
+        return replace(found, guarantee="column")
 
     @property
     def limits(self) -> tuple[float, float]:

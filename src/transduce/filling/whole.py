@@ -12,6 +12,7 @@ import pandas as pd
 
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.second_fit import holding_values, with_values
+from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, too_few_labels
 from transduce.core.notices import TooFewLabelsWarning
@@ -184,7 +185,7 @@ def _fit(
     """Fit the model and what the values come from, and settle the guarantee."""
     began = time.perf_counter()
     with stage("answers"):
-        model = found.model.fit(features.matrix, y)
+        model = _fit_model(found.model, features, settings.device, y)
     answer, values = _values(model, found, features, target)
     seconds = time.perf_counter() - began
     if isinstance(model, ConformalTransducer):
@@ -200,6 +201,14 @@ def _fit(
     answer = replace(answer, guarantee=guarantee).within(*settings.limits)
     answer, notes = _rejected(answer, settings.reject_share)
     return _Answered(model, answer, values, compared, notes, seconds)
+
+
+def _fit_model(model: Any, features: Features, device: str | None, y: pd.Series) -> Any:
+    """Fit a model where the features are to be."""
+    if device is None:
+        return model.fit(features.matrix, y)
+    with arrays.dispatching():
+        return model.fit(arrays.to_device(features.matrix, device), y)
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:
