@@ -201,7 +201,7 @@ def test_files_that_do_not_fit_together(files, tmp_path):
 def test_numbers_of_other_sizes_fit_together(files, tmp_path):
     frame = pd.read_parquet(files / "1.parquet")
     frame.assign(u=frame["u"].astype("float32")).to_parquet(files / "1.parquet", index=False)
-    found = open_parts(str(files), tmp_path / "work")
+    found = open_parts(str(files), tmp_path / "out" / "work")
     assert str(found.schema.field("u").type) == "double"
 
 

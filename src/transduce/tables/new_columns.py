@@ -119,8 +119,8 @@ def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
     --------
     >>> new = pd.DataFrame({"y_filled": [90.0, 10.0, 20.123], "y_lower": 17.77, "y_upper": 25.01})
     >>> new = new.assign(y_confidence=0.19999999999999996, y_status=["given", "given", "answered"])
-    >>> rounded(new, "y", "regression").iloc[2].tolist()
-    [20.1, 17.7, 25.1, 0.2, 'answered']
+    >>> [str(cell) for cell in rounded(new, "y", "regression").iloc[2]]
+    ['20.1', '17.7', '25.1', '0.2', 'answered']
     """
     new = new.copy()
     shares = [

@@ -131,11 +131,13 @@ def find_parameters(objective: Objective, settings: Settings, random: np.random.
 
 def _fewer_labels(objective: Objective, most: int) -> Objective:
     """Return the objective with at most so many of the labels, at even steps of the ordered rows."""
-    n = len(objective.y_l)
+    n = objective.y_l.shape[0]
     if n <= most:
         return objective
     some = even_steps(n, most)
-    return replace(objective, X=np.concatenate([objective.X[some], objective.X[n:]]), y_l=objective.y_l[some])
+    parts = [arrays.pick(objective.X, some), objective.X[n:, :]]
+    X = arrays.namespace(objective.X).concat(parts)
+    return replace(objective, X=X, y_l=arrays.pick(objective.y_l, some))
 
 
 def _search(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:

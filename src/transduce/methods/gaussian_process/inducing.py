@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from transduce.core import arrays
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
 from transduce.methods.gaussian_process.process import Posterior, cross_kernel
@@ -21,13 +22,15 @@ BLOCK = 4096
 def fit_posterior(X_l: Array, y_l: Array, log_parameters: Array) -> Posterior | InducedPosterior:
     """Return the process with fixed parameters: exact, or through inducing points with more than 3,000 labels.
 
+    On a device it is exact with any number of labels.
+
     Examples
     --------
     >>> import numpy as np
     >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]))).__name__
     'Posterior'
     """
-    if len(y_l) <= MOST_EXACT:
+    if arrays.is_foreign(X_l) or len(y_l) <= MOST_EXACT:
         return Posterior.fit(X_l, y_l, log_parameters)
     return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
 

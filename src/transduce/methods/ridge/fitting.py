@@ -251,10 +251,12 @@ def choose_width_and_ridge(
         start = median_width(arrays.pick(rows, labelled)) if free else float(settings.width)
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
 
-    some = _some_labels(rows[labelled], y_l) if settings.kernel != "precomputed" else np.arange(len(y_l))
-    shown = np.zeros(len(rows), dtype=bool)
+    some = np.arange(y_l.shape[0])
+    if settings.kernel != "precomputed" and len(some) > MOST_CHOOSING:
+        some = _some_labels(arrays.pick(rows, labelled), y_l)
+    shown = np.zeros(rows.shape[0], dtype=bool)
     shown[np.flatnonzero(labelled)[some]] = True
-    y_some = y_l[np.sort(some)]
+    y_some = arrays.pick(y_l, some)
 
     def spectrum(width: float | None) -> Spectrum:
         return basis.with_width(width).spectrum(rows, shown, y_some)
@@ -263,11 +265,9 @@ def choose_width_and_ridge(
 
 
 def _some_labels(rows: Array, y_l: Array) -> AnyArray:
-    """Return which labels width and ridge are chosen by: all, or some at even steps of the ordered rows."""
-    if len(y_l) <= MOST_CHOOSING:
-        return np.arange(len(y_l))
-    order = np.lexsort([*y_l.T, *rows.T[::-1]])
-    return order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)]
+    """Return which labels width and ridge are chosen by, ascending: some at even steps of the ordered rows."""
+    order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows, y_l], axis=1)))
+    return np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
 
 
 def choose_tether(
