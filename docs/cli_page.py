@@ -56,7 +56,17 @@ def help_of(*words: str) -> str:
 
 def page() -> str:
     """Return the page."""
-    commands = [(), ("fill",), ("draw",), ("label",), ("compare",), ("methods",), ("demo",)]
+    commands = [
+        (),
+        ("fill",),
+        ("answer",),
+        ("draw",),
+        ("label",),
+        ("compare",),
+        ("methods",),
+        ("example",),
+        ("demo",),
+    ]
     parts = [
         f"## {' '.join(('transduce', *words))}\n\n```text\n{help_of(*words)}\n```\n" for words in commands
     ]

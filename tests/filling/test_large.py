@@ -278,3 +278,83 @@ def test_recipe_for_batches(table):
     whole = frame.join(fitted.answer(frame))
     parts = pd.concat([part.join(fitted.answer(part)) for part in (frame.iloc[:7], frame.iloc[7:])])
     assert parts.equals(whole)
+
+
+# ------------------------------------------------------------------------------------------------ found by a review
+
+
+def test_decimal_commas_in_parts(tmp_path, table):
+    """A comma that could part thousands is the decimal sign where semicolons part fields, as in memory."""
+    frame = table[0][["u", "v", "y"]].copy()
+    text = frame.map(lambda value: "" if pd.isna(value) else f"{value + 10:.3f}".replace(".", ","))
+    text.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    fill_folder(str(tmp_path / "t.csv"), "y", tmp_path / "out", method="ridge", sample=300)
+    back = pd.read_csv(tmp_path / "out" / "part-00000-t.csv", sep=";", dtype=str)
+    assert back["y_filled"].str.replace(",", ".").astype(float).max() < 100
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": "word"},
+        {"within": "word"},
+        {"sensitivity": 2.0},
+        {"order": "u"},
+        {"reject_share": 0.1},
+        {"device": "cpu"},
+    ],
+)
+def test_settings_that_need_all_rows(files, tmp_path, settings):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))} needs a table in memory"):
+        fill_folder(str(files), "y", tmp_path / "out", method="ridge", **settings)
+
+
+def test_rejected_rows_are_of_the_whole_table(table):
+    frame = table[0].drop(columns="number")
+    frame["y"] = np.where(frame["y"].isna(), None, np.where(frame["y"] > 0, "p", "q"))
+    result = fill(frame, "y", reject_share=0.2, **SETTINGS)
+    share = np.mean(result.answer.status == "rejected")
+    assert 0.1 < share <= 0.2
+    assert any("marked as rejected" in note for note in result.notes)
+
+
+def test_an_empty_part(files, tmp_path):
+    pd.read_parquet(files / "1.parquet").iloc[:0].to_parquet(files / "0a.parquet", index=False)
+    found = fill_folder(str(files), "y", tmp_path / "out", method="ridge", sample=300)
+    assert len(found.parts) == 3
+    assert len(read(tmp_path / "out")) == 1500
+
+
+def test_marks_of_holes_in_later_rows(table):
+    frame = table[0].drop(columns="number")
+    fitted = fit_fill(frame, "y", missing=["-999"], **SETTINGS).fitted
+    row = frame.iloc[[0]].assign(u=-999.0, y=-999.0)
+    same = frame.iloc[[0]].assign(u=np.nan, y=np.nan)
+    assert fitted.answer(row).equals(fitted.answer(same))
+
+
+def test_a_class_that_is_called_na(files, tmp_path):
+    """In Parquet NA is a class, as it is in memory."""
+    for path in files.glob("?.parquet"):
+        frame = pd.read_parquet(path)
+        kinds = np.where(frame["y"] > 0, "NA", "DE").astype(object)
+        frame.assign(y=np.where(frame["y"].isna(), None, kinds)).to_parquet(path, index=False)
+    found = fill_folder(f"{files}/?.parquet", "y", tmp_path / "out", method="ridge", sample=300)
+    assert set(found.counts["by_class"]) == {"NA", "DE"}
+
+
+@pytest.mark.parametrize("batch_rows", [40, 100_000])
+def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
+    """Columns of truths with holes, of lists, and a target of truths."""
+    monkeypatch.setattr(folders, "_batch_rows", lambda *args: batch_rows)
+    frame = table[0].iloc[:600].drop(columns="number")
+    flag = pd.Series(np.where(frame["u"] > 1, None, frame["v"] > 0), dtype=object)
+    label = pd.Series([None if pd.isna(value) else bool(value > 0) for value in frame["y"]], dtype=object)
+    frame = frame.assign(flag=flag, pair=[[k, k] for k in range(600)], y=label)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    fill_folder(
+        str(tmp_path / "t.parquet"), "y", tmp_path / "out", method="ridge", sample=150, ignore=["pair"]
+    )
+    memory = fill(frame, "y", method="ridge", sample=150, ignore=["pair"], guarantee="column")
+    back = read(tmp_path / "out")
+    assert back["y_filled"].astype(str).tolist() == memory.new["y_filled"].astype(str).tolist()

@@ -85,6 +85,8 @@ def fill_file(
             raise typer.BadParameter(
                 "several targets and --label-next are for a table that is filled in memory."
             )
+        if sheet is not None:
+            raise typer.BadParameter("--sheet is for a workbook that is filled in memory.")
         return _fill_parts(table, targets[0], to, parts, **settings)
     out = default_out(table) if to.out is None else to.out
     ways = [to.for_target(name if len(targets) > 1 else "") for name in targets]
@@ -98,9 +100,13 @@ def fill_file(
     for name in targets:
         source.check_column(name)
     check_columns(source.frame, targets)
-    results = [fill(source, name, source=source.name, **settings) for name in targets]
+    ignored = list(settings.pop("ignore", ()))  # one target tells nothing of another
+    results = [
+        fill(source, name, source=source.name, ignore=[*ignored, *(set(targets) - {name})], **settings)
+        for name in targets
+    ]
     if to.save is not None:
-        save(to.save, source, targets[0], force=to.force, **settings)
+        save(to.save, source, targets[0], force=to.force, ignore=ignored, **settings)
     written = _write(source, results, out, ways)
 
     def show() -> None:
@@ -127,6 +133,11 @@ def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, **settings: 
     """Fill a table part by part into a folder."""
     if to.save is not None:
         raise typer.BadParameter("--save is for a table that is filled in memory.")
+    named = None if to.out is None else Path(to.out)
+    if named is not None and (
+        to.out == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir())
+    ):
+        raise typer.BadParameter("a table in parts is written to a folder: name one, such as --out filled/.")
     out = Path(to.out or f"{table.rstrip('/*')}-filled")
     if to.out is None and ("*" in str(out) or "?" in str(out)):
         raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")

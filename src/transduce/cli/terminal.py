@@ -119,19 +119,18 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False) ->
     """Print what was filled, what is guaranteed, how good it is, a few rows, and what was written."""
     source = f"{result.settings['source']}: " if result.settings.get("source") else ""
     what = "numbers" if result.task == "regression" else "classes"
-    unlabelled = len(result.answer)
-    tell(
-        f"{source}{unlabelled:,} of {len(result.frame):,} cells of '{result.target}' filled ({what}, {_how(result)}).",
-        err=err,
-    )
+    totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.frame)}
+    count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
+    tell(f"{source}{count} filled ({what}, {_how(result)}).", err=err)
     tell(f"Guarantee, {result.guarantee}", err=err)
     for note in result.notes:
         tell(f"- {note}", err=err)
-    show_preview(result, err=err)
+    if result.totals is None:  # rows of a sample have no places in the table
+        show_preview(result, err=err)
     good = how_good(result)
     if good:
         tell(good, err=err)
-    if result.advice is not None:
+    if result.advice is not None and result.totals is None:
         tell(f"To label next: {result.advice}", err=err)
     if written:
         tell(f"Written: {', '.join(written)}", err=err)

@@ -90,6 +90,8 @@ class OutsideCalibration:
         Whether every class is compared with its own calibration rows.
     tolerance : float, optional
         Numbers: by how much an answer may be off.
+    drawn : bool, default=False
+        Whether the calibration rows were drawn at random by the user.
 
     Notes
     -----
@@ -105,6 +107,7 @@ class OutsideCalibration:
     n_shown: tuple[int, ...]
     by_class: bool = False
     tolerance: float | None = None
+    drawn: bool = False
 
     @property
     def classes(self) -> AnyArray | None:
@@ -219,7 +222,7 @@ class OutsideCalibration:
             confidence,
             sum(self.n_shown) + len(self.labels),
             verdict,
-            chosen=Chosen(),
+            chosen=Chosen(drawn=np.ones(len(self.labels), dtype=bool) if self.drawn else None),
             certainty=certainty,
             wrong=wrong_answers(table, None, certainty, self.tolerance),
         )

@@ -38,5 +38,7 @@ def locked(path: Path, message: str) -> Iterator[None]:
     """
     with open(path, "ab") as file:
         take(file, message)
-        yield
-    path.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

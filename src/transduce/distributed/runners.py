@@ -66,7 +66,7 @@ class DaskRunner:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
         from distributed import as_completed
 
-        sent = self.client.scatter(shared, broadcast=True, hash=False)
+        sent = self.client.submit(_same, shared, pure=False)  # made again if the worker that holds it dies
         futures = [self.client.submit(work, sent, item, pure=False) for item in items]
         try:
             for future in as_completed(futures):
@@ -74,6 +74,10 @@ class DaskRunner:
                 future.release()
         finally:
             self.client.cancel(futures)
+
+
+def _same(shared: Any) -> Any:
+    return shared
 
 
 @contextmanager
@@ -104,7 +108,7 @@ def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[Da
         raise ValueError("A cluster needs Dask: pip install 'transduce[dask]'.") from error
     if address == "local":
         with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster) as client,
         ):
             yield DaskRunner(client)

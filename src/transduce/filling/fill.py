@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from transduce.distributed import is_dask
+from transduce.filling.labels import n_drawn
 from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sampled
 from transduce.filling.lazily import fill_partitions
 from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
@@ -203,7 +204,7 @@ def fill(  # noqa: PLR0913
     if is_dask(table):
         return fill_partitions(table, settings).frame
     given, frame, labels, settings, prefer = read_table(table, settings)
-    if is_sampled(settings, labels):
+    if is_sampled(settings, labels, n_drawn(settings.how_labelled.settings(frame, labels))):
         result = fill_by_sample(frame, labels, settings, prefer)
     else:
         result = fill_whole(frame, labels, settings, prefer)
@@ -266,4 +267,5 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> S
     [25.0]
     """
     _, frame, labels, read, sign = read_table(table, FillSettings.read(target, settings))
+    read.check_sampled()
     return fit_table(frame, labels, read, prefer or sign)[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from transduce.core.validation import class_codes
 from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.model_selection.hidden_labels import Fitted
+from transduce.tables.cells import without
 from transduce.tables.encoder import Encoder
 from transduce.tables.given import LabelReading
 from transduce.tables.new_columns import new_columns
@@ -39,6 +41,8 @@ class FittedFill:
         How probable it is that an answered class is right.
     probabilities : bool, default=False
         Whether to add a column for the probability of every class.
+    missing : tuple
+        Values that mark an empty cell.
     limits : tuple of two float
         The least and the largest value that is possible.
 
@@ -63,6 +67,7 @@ class FittedFill:
     chance: RightChance
     probabilities: bool = False
     limits: tuple[float, float] = (-np.inf, np.inf)
+    missing: tuple[Any, ...] = ()
 
     @classmethod
     def of(
@@ -95,23 +100,26 @@ class FittedFill:
         if labels.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *known.tolist()}))
             shown, known = class_codes(shown, classes), class_codes(known, classes)
-        matrix = result.encoder.transform(calibration)
+        missing = tuple(result.settings["missing"])
+        matrix = result.encoder.transform(without(calibration, list(missing)))
         n_rows = len(labels.labels)
         fitted = Fitted(result.values_model, classes, np.arange(n_rows), n_rows)
         outside = calibrate_outside(
             fitted,
-            result.encoder.transform(result.frame.iloc[:1000]),
+            result.encoder.transform(without(result.frame.iloc[:1000], list(missing))),
             shown,
             matrix,
             known,
             by_class=bool(result.settings["label_conditional"]),
             tolerance=result.settings["tolerance"],
         )
+        outside = replace(outside, drawn=result.settings["random_labels"] is not None)
         shares = bool(result.settings["probabilities"])
         known = labels.labels[~labels.missing]
         ends = [result.settings[name] for name in ("minimum", "maximum")]
         limits = (-np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1])
-        return cls(known, reading, result.encoder, outside, result.confidence, result.chance, shares, limits)
+        model = (known, reading, result.encoder, outside, result.confidence, result.chance)
+        return cls(*model, shares, limits, missing)
 
     def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.
@@ -127,7 +135,8 @@ class FittedFill:
         -------
         Answer
         """
-        return self.outside.answer(self.encoder.transform(frame), self.confidence, rows).within(*self.limits)
+        matrix = self.encoder.transform(without(frame, list(self.missing)))
+        return self.outside.answer(matrix, self.confidence, rows).within(*self.limits)
 
     def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.
@@ -142,6 +151,7 @@ class FittedFill:
         pandas.DataFrame
             ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``), ``_confidence`` and ``_status``.
         """
+        frame = without(frame, list(self.missing))
         labels = self.reading.read(frame)
         wanted = np.flatnonzero(labels.missing)
         return self.columns(labels, self.answers(frame.iloc[wanted], wanted), frame.index)

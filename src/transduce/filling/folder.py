@@ -98,7 +98,8 @@ class _Job:
 
 def _scan(job: _Job, part: Part) -> tuple[int, PartScan]:
     """Return what a draw needs to know of a part."""
-    scans = [scan_frame(job.settings, frame) for frame in job.files.frames(part, job.batch_rows)]
+    frames = job.files.frames(part, job.batch_rows)
+    scans = [scan_frame(job.settings, frame, words=job.files.has_words) for frame in frames]
     drawn = [one.drawn for one in scans if one.drawn is not None]
     return part.number, PartScan(
         np.concatenate([one.missing for one in scans]) if scans else np.empty(0, dtype=bool),
@@ -145,9 +146,7 @@ def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
         writer, start = _Writer(file, job.files), 0
         for batch in job.files.batches(part, job.batch_rows):
             frame = frame_of(batch)
-            new = answer_rows(
-                answering.fitted, frame, _within(piece.sampled, start, len(frame)), job.settings.missing
-            )
+            new = answer_rows(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
             writer.write(batch, new)
             status = new[f"{job.settings.target}_status"]
             counts.update(status.value_counts().to_dict())
@@ -244,7 +243,7 @@ class _Manifest:
                 )
             return cls(path, of)
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(path.read_text(encoding="utf-8"))
             same = found["of"] == json.loads(json.dumps(of, default=str))
         except (ValueError, KeyError, TypeError):
             same, found = False, {}
@@ -295,7 +294,7 @@ def _table_of(files: PartFiles, settings: FillSettings) -> dict[str, Any]:
 def _fingerprint(found: SampleFit) -> str:
     """Return what tells two fits apart: a hash of what they answer."""
     digest = hashlib.sha256()
-    rows = found.result.frame.iloc[:2000]
+    rows = found.result.frame.iloc[-2000:].drop(columns=[found.fitted.reading.name])
     for frame in (found.result.new, found.fitted.answer(rows)):
         digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
@@ -358,19 +357,20 @@ def fill_folder(
     100
     """
     wanted, folder = FillSettings.read(target, settings), Path(out)
-    if wanted.guarantee == "row":
-        raise ValueError(
-            "guarantee 'row' needs a table in memory: in parts, labels are held out to calibrate."
-        )
-    if wanted.device is not None:
-        raise ValueError("device needs a table in memory, with all rows in the fit.")
+    wanted.check_sampled()
     folder.mkdir(parents=True, exist_ok=True)
     runner = runner or LocalRunner(wanted.n_jobs)
     with locked(folder / ".lock", f"{folder} is being filled by another process."), _disk(folder):
+        for torn in folder.glob(".*.part"):  # of a process that was killed
+            torn.unlink()
         with stage("looking"):
             files = open_parts(table, folder / WORK)
         check_columns(pd.DataFrame(columns=files.columns), wanted.named)
-        manifest = _Manifest.open(folder, _table_of(files, wanted), force=force)
+        try:
+            manifest = _Manifest.open(folder, _table_of(files, wanted), force=force)
+        except FileExistsError:
+            shutil.rmtree(folder / WORK, ignore_errors=True)
+            raise
         manifest.save()
         job = _Job(files, wanted, _batch_rows(files, memory, runner))
         found, sampled, wanted = _fit(job, runner)
@@ -442,8 +442,9 @@ def _fit(
         for done, (number, frame) in enumerate(runner.map(_take, job, items), start=1):
             frames[number] = frame
             report(done / len(items))
-    gathered, settings = gather(frames, wanted, roles, job.settings)
-    found, sampled = fit_parts(gathered, roles, settings)
+    prefer, words = job.files.prefer, job.files.has_words
+    gathered, settings = gather(frames, wanted, roles, job.settings, prefer=prefer, words=words)
+    found, sampled = fit_parts(gathered, roles, settings, prefer=prefer, words=words)
     return found, sampled, settings
 
 
@@ -478,7 +479,7 @@ def _counts(manifest: _Manifest, settings: FillSettings) -> dict[str, Any]:
         status.update(part["status"])
         classes.update(part["classes"])
     rows = sum(part["rows"] for part in manifest.parts.values())
-    words = {word: status.get(word, 0) for word in ("answered", "tied", "rejected", "unreached")}
+    words = {word: status.get(word, 0) for word in ("answered", "unusual", "tied", "rejected", "unreached")}
     counts: dict[str, Any] = {
         "rows": rows,
         "labelled": status["given"],

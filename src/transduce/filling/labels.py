@@ -50,6 +50,13 @@ class HowLabelled:
         usual = HowLabelled(random_labels=self.random_labels)
         return self.calibrates and self != usual
 
+    @property
+    def odd(self) -> str:
+        """The first setting that was given besides random labels; "" if none was."""
+        usual = HowLabelled(random_labels=self.random_labels)
+        names = self.__dataclass_fields__
+        return next((name for name in names if getattr(self, name) != getattr(usual, name)), "")
+
     def check(self, target: Any, guarantee: str, method: str) -> None:
         """Raise a ValueError that says what to correct."""
         checks.check_choice("shift", self.shift, SHIFTS)

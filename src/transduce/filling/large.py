@@ -12,13 +12,14 @@ from transduce.conformal.held_out import calibration_number
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.progress import stage
+from transduce.core.ranks import fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.fitted import FittedFill
 from transduce.filling.plan import ROW_BELOW
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
-from transduce.filling.whole import fill_whole
+from transduce.filling.whole import fill_whole, reject_unsure
 from transduce.tables.cells import without
 from transduce.tables.given import LabelReading
 from transduce.tables.marks import read_marks
@@ -30,13 +31,14 @@ BATCH = 50_000
 _SAMPLE_DOUBT = 0.1  # of the allowed uncertainty of a bound, what the rows of the sample take
 
 
-def is_sampled(settings: FillSettings, labels: Target) -> bool:
+def is_sampled(settings: FillSettings, labels: Target, n_drawn: int | None = None) -> bool:
     """Return whether a table in memory has too many rows for a fit that sees them all.
 
     With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
     """
     few = settings.guarantee == "row" or settings.how_labelled.needs_all_rows or settings.device is not None
     few |= settings.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
+    few |= n_drawn is not None and n_drawn < 2 * fewest_calibration(float(settings.confidence))
     return int(labels.missing.sum()) > settings.sample and not few
 
 
@@ -45,7 +47,14 @@ def draw(scans: list[PartScan], settings: FillSettings) -> RowDraw:
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
     number = calibration_number(n_labels, float(settings.confidence), by_class=settings.label_conditional)
     if settings.how_labelled.random_labels is not None:
-        number = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None) // 2
+        drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
+        least = 2 * fewest_calibration(float(settings.confidence))
+        if drawn < least:
+            raise ValueError(
+                f"{drawn} labels of rows drawn at random are too few for a table of which the fit sees a sample: half "
+                f"of them calibrate the sample and half all other rows, so it takes {least}."
+            )
+        number = drawn // 2
     return draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=settings.sample)
 
 
@@ -54,7 +63,8 @@ def scan(frame: pd.DataFrame, missing: Mask, settings: FillSettings) -> PartScan
     drawn = None
     if settings.how_labelled.random_labels is not None:
         drawn = read_marks(frame, settings.how_labelled.random_labels) & ~missing
-    return scan_part(frame, settings.target, missing, settings.random_state, drawn)
+    seen = frame.drop(columns=[name for name in settings.ignore if name in frame.columns])
+    return scan_part(seen, settings.target, missing, settings.random_state, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +188,11 @@ def fit_sample(
         shown.n_labels, float(settings.confidence), by_class=settings.label_conditional
     )
     how = "column" if enough or settings.how_labelled.random_labels is not None else "row"
-    settings = replace(settings, guarantee=how, n_outside=n_outside, label_next=False)
+    settings = replace(settings, guarantee=how, n_outside=n_outside, label_next=False, reject_share=None)
     result = fill_whole(inside.reset_index(drop=True), shown, settings, prefer)
-    reading = LabelReading.of(shown, inside[settings.target], prefer)
-    fitted = FittedFill.of(result, shown, without(calibration, settings.missing), held, reading)
+    column = pd.concat([inside[[settings.target]], calibration[[settings.target]]], ignore_index=True)
+    reading = LabelReading.of(shown, without(column, settings.missing)[settings.target], prefer)
+    fitted = FittedFill.of(result, shown, calibration, held, reading)
     return SampleFit(result, fitted)
 
 
@@ -194,7 +205,7 @@ def fit_table(
     frame: pd.DataFrame, target: Target, settings: FillSettings, prefer: str = "point"
 ) -> tuple[SampleFit, AnyArray]:
     """Fit to a sample of a table in memory; return the fit, and the rows that it saw."""
-    roles = draw([scan(frame, target.missing, settings)], settings)
+    roles = draw([scan(without(frame, settings.missing), target.missing, settings)], settings)
     rows = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
     held = roles.calibration[:, 1]
     found = fit_sample(
@@ -235,11 +246,14 @@ def fill_by_sample(
             some = rest[start : start + BATCH]
             answers.append(found.fitted.answers(known.iloc[some], some))
             report((start + len(some)) / len(rest))
-    answer = join_answers(answers)
+    answer = join_answers(answers, by_class=settings.label_conditional)
+    answer, rejected = reject_unsure(answer, settings.reject_share)
     lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     answer = replace(answer, index=index[answer.rows], guarantee=found.guarantee(len(rest) - lost, lost))
     result = _of_whole_table(frame, target, found, answer, rows)
+    asked = result.settings | {"reject_share": settings.reject_share}
+    result = replace(result, notes=[*result.notes, *rejected], settings=asked)
     return result.with_next_column() if settings.label_next else result
 
 
@@ -279,20 +293,22 @@ def sample_note(n_fitted: int, n_rows: int, n_calibration: int) -> str:
 # ------------------------------------------------------------------------------------------------- answers together
 
 
-def join_answers(parts: list[Answer]) -> Answer:
+def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
     """Return several answers of one table as one, in the order of its rows.
 
     Parameters
     ----------
     parts : list of Answer
         Of the same kind; the classes of the last are those of all.
+    by_class : bool, default=False
+        Whether the guarantee holds within every class: then a class that a fit did not know is in all its sets.
 
     Returns
     -------
     Answer
     """
     classes = parts[-1].classes
-    parts = [part if part.classes is None else _widened(part, classes) for part in parts]
+    parts = [part if part.classes is None else _widened(part, classes, by_class) for part in parts]
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
 
@@ -314,8 +330,8 @@ def join_answers(parts: list[Answer]) -> Answer:
     )
 
 
-def _widened(part: Answer, classes: AnyArray | None) -> Answer:
-    """Return an answer with columns for all classes: one that its fit did not know may be the truth anywhere."""
+def _widened(part: Answer, classes: AnyArray | None, by_class: bool) -> Answer:
+    """Return an answer with columns for all classes, one that its fit did not know among them."""
     if classes is None or part.classes is None or len(part.classes) == len(classes):
         return part
     places = np.searchsorted(classes, part.classes)
@@ -330,7 +346,7 @@ def _widened(part: Answer, classes: AnyArray | None) -> Answer:
     return replace(
         part,
         classes=classes,
-        p_values=wide(part.p_values, 0.0),
+        p_values=wide(part.p_values, float(by_class)),
         probabilities=wide(part.probabilities, 0.0),
-        label_sets=wide(part.label_sets, False),
+        label_sets=wide(part.label_sets, by_class),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from transduce.core.progress import stage
 from transduce.core.types import AnyArray
 from transduce.distributed import DaskParts
 from transduce.filling.fitted import FittedFill
-from transduce.filling.large import SampleFit, at, draw, fit_sample, scan
+from transduce.filling.large import SampleFit, at, draw, fit_sample, join_answers, scan
 from transduce.filling.settings import FillSettings
 from transduce.tables.cells import without
+from transduce.tables.delimited import ColumnCells
 from transduce.tables.given import missing_labels
 from transduce.tables.new_columns import check_names
 from transduce.tables.row_draws import PartScan, RowDraw
@@ -38,10 +39,10 @@ class Gathered:
     labels: tuple[Target, Target]
 
 
-def scan_frame(settings: FillSettings, frame: pd.DataFrame) -> PartScan:
-    """Return what a draw needs to know of a part."""
+def scan_frame(settings: FillSettings, frame: pd.DataFrame, *, words: bool = False) -> PartScan:
+    """Return what a draw needs to know of a part; with `words`, texts such as NA stand for a missing label."""
     known = without(frame, settings.missing)
-    return scan(known, missing_labels(known[settings.target]), settings)
+    return scan(known, missing_labels(known[settings.target], words=words), settings)
 
 
 def rows_wanted(roles: RowDraw, n_parts: int) -> list[AnyArray | None]:
@@ -64,6 +65,9 @@ def gather(
     wanted: list[AnyArray | None],
     roles: RowDraw,
     settings: FillSettings,
+    *,
+    prefer: str = "point",
+    words: bool = False,
 ) -> tuple[Gathered, FillSettings]:
     """Return the rows of a draw with their labels, and the settings for their task.
 
@@ -75,6 +79,10 @@ def gather(
         Where they were.
     roles : RowDraw
     settings : FillSettings
+    prefer : {"point", "comma"}, default="point"
+        The decimal sign of numbers in text, in case of doubt.
+    words : bool, default=False
+        Whether texts such as NA stand for a missing label.
 
     Returns
     -------
@@ -97,9 +105,10 @@ def gather(
     held = positions(roles.calibration)
     frame = every.iloc[np.concatenate([inside, held])].reset_index(drop=True)
     known = without(frame, settings.missing)
-    gone = missing_labels(known[settings.target])
-    known = known.assign(**{settings.target: known[settings.target].mask(gone, None)})
-    target = read_target(known, settings.target, task=settings.task)
+    gone, known = missing_labels(known[settings.target], words=words), known.copy()
+    known[settings.target] = known[settings.target].mask(gone, None)
+    cells = ColumnCells(prefer=prefer)
+    target = read_target(known, settings.target, task=settings.task, cells=cells)
     check_names(frame, target, settings.probabilities)
     n = len(inside)
     rows = np.arange(len(frame))
@@ -109,12 +118,20 @@ def gather(
 
 
 def fit_parts(
-    gathered: Gathered, roles: RowDraw, settings: FillSettings
+    gathered: Gathered, roles: RowDraw, settings: FillSettings, *, prefer: str = "point", words: bool = False
 ) -> tuple[SampleFit, dict[int, tuple[AnyArray, pd.DataFrame]]]:
     """Fit to the gathered rows; return the fit, and the new columns of the sampled rows of each part."""
     n_outside = roles.n_unlabelled - len(roles.sampled)
-    found = fit_sample(gathered.inside, gathered.calibration, gathered.labels, settings, n_outside=n_outside)
-    new = found.result.new.iloc[len(roles.visible) :].reset_index(drop=True)
+    found = fit_sample(
+        gathered.inside, gathered.calibration, gathered.labels, settings, n_outside=n_outside, prefer=prefer
+    )
+    fitted = replace(found.fitted, reading=replace(found.fitted.reading, words=words))
+    found = replace(found, fitted=fitted)
+    answer = join_answers(
+        [found.result.answer, fitted.answers(gathered.inside[:0])], by_class=settings.label_conditional
+    )
+    new = fitted.columns(gathered.labels[0], answer, found.result.frame.index)
+    new = new.iloc[len(roles.visible) :].reset_index(drop=True)
     by_part = {}
     for number in np.unique(roles.sampled[:, 0]).tolist():
         mine = np.flatnonzero(roles.sampled[:, 0] == number)
@@ -123,15 +140,15 @@ def fit_parts(
 
 
 def answer_rows(
-    fitted: FittedFill, frame: pd.DataFrame, sampled: tuple[AnyArray, pd.DataFrame] | None, missing: list[Any]
+    fitted: FittedFill, frame: pd.DataFrame, sampled: tuple[AnyArray, pd.DataFrame] | None
 ) -> pd.DataFrame:
     """Return the new columns of a part: the sampled rows as the fit answered them, all others one by one."""
-    new = fitted.answer(without(frame, missing))
+    new = fitted.answer(frame)
     if sampled is not None:
         rows, given = sampled
         for name in new.columns:
-            column = new[name].to_numpy(copy=True) if new[name].dtype != "Int64" else new[name].array.copy()
-            column[rows] = given[name].to_numpy() if new[name].dtype != "Int64" else given[name].array
+            column = new[name].array.copy()
+            column[rows] = given[name].astype(new[name].dtype).array
             new[name] = column
     return new
 
@@ -163,11 +180,10 @@ class LazyFill:
 
 
 def _answered(
-    shared: tuple[FittedFill, list[Any]], sampled: tuple[AnyArray, pd.DataFrame] | None, frame: pd.DataFrame
+    fitted: FittedFill, sampled: tuple[AnyArray, pd.DataFrame] | None, frame: pd.DataFrame
 ) -> pd.DataFrame:
     """Return a partition with its new columns."""
-    fitted, missing = shared
-    return pd.concat([frame, answer_rows(fitted, frame, sampled, missing)], axis=1)
+    return pd.concat([frame, answer_rows(fitted, frame, sampled)], axis=1)
 
 
 def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
@@ -207,10 +223,7 @@ def fill_lazily(table: Any, target: Any, **settings: Any) -> LazyFill:
 def fill_partitions(table: Any, settings: FillSettings) -> LazyFill:
     """Fill a Dask frame, with settings that were read."""
     parts = DaskParts(table)
-    by_row, on_device = settings.guarantee == "row", settings.device is not None
-    if settings.how_labelled.needs_all_rows or by_row or on_device:
-        named = "guarantee 'row'" if by_row else "device" if on_device else settings.how_labelled.given()
-        raise ValueError(f"{named} needs a table in memory, with all rows in the fit.")
+    settings.check_sampled()
     check_columns(pd.DataFrame(columns=parts.columns), settings.named)
     with stage("reading"):
         scans = parts.each(scan_frame, [settings] * parts.n_parts)
@@ -220,5 +233,5 @@ def fill_partitions(table: Any, settings: FillSettings) -> LazyFill:
         gathered, settings = gather(parts.each(take_rows, wanted), wanted, roles, settings)
     found, sampled = fit_parts(gathered, roles, settings)
     items = [sampled.get(number) for number in range(parts.n_parts)]
-    lazy = parts.beside(_answered, (found.fitted, settings.missing), items)
+    lazy = parts.beside(_answered, found.fitted, items)
     return LazyFill(lazy, found, found.guarantee(roles.n_unlabelled - len(roles.sampled)))

@@ -201,6 +201,12 @@ def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
         return 0
     if number == 0 and (settings.guarantee == "column" or settings.calibrates):
         need = "" if settings.calibrates else f"; {option('guarantee', 'row')} needs none held out"
+        factor = settings.how_labelled.get("sensitivity", 1.0)
+        if factor > 1.0:
+            raise ValueError(
+                f"{n_labels} labels are too few to guarantee {percent(settings.confidence)} if the odds of a label are "
+                f"off by up to {factor:g}: use a smaller {option('sensitivity')}, or ask for less confidence."
+            )
         raise ValueError(
             f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)}"
             f"{' for the column' if need else ''}: it takes {labels_needed(settings.confidence)}{need}."
@@ -280,7 +286,7 @@ def answering_cost(member: str, n_labels: int) -> float:
     if member == "gaussian_process":
         return 3e-8 * min(n_labels, 1000)
     slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
-    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5, "boosted_trees": 3e-6}
+    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5, "boosted_trees": 8e-6}
     return slow.get(member, 3e-7)
 
 

@@ -16,6 +16,7 @@ from transduce.core.atomic_file import whole_file
 from transduce.filling.fill import fit_fill, read_table
 from transduce.filling.large import SampleFit, draw, scan
 from transduce.filling.settings import FillSettings
+from transduce.tables.cells import without
 
 _FORMAT = 1
 _TABLE, _SETTINGS = "table.parquet", "settings.json"
@@ -56,7 +57,10 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **se
     """
     wanted = FillSettings.read(target, settings)
     _, frame, labels, wanted, prefer = read_table(table, wanted)
-    roles = draw([scan(frame, labels.missing, wanted)], wanted)
+    wanted.check_sampled()
+    if not all(isinstance(name, str) for name in frame.columns):
+        raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
+    roles = draw([scan(without(frame, wanted.missing), labels.missing, wanted)], wanted)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
     given = {name: value for name, value in wanted.flat.items() if name not in ("n_outside", "source")}
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": prefer, "settings": given}

@@ -127,6 +127,19 @@ class FillSettings:
         low = -np.inf if self.minimum is None else float(self.minimum)
         return low, np.inf if self.maximum is None else float(self.maximum)
 
+    def check_sampled(self, *, in_memory: bool = False) -> None:
+        """Raise a ValueError if a fit to a sample of the rows cannot make use of these settings."""
+        odd = {
+            "guarantee 'row'": self.guarantee == "row",
+            "device": self.device is not None,
+            self.how_labelled.odd: self.how_labelled.needs_all_rows,
+            "label_next": self.label_next and not in_memory,
+            "reject_share": self.reject_share is not None and not in_memory,
+        }
+        named = next((name for name, given in odd.items() if given), None)
+        if named is not None:
+            raise ValueError(f"{named} needs a table in memory, with all rows in the fit.")
+
     @property
     def named(self) -> list[Any]:
         """All columns that were named."""

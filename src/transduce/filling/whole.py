@@ -99,7 +99,8 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         )
     with stage("map"):
         where = row_map(features.matrix, settings.random_state)
-    notes = [*target.notes, *features.notes, *_about_columns(features), *found.notes, *fitted.notes]
+    notes = [*target.notes, *features.notes, *_about_columns(features), *_about_copies(features)]
+    notes += [*found.notes, *fitted.notes]
     notes += dict.fromkeys(
         str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
     )
@@ -199,7 +200,7 @@ def _fit(
     if target.n_labels < least:
         guarantee = too_few_labels(guarantee, target.n_labels, least)
     answer = replace(answer, guarantee=guarantee).within(*settings.limits)
-    answer, notes = _rejected(answer, settings.reject_share)
+    answer, notes = reject_unsure(answer, settings.reject_share)
     return _Answered(model, answer, values, compared, notes, seconds)
 
 
@@ -228,6 +229,20 @@ def _about_columns(features: Features) -> list[str]:
     return [f"Left out: {names}."]
 
 
+def _about_copies(features: Features) -> list[str]:
+    """Return a note where many rows with numbers in them are copies of others, as after entering a table twice."""
+    if "number" not in set(features.columns["kind"]):
+        return []
+    distinct = len(np.unique(features.matrix.round(9), axis=0))
+    n = len(features.matrix)
+    if distinct > 0.7 * n:
+        return []
+    return [
+        f"{n - distinct:,} of the {n:,} rows are copies of others. If they were entered twice, keep one of each, or "
+        f"name them with {option('groups')}: copies that are labelled together are not chosen by chance one by one."
+    ]
+
+
 def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
     """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
     if isinstance(model, ConformalTransducer):
@@ -251,7 +266,7 @@ def _compare(model: Any, features: Features, target: Target, settings: FillSetti
         return exchangeability_test(features.matrix, ~target.missing, random_state=settings.random_state)
 
 
-def _rejected(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
+def reject_unsure(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
     """Return the answer with unsure rows rejected, if that is wanted, and a note on it."""
     if share is None:
         return answer, []

@@ -180,12 +180,20 @@ def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _law(filled: FilledTable) -> dict[str, Any] | None:
     """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
-    law = filled.miscoverage
+    law, bound = filled.miscoverage, filled.guarantee.outside
+    if law is None and bound is not None:  # a sum of bounds, such as those of a sample and of all other rows
+        return {
+            "n_unlabelled": int(bound.of),
+            "n_calibration": int(filled.guarantee.n_calibration or 0),
+            "rank": None,
+            "certainty": float(bound.certainty),
+            "at_most": bound.at_most,
+            "expected": bound.expected,
+        }
     if law is None:
         return None
     one = law if isinstance(law, Miscoverage) else None
     sizes = [one.n_calibration] if one else list(law.n_calibration)  # type: ignore[arg-type]
-    bound = filled.guarantee.outside
     return {
         "n_unlabelled": int(law.n_unlabelled),
         "n_calibration": int(sum(sizes)),

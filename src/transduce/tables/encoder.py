@@ -205,7 +205,7 @@ def marked(texts: pd.Series) -> pd.Series:
 
 def _repeated(levels: Any, length: int, *, date: bool) -> pd.Series:
     series = pd.Series(levels).reset_index(drop=True)
-    series = series.reindex(range(length)).ffill() if length > len(series) else series
+    series = series.iloc[np.minimum(np.arange(length), len(series) - 1)].reset_index(drop=True)
     return series if date else series.astype("string")
 
 

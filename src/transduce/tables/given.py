@@ -11,19 +11,19 @@ import pandas as pd
 from transduce.core.types import AnyArray, Mask
 from transduce.tables.cells import read_cells, read_numbers
 from transduce.tables.numbers_in_text import IN_TEXT
-from transduce.tables.target import Target
+from transduce.tables.target import Target, as_label
 
 
-def missing_labels(column: pd.Series) -> Mask:
-    """Return where a label is missing: empty cells, and words of texts that say so.
+def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
+    """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file.
 
     Examples
     --------
-    >>> missing_labels(pd.Series(["1", "NA", None, "none"])).tolist()
+    >>> missing_labels(pd.Series(["1", "NA", None, "none"]), words=True).tolist()
     [False, True, True, False]
     """
     missing = column.isna().to_numpy(dtype=bool)
-    if pd.api.types.is_numeric_dtype(column):
+    if not words or pd.api.types.is_numeric_dtype(column):
         return missing
     codes, levels = pd.factorize(column.astype(object))
     gone = [isinstance(level, str) and level.strip().lower() in IN_TEXT for level in levels]
@@ -43,6 +43,8 @@ class LabelReading:
         Of numbers in text.
     whole : bool
         Whether classes are whole numbers.
+    words : bool
+        Whether texts such as NA stand for a missing label.
     """
 
     name: Any
@@ -50,6 +52,7 @@ class LabelReading:
     decimal: str = "point"
     unit: str = ""
     whole: bool = False
+    words: bool = False
 
     @classmethod
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
@@ -78,7 +81,7 @@ class LabelReading:
             empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
             return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task)
         column = frame[self.name]
-        missing = missing_labels(column)
+        missing = missing_labels(column, words=self.words)
         if self.task == "regression":
             if pd.api.types.is_numeric_dtype(column):
                 values = column.to_numpy(dtype=float, na_value=np.nan)
@@ -96,6 +99,4 @@ class LabelReading:
                 return int(float(cell))
             except (TypeError, ValueError):
                 return str(cell)
-        return (
-            cell.strip() if isinstance(cell, str) else cell.item() if isinstance(cell, np.generic) else cell
-        )
+        return as_label(cell.item() if isinstance(cell, np.generic) else cell)

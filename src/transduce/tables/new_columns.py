@@ -148,7 +148,8 @@ def _decimals(labels: Array) -> int:
         (len(text.partition(".")[2]) for text in texts if "e" not in text and not text.endswith(".0")),
         default=0,
     )
-    spread = float(np.std(labels)) if len(labels) else 0.0
+    largest = float(np.abs(labels).max(initial=0.0)) or 1.0
+    spread = float(np.std(labels / largest)) * min(largest, 1e300) if len(labels) else 0.0
     fine = int(np.ceil(-np.log10(spread / 50.0))) if spread > 0.0 else 0
     return int(np.clip(max(own, fine), 0, 12))
 

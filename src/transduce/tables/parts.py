@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,16 @@ class PartFiles:
     def n_rows(self) -> int:
         """Rows of all parts."""
         return sum(part.n_rows for part in self.parts)
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return "comma" if self.kind == "csv" and self.style.delimiter == ";" else "point"
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words such as NA stand for empty cells, as in delimited text."""
+        return self.kind in ("csv", "tsv")
 
     @property
     def columns(self) -> list[str]:
@@ -218,6 +229,8 @@ def _cut(
         n_rows += sum(group.num_rows for group in sizes)
         for groups in _runs([group.num_rows for group in sizes], batch_rows):
             rows = sum(sizes[j].num_rows for j in groups)
+            if not rows:
+                continue
             stem = given.name.split(".")[0]
             parts.append(Part(len(parts), path, tuple(groups), rows, f"part-{len(parts):05d}-{stem}"))
     schema = _common(files, schemas)
@@ -285,7 +298,8 @@ def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, .
                 f"{path} is delimited by {own.delimiter!r} and {files[0]} by {style.delimiter!r}: use one delimiter."
             )
         stat = path.stat()
-        target = work / f"{number:05d}-{stat.st_size}-{stat.st_mtime_ns}.parquet"
+        what = f"{path.resolve()}|{kind}|{own}|{stat.st_size}|{stat.st_mtime_ns}"
+        target = work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet"
         if not target.exists():
             _keep(path, kind, own, target)
         kept.append(target)
@@ -369,7 +383,7 @@ def _json_batches(path: Path) -> Iterator[Any]:
 
     names: list[str] = []
     with pa.input_stream(str(path), compression="detect") as stream:
-        lines, texts = [], io.TextIOWrapper(stream, encoding="utf-8")
+        lines, texts = [], io.TextIOWrapper(stream, encoding="utf-8-sig")
         for number, line in enumerate(texts, start=1):
             if not line.strip():
                 continue

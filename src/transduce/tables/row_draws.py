@@ -55,10 +55,15 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
     types = pd.api.types
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
         column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if _has_zone(column) else column))
-    if types.is_numeric_dtype(column) and not types.is_complex_dtype(column):
+    plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    if plain and not types.is_complex_dtype(column):
         numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
         return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
-    codes, levels = pd.factorize(column.astype(object))
+    cells = column.astype(object)
+    try:
+        codes, levels = pd.factorize(cells)
+    except TypeError:  # lists and the like
+        codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
     words = np.array(
         [*(level if isinstance(level, str) else str(level) for level in levels), ""], dtype=object
     )
@@ -183,8 +188,11 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
     labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
     keys = draw_keys(hashes[labelled])
     may = np.ones(len(labelled), dtype=bool)
-    if parts and parts[0].drawn is not None:
-        may = np.concatenate([part.drawn for part in parts])[labelled]
+    if any(part.drawn is not None for part in parts):
+        marks = [
+            np.zeros(len(part.missing), dtype=bool) if part.drawn is None else part.drawn for part in parts
+        ]
+        may = np.concatenate(marks)[labelled]
     held = _smallest(labelled[may], keys[may], n_calibration)
     others = ~np.isin(labelled, held)
     shown = _smallest(labelled[others], keys[others], n_visible)

@@ -202,7 +202,7 @@ def _labels(
     if numeric:
         return labels, pd.to_numeric(column).to_numpy(float), []
     for row in known:
-        labels[row] = _label(labels[row])
+        labels[row] = as_label(labels[row])
     if task == "classification" or not any(isinstance(label, str) for label in present):
         return labels, None, []
     texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
@@ -224,7 +224,7 @@ def _labels(
     return labels, None, []
 
 
-def _label(label: Any) -> Any:
+def as_label(label: Any) -> Any:
     """Return a label without blanks around it; small and capital letters are the same in true and false."""
     if not isinstance(label, str):
         return label
