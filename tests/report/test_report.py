@@ -587,7 +587,7 @@ def test_to_do_it_again(summaries, pages, monkeypatch):
     assert again({}) == ""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     assert today() == "1970-01-02"
-    assert f"it was made on {summaries['numbers']['made']}" in pages["numbers"]
+    assert f"which is of {summaries['numbers']['made']}" in pages["numbers"]
 
 
 def test_plain_words(pages):

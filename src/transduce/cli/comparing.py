@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from transduce.cli.terminal import METHOD_NAMES
+from transduce.cli.terminal import called
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.comparison import MethodChoice
@@ -39,7 +39,7 @@ def readable(choice: MethodChoice) -> pd.DataFrame:
     """
     numbers = choice.task == "regression"
     table = choice.table
-    names = [METHOD_NAMES.get(name, f"({name.replace('_', ' ')})") for name in table.index]
+    names = [called(name) for name in table.index]
     return pd.DataFrame(
         {
             "method": names,

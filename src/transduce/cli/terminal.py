@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in (*SYSTEMS, *OTHERS) if method.member}
-METHOD_NAMES |= {"confidence_machine": "confidence-machine", "blend": "blend"}
+METHOD_NAMES |= {"confidence_machine": "confidence-machine", "blend": "blend", "ridge": "(linear ridge)"}
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -205,16 +205,21 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def called(member: str) -> str:
+    """Return what `--method` calls a member; in brackets if it takes none of its kind."""
+    return METHOD_NAMES.get(member, f"({member.replace('_', ' ')})")
+
+
 def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str]) -> None:
     """Print how methods compare, in numbers that people can read, and the verdict."""
     what = "numbers" if choice.task == "regression" else "classes"
-    tell(f"{choice.n_labels:,} labels ({what}), each hidden in turn and answered.")
+    tell(f"{choice.n_labels:,} labels ({what}), hidden part by part and answered.")
     for note in notes:
         tell(f"- {note}")
     show_table(shown)
     for name, why in choice.failures.items():
-        tell(f"{METHOD_NAMES.get(name, name)}: {why}")
-    tell(choice.verdict(METHOD_NAMES))
+        tell(f"{called(name)}: {why}")
+    tell(choice.verdict({name: called(name) for name in choice.details}))
     tell(
         "`transduce fill` takes the blend, unless --method names one of the others. Methods in brackets are only "
         "members of the blend, or what the simplest answer would do."

@@ -18,6 +18,12 @@ _DEFAULTS: dict[str, Any] = {
     "tolerance": None,
     "probabilities": False,
     "random_labels": None,
+    "sampling_probability": None,
+    "shift": "auto",
+    "sensitivity": 1.0,
+    "groups": None,
+    "within": None,
+    "order": None,
     "ignore": [],
     "text": [],
     "id": None,
@@ -27,6 +33,8 @@ _DEFAULTS: dict[str, Any] = {
     "label_next": False,
     "reject_share": None,
     "budget_seconds": 300.0,
+    "sample": 20_000,
+    "device": None,
     "random_state": 0,
 }
 _OPTIONS = {"random_state": "seed", "budget_seconds": "budget", "minimum": "min", "maximum": "max"}
