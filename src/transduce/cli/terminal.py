@@ -58,14 +58,15 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description:<18}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
     )
-    bars = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    bars = Progress(*columns, *times, console=Console(stderr=True))
     with bars, show_progress(Bars(bars)):
         with stage("starting"):
             import transduce.filling  # noqa: F401 - the slow part of the start, shown as such

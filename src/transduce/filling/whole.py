@@ -185,6 +185,8 @@ def _fit(
 ) -> _Answered:
     """Fit the model and what the values come from, and settle the guarantee."""
     began = time.perf_counter()
+    with stage(f"forecast: {max(found.seconds, 1.0):.0f} s"):  # said before the work
+        pass
     with stage("answers"):
         model = _fit_model(found.model, features, settings.device, y)
     answer, values = _values(model, found, features, target)
