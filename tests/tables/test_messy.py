@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from transduce.cli.app import app
+from transduce.tables.features import vectorize
 
 N = 120
 RNG = np.random.default_rng(3)
@@ -156,3 +157,14 @@ def test_nothing_is_silently_wrong(make, options, said, tmp_path, monkeypatch):
     for words in said:
         assert words in result.stdout
     assert "hardly better" not in result.stdout
+
+
+@pytest.mark.parametrize("cell", ["31.02.2020", "soon"])
+def test_one_cell_that_is_no_date(cell):
+    """A column of dates stays one; the cell is missing, and named with its row."""
+    days = [f"{1 + k % 28:02d}.{1 + k % 12:02d}.2020" for k in range(60)]
+    days[22] = cell
+    found = vectorize(pd.DataFrame({"day": days, "y": 1.0}), "y")
+    assert found.columns.set_index("name").loc["day", "kind"] == "date"
+    assert found.notes == [f"'day': taken as missing, since not a date: {cell!r} (row 23)."]
+    assert np.isfinite(found.encoder.transform(pd.DataFrame({"day": [cell, "03.04.2020"]}))).all()

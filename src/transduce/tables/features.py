@@ -20,6 +20,7 @@ from transduce.tables.cells import (
     NumberCells,
     cell_notes,
     holds_code,
+    named_cells,
     read_numbers,
     sentinel_note,
     sentinels,
@@ -249,7 +250,10 @@ def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) 
             return _number_in_text(name, texts, found, rows)
     dates, reader = _dates(present, texts)
     if dates is not None:
-        return _Column(name, "date", "", n_missing, dates, reading=reader)
+        odd = np.flatnonzero(texts.notna() & dates.isna())
+        cells = named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
+        notes = [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
+        return _Column(name, "date", "", int(dates.isna().sum()), dates, reading=reader, notes=notes)
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _Column(name, "text", "", n_missing, texts)
@@ -282,19 +286,36 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
 
 
 def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
-    """Return texts as dates, if skrub reads all of them as such, and what reads them."""
+    """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
     from skrub import ToDatetime
 
-    reader = ToDatetime()
-    if not present.str.contains(r"\d").all():
+    if present.str.contains(r"\d").mean() < NEARLY:
         return None, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            dates = pd.Series(reader.fit_transform(texts.rename("date").astype("string")))
-        except ValueError:  # it rejects the column
-            return None, None
-    return (dates, reader) if dates.notna().equals(texts.notna()) else (None, None)
+        for known in (texts, _without_odd_dates(present, texts)):
+            if known is None:
+                continue
+            reader = ToDatetime()
+            try:
+                dates = pd.Series(reader.fit_transform(known.rename("date").astype("string")))
+            except ValueError:  # it rejects the column
+                continue
+            if dates.notna().equals(known.notna()):
+                return dates, reader
+    return None, None
+
+
+def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
+    """Return texts without the few that are not dates where nearly all are; None where that is not so."""
+    found = [
+        pd.to_datetime(present, format="mixed", dayfirst=first, errors="coerce", utc=True).isna()
+        for first in (True, False)
+    ]
+    odd = min(found, key=lambda one: int(one.sum()))
+    if not 0.0 < odd.mean() <= 1.0 - NEARLY:
+        return None
+    return texts.mask(texts.index.isin(present.index[odd]), None)
 
 
 def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
