@@ -14,6 +14,7 @@ from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
 from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
+from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import Fitted
 from transduce.tables.cells import without
 from transduce.tables.encoder import Encoder
@@ -77,6 +78,7 @@ class FittedFill:
         calibration: pd.DataFrame,
         held: Target,
         reading: LabelReading,
+        settings: FillSettings,
     ) -> FittedFill:
         """Return what a filled sample makes possible, calibrated by labelled rows that were kept from it.
 
@@ -90,6 +92,7 @@ class FittedFill:
             The calibration rows.
         reading : LabelReading
             How labels are read.
+        settings : FillSettings
 
         Returns
         -------
@@ -100,7 +103,7 @@ class FittedFill:
         if labels.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *known.tolist()}))
             shown, known = class_codes(shown, classes), class_codes(known, classes)
-        missing = tuple(result.settings["missing"])
+        missing = tuple(settings.missing)
         matrix = result.encoder.transform(without(calibration, list(missing)))
         n_rows = len(labels.labels)
         fitted = Fitted(result.values_model, classes, np.arange(n_rows), n_rows)
@@ -110,16 +113,13 @@ class FittedFill:
             shown,
             matrix,
             known,
-            by_class=bool(result.settings["label_conditional"]),
-            tolerance=result.settings["tolerance"],
+            by_class=settings.label_conditional,
+            tolerance=settings.tolerance,
         )
-        outside = replace(outside, drawn=result.settings["random_labels"] is not None)
-        shares = bool(result.settings["probabilities"])
+        outside = replace(outside, drawn=settings.how_labelled.random_labels is not None)
         known = labels.labels[~labels.missing]
-        ends = [result.settings[name] for name in ("minimum", "maximum")]
-        limits = (-np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1])
         model = (known, reading, result.encoder, outside, result.confidence, result.chance)
-        return cls(*model, shares, limits, missing)
+        return cls(*model, settings.probabilities, settings.limits, missing)
 
     def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.

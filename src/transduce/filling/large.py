@@ -19,7 +19,7 @@ from transduce.filling.fitted import FittedFill
 from transduce.filling.plan import ROW_BELOW
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
-from transduce.filling.whole import fill_whole, reject_unsure
+from transduce.filling.whole import check_limits, fill_whole, reject_unsure
 from transduce.tables.cells import without
 from transduce.tables.given import LabelReading
 from transduce.tables.marks import read_marks
@@ -184,6 +184,7 @@ def fit_sample(
     SampleFit
     """
     shown, held = labels
+    check_limits(held, settings)  # those of the sample are checked where it is filled
     enough = calibration_number(
         shown.n_labels, float(settings.confidence), by_class=settings.label_conditional
     )
@@ -192,7 +193,7 @@ def fit_sample(
     result = fill_whole(inside.reset_index(drop=True), shown, settings, prefer)
     column = pd.concat([inside[[settings.target]], calibration[[settings.target]]], ignore_index=True)
     reading = LabelReading.of(shown, without(column, settings.missing)[settings.target], prefer)
-    fitted = FittedFill.of(result, shown, calibration, held, reading)
+    fitted = FittedFill.of(result, shown, calibration, held, reading, settings)
     return SampleFit(result, fitted)
 
 

@@ -50,7 +50,7 @@ def fill_whole(
     -------
     FillResult
     """
-    _check_limits(target, settings)
+    check_limits(target, settings)
     features = vectorize(
         without(frame, settings.missing),
         settings.target,
@@ -69,6 +69,55 @@ def fill_whole(
 
 def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
     """Fit what was planned, and gather all there is to know about it."""
+    found, compared = _planned(frame, target, features, settings)
+    index = frame.index if settings.id is None else pd.Index(frame[settings.id])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y = pd.Series(target.labels, index=index, name=target.name)
+        fitted = _fit(found, features, target, settings, y, compared)
+    with stage("how well it does"):
+        members, folds = members_and_folds(
+            fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
+        )
+    with stage("map"):
+        where = row_map(features.matrix, settings.random_state)
+    with stage("what to label next"):
+        advice = next_labels(fitted.answer, fitted.values, features, target, settings.random_state)
+    chance = RightChance.of(folds)
+    right, level = right_of(chance, fitted.answer), float(settings.confidence)
+    shares = settings.probabilities
+    new = new_columns(target, fitted.answer, level, frame.index, right=right, probabilities=shares)
+    result = FillResult(
+        frame=pd.concat([frame, new], axis=1),
+        new=new,
+        target=target.name,
+        task=target.task,
+        answer=fitted.answer,
+        model=fitted.model,
+        values_model=fitted.values.estimator,
+        confidence=level,
+        certainty=float(settings.certainty),
+        members=members,
+        out_of_fold=folds,
+        columns=features.columns,
+        encoder=features.encoder,
+        chance=chance,
+        advice=advice,
+        miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
+        exchangeability=fitted.compared,
+        sensitivity=_sensitivity(fitted),
+        relevance=relevance(fitted.values.estimator, features),
+        map=where,
+        settings=settings.flat | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        notes=_notes(target, features, found, fitted, caught),
+    )
+    return result.with_next_column() if settings.label_next else result
+
+
+def _planned(
+    frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings
+) -> tuple[Plan, Exchangeability | None]:
+    """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
     wanted = PlanSettings(
         confidence=float(settings.confidence),
         guarantee=settings.guarantee,
@@ -83,66 +132,24 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
-    compared = None
-    if not found.calibrated and settings.how_labelled.shift == "auto":
-        compared = _compare(None, features, target, settings)
-        if compared.shifted and settings.guarantee == "auto":
-            found = plan_weights(settings.method, found, target, len(frame), wanted)
-    index = frame.index if settings.id is None else pd.Index(frame[settings.id])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        y = pd.Series(target.labels, index=index, name=target.name)
-        fitted = _fit(found, features, target, settings, y, compared)
-    with stage("how well it does"):
-        members, folds = members_and_folds(
-            fitted.values, settings.method, found, features, target, fitted.seconds, settings.random_state
-        )
-    with stage("map"):
-        where = row_map(features.matrix, settings.random_state)
+    if found.calibrated or settings.how_labelled.shift != "auto":
+        return found, None
+    compared = _compare(features, target, settings)
+    if compared.shifted and settings.guarantee == "auto":
+        found = plan_weights(settings.method, found, target, len(frame), wanted)
+    return found, compared
+
+
+def _notes(
+    target: Target, features: Features, found: Plan, fitted: _Answered, caught: list[Any]
+) -> list[str]:
+    """Return what the user should know, each thing once."""
     notes = [*target.notes, *features.notes, *_about_columns(features), *_about_copies(features)]
-    notes += [*found.notes, *fitted.notes]
-    notes += dict.fromkeys(
-        str(note.message) for note in caught if not _is_said(note.category, note.message, fitted)
-    )
-    with stage("what to label next"):
-        advice = next_labels(fitted.answer, fitted.values, features, target, settings.random_state)
-    chance = RightChance.of(folds)
-    new = new_columns(
-        target,
-        fitted.answer,
-        float(settings.confidence),
-        frame.index,
-        right=right_of(chance, fitted.answer),
-        probabilities=settings.probabilities,
-    )
-    result = FillResult(
-        frame=pd.concat([frame, new], axis=1),
-        new=new,
-        target=target.name,
-        task=target.task,
-        answer=fitted.answer,
-        model=fitted.model,
-        values_model=fitted.values.estimator,
-        confidence=float(settings.confidence),
-        certainty=float(settings.certainty),
-        members=members,
-        out_of_fold=folds,
-        columns=features.columns,
-        encoder=features.encoder,
-        chance=chance,
-        advice=advice,
-        miscoverage=fitted.model.miscoverage_ if isinstance(fitted.model, ConformalTransducer) else None,
-        exchangeability=fitted.compared,
-        sensitivity=_sensitivity(fitted),
-        relevance=relevance(fitted.values.estimator, features),
-        map=where,
-        settings=settings.flat | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
-        notes=notes,
-    )
-    return result.with_next_column() if settings.label_next else result
+    said = (str(note.message) for note in caught if not _is_said(note.category, note.message, fitted))
+    return [*notes, *found.notes, *fitted.notes, *dict.fromkeys(said)]
 
 
-def _check_limits(target: Target, settings: FillSettings) -> None:
+def check_limits(target: Target, settings: FillSettings) -> None:
     """Raise a ValueError if a label lies beyond what is said to be possible."""
     low, high = settings.limits
     if target.task == "regression":
@@ -194,7 +201,7 @@ def _fit(
     if isinstance(model, ConformalTransducer):
         compared, guarantee = model.exchangeability_, model.guarantee_at(certainty=float(settings.certainty))
     else:
-        compared, guarantee = compared or _compare(model, features, target, settings), model.guarantee_
+        compared, guarantee = compared or _compare(features, target, settings), model.guarantee_
     if compared is not None:
         compared = compared.named(features.origins)
         guarantee = guarantee.doubted(compared.verdict)
@@ -260,10 +267,8 @@ def _values(model: Any, found: Plan, features: Features, target: Target) -> tupl
     return with_values(model.answer_, better), Values(reply.fitted.estimator, every)
 
 
-def _compare(model: Any, features: Features, target: Target, settings: FillSettings) -> Exchangeability:
+def _compare(features: Features, target: Target, settings: FillSettings) -> Exchangeability:
     """Return how labelled and unlabelled rows compare."""
-    if isinstance(model, ConformalTransducer) and model.exchangeability_ is not None:
-        return model.exchangeability_
     with stage("exchangeability"):
         return exchangeability_test(features.matrix, ~target.missing, random_state=settings.random_state)
 

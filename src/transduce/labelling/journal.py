@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from transduce.core.locks import take
+
 Label = str | int | float | bool | None
 VERSION = 1
 KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
@@ -136,7 +138,10 @@ class Journal:
         self._new = not path.exists()
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
-            _lock(self._file, path)
+            take(
+                self._file,
+                f"{path.name} is in use by another process: close the other page or notebook first.",
+            )
             self._read()
             if self._new:
                 _sync_folder(path.parent)
@@ -267,21 +272,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Take the file for this process; the system gives it back when the process ends, however it ends."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(2**30)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise BlockingIOError(
-            f"{path.name} is in use by another process: close the other page or notebook first."
-        ) from error
