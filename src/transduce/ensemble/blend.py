@@ -15,7 +15,7 @@ from transduce.core import checks, validation
 from transduce.core.names import TASKS
 from transduce.core.task import guess_task
 from transduce.core.transducer import EitherTransducer
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import Array
 from transduce.ensemble.fitting import BlendSettings, fit_blend
 from transduce.model_selection.catalogue import default_members, name_members
 from transduce.model_selection.hidden_labels import Problem, own_missing_label, read_problem, read_table
@@ -197,8 +197,8 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
 
     # ---------------------------------------------------------------------------------------------- prediction
 
-    def _extend(self, X: Any) -> Array:
-        """Return the blend of the members' predictions at rows, shape (m,) or (m, n_classes)."""
+    def _extend(self, X: Any) -> tuple[Array, Array]:
+        """Return the blend of the members' predictions at rows, shape (m,) or (m, n_classes), and their spread."""
         check_is_fitted(self)
         if self.estimators is None:
             X = validation.read_rows(self, X, reset=False)
@@ -207,21 +207,32 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self._fit.extend(X)
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the blend of the members' predictions at rows, without transducing again.
 
         Parameters
         ----------
         X : array-like of shape (m, d)
             Rows, seen in `fit` or not.
+        return_std : bool, default=False
+            Whether to return standard errors too: of numbers whose weights were estimated.
 
         Returns
         -------
-        array of shape (m,)
+        values : array of shape (m,)
             Numbers or classes. At an unlabelled row this may differ from ``transduction_``.
+        standard_errors : array of shape (m,)
+            Only if `return_std`; NaN where they are not known.
         """
-        mean = self._extend(X)
-        return mean if self.answer_.classes is None else self.classes_[mean.argmax(axis=1)]
+        mean, spread = self._extend(X)
+        if self.answer_.classes is not None:
+            if return_std:
+                raise ValueError("return_std is for numbers; predict_proba says how sure a class is.")
+            return self.classes_[mean.argmax(axis=1)]
+        if not return_std:
+            return mean
+        errors = self._fit.standard_errors(mean, spread)
+        return mean, np.full(len(mean), np.nan) if errors is None else errors
 
     @available_if(lambda self: self._kind() != "regression")
     def predict_proba(self, X: Any) -> Array:
@@ -236,7 +247,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         -------
         array of shape (m, n_classes)
         """
-        return self._extend(X)
+        return self._extend(X)[0]
 
     # --------------------------------------------------------------------------------- scikit-learn's contract
 

@@ -17,6 +17,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.ensemble.error_size import ErrorSize
 from transduce.ensemble.left_out import without_refits
 from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, fit_power, stack, to_power
 from transduce.ensemble.time_limit import Budget, OutOfTimeError, time_limit
@@ -61,8 +62,8 @@ class BlendFit:
         Mean and spread of the labels; 0 and 1 for classes. Means are computed in these units.
     out_of_fold : pandas.DataFrame or None
         Out-of-fold answers of the members and the blend.
-    error, disagreement : float
-        Out of fold: the blend's error, and the spread between members; NaN where they are not known.
+    error_size : ErrorSize or None
+        Standard errors of numbers, in units of the labels; None where there are no out-of-fold answers.
     power : float
         Of the blend's shares of the classes, which makes them probabilities.
     late : dict of str to str
@@ -76,8 +77,7 @@ class BlendFit:
     centre: float
     unit: float
     out_of_fold: pd.DataFrame | None = None
-    error: float = np.nan
-    disagreement: float = np.nan
+    error_size: ErrorSize | None = None
     power: float = 1.0
     late: dict[str, str] = field(default_factory=dict)
 
@@ -108,23 +108,21 @@ class BlendFit:
             )
         return mean, spread, reached
 
-    def extend(self, X: Any) -> Array:
-        """Return the blend of the members' predictions at other rows; a member without weight is not asked."""
+    def extend(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and spread of the members' predictions at other rows; a member without weight is not asked."""
         n, replies = _num_samples(X), []
         for member, weight in zip(self.members.values(), self.weights, strict=True):
             asked = weight > 0.0
             replies.append(
                 member.predict(member.own(X), spreads=False, once=True) if asked else member.unreached(n)
             )
-        return self.blend(replies)[0]
+        return self.blend(replies)[:2]
 
-    def standard_errors(self, spread: Array) -> Array | None:
-        """Return the out-of-fold error, half of its square as it is and half in proportion to the members' spread."""
-        if np.isnan(self.error):
+    def standard_errors(self, mean: Array, spread: Array) -> Array | None:
+        """Return how large errors are at rows with these values and spreads; None if that is not known."""
+        if self.error_size is None:
             return None
-        if not self.disagreement > 0.0:
-            return np.full(len(spread), self.error)
-        return self.error * np.sqrt((1.0 + (spread / self.disagreement) ** 2) / 2.0)
+        return self.error_size.at((mean - self.centre) / self.unit, spread / self.unit) * self.unit
 
     def answer(self, left_out: dict[str, str]) -> tuple[Answer, Any]:
         """Return the answer at the unlabelled rows, and the labels completed with it."""
@@ -139,7 +137,7 @@ class BlendFit:
         if classes is None:
             status = np.where(reached, "answered", "unreached")
             answer = Answer(
-                values=mean, status=status, standard_errors=self.standard_errors(spread), **common
+                values=mean, status=status, standard_errors=self.standard_errors(mean, spread), **common
             )
             return answer, sample.complete(np.where(reached, mean, np.nan))
         ranked = np.sort(mean, axis=1)
@@ -393,7 +391,7 @@ def _out_of_fold(
 
 
 def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
-    """Return the fit with its out-of-fold answers and, for numbers, the blend's error and members' disagreement."""
+    """Return the fit with its out-of-fold answers and, for numbers, the size of its errors."""
     problem, names = fitted.problem, [*fitted.replies, "blend"]
     everyone = np.ones(found.answers.shape[:2], dtype=bool)
     blend, spread = fitted.mean(found.answers, everyone)
@@ -408,17 +406,16 @@ def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
         return replace(
             fitted,
             out_of_fold=pd.DataFrame(by_row, index=index, columns=names),
-            error=_size((blend - found.truth) / fitted.unit) * fitted.unit,
-            disagreement=_size(spread / fitted.unit) * fitted.unit,
+            error_size=ErrorSize.fit(
+                (blend - fitted.centre) / fitted.unit,
+                spread / fitted.unit,
+                (blend - found.truth) / fitted.unit,
+                found.shares(),
+            ),
         )
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])
     wide = np.moveaxis(by_row, -1, 1).reshape(len(rows), -1)
     return replace(fitted, out_of_fold=pd.DataFrame(wide, index=index, columns=columns))
-
-
-def _size(numbers: Array) -> float:
-    """Return the root mean square."""
-    return float(np.sqrt(np.mean(numbers**2)))
 
 
 def _has_probabilities(reply: Reply) -> bool:

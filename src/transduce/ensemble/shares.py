@@ -174,10 +174,14 @@ class OutOfFold:
         truth = problem.labels if problem.classes is None else np.eye(len(problem.classes))[problem.codes]
         return cls(hidden, np.concatenate(parts, axis=1), truth[hidden])
 
+    def shares(self) -> Array:
+        """Return what each entry counts: 1/t where a label was hidden t times."""
+        return 1.0 / np.bincount(self.hidden)[self.hidden]
+
     def errors(self, unit: float) -> Array:
         """Return errors over `unit`, shape (r, k) or (r n_classes, k); a label hidden t times counts 1/t each time."""
-        times = np.sqrt(np.bincount(self.hidden)[self.hidden])
-        errors = (self.answers - self.truth) / (unit * times.reshape(-1, *[1] * (self.truth.ndim - 1)))
+        times = np.sqrt(self.shares()).reshape(-1, *[1] * (self.truth.ndim - 1))
+        errors = (self.answers - self.truth) * times / unit
         return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
 
     def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
