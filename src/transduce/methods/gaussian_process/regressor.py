@@ -259,9 +259,10 @@ class TransductiveGPRegressor(NumberTransducer):
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
         if return_cov:
             return fitted.units.restore(fitted.posterior.mean(rows)), fitted.covariance(rows)
+        if not return_std:
+            return fitted.units.restore(fitted.posterior.mean(rows))
         mean, spread = fitted.posterior.predict(rows)
-        mean = fitted.units.restore(mean)
-        return (mean, spread * fitted.units.error) if return_std else mean
+        return fitted.units.restore(mean), spread * fitted.units.error
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
