@@ -9,6 +9,7 @@ import inspect
 import time
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,11 @@ from transduce.core.task import guess_task
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.model_selection.compiled_trees import CompiledTrees, compile_trees
 
 BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
 UNREACHED = "unreached"
+MANY_ROWS = 4096  # from so many on it pays to compile trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +262,17 @@ class Fitted:
             )
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
+    @cached_property
+    def _trees(self) -> CompiledTrees | None:
+        return compile_trees(self.estimator)
+
+    def _predictor(self, X: Any) -> Any:
+        """Return what predicts at rows: the estimator, or its trees, compiled, where rows are many."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2
+        if not plain or len(X) < MANY_ROWS or self._trees is None or not np.isfinite(X).all():
+            return self.estimator
+        return self._trees
+
     def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
         """Return predictions at rows that it was not fitted to, with all that it says about them.
 
@@ -272,10 +286,10 @@ class Fitted:
             if spreads and "return_std" in inspect.signature(last.predict).parameters:
                 values, errors = self.estimator.predict(X, return_std=True)
                 return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
-            return self.reply(self.estimator.predict(X))
+            return self.reply(self._predictor(X).predict(X))
         probabilities = scores = None
         if hasattr(self.estimator, "predict_proba"):
-            probabilities = self.estimator.predict_proba(X)
+            probabilities = self._predictor(X).predict_proba(X)
         elif hasattr(self.estimator, "decision_function"):
             scores = self.estimator.decision_function(X)
         own = self.estimator.classes_
