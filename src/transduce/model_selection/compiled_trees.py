@@ -168,7 +168,7 @@ def compile_trees(estimator: Any) -> CompiledTrees | None:
 
 
 def _conditions(nodes: AnyArray, place: int, lines: list[tuple[int, float, int]], leaves: list[float]) -> int:
-    """Gather leaves from the left, and conditions (feature, threshold, leaves left); return the leaves below, as bits."""
+    """Gather leaves from the left, and conditions; return the leaves below a node, as bits."""
     node = nodes[place]
     if node["is_leaf"]:
         leaves.append(float(node["value"]))

@@ -204,8 +204,7 @@ def answered_probability(answer: Answer) -> Array | None:
 
 def _typed(values: AnyArray) -> pd.Series:
     """Return a column: whole numbers that may be missing as such, anything else as pandas has it."""
-    present = [value for value in values.tolist() if value is not None]
-    if values.dtype == object and present and all(type(value) is int for value in present):
+    if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) == "integer":
         return pd.Series(values, dtype="Int64")
     return pd.Series(values)
 
