@@ -129,6 +129,7 @@ def _planned(
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
         n_outside=settings.n_outside,
+        n_features=features.matrix.shape[1],
         n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)

@@ -149,9 +149,11 @@ def compile_trees(estimator: Any) -> CompiledTrees | None:
         for j in np.unique(inner["feature_idx"])
     }
     places = {j: place for place, j in enumerate(edges)}
-    values, lines, starts = np.zeros((len(trees), MOST_LEAVES)), [], [0]
+    values, starts = np.zeros((len(trees), MOST_LEAVES)), [0]
+    lines: list[tuple[int, float, int]] = []
     for number, (_, nodes) in enumerate(trees):
-        _conditions(nodes, 0, lines, leaves := [])
+        leaves: list[float] = []
+        _conditions(nodes, 0, lines, leaves)
         values[number, : len(leaves)] = leaves
         starts.append(len(lines))
     return CompiledTrees(

@@ -14,23 +14,24 @@ from transduce.core.types import Array
 from transduce.methods.gaussian_process.process import Posterior, cross_kernel, kernel_times
 from transduce.methods.gaussian_process.search import even_steps
 
-MOST_EXACT = 3000  # labels up to which the process is exact
 N_INDUCING = 500
 BLOCK = 4096
 
 
-def fit_posterior(X_l: Array, y_l: Array, log_parameters: Array) -> Posterior | InducedPosterior:
-    """Return the process with fixed parameters: exact, or through inducing points with more than 3,000 labels.
+def fit_posterior(
+    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
+) -> Posterior | InducedPosterior:
+    """Return the process with fixed parameters: exact, or through inducing points with more labels than `max_exact`.
 
     On a device it is exact with any number of labels.
 
     Examples
     --------
     >>> import numpy as np
-    >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]))).__name__
+    >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]), 3000)).__name__
     'Posterior'
     """
-    if arrays.is_foreign(X_l) or len(y_l) <= MOST_EXACT:
+    if arrays.is_foreign(X_l) or len(y_l) <= max_exact:
         return Posterior.fit(X_l, y_l, log_parameters)
     return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
 
