@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ import pytest
 from transduce import fill
 from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
-from transduce.tables.parts import open_parts
+from transduce.tables.files import read as read_file
+from transduce.tables.parts import open_parts, values_in_folders
 
 SETTINGS = {"method": "forest", "sample": 300, "random_state": 1}
 
@@ -358,3 +360,94 @@ def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
     memory = fill(frame, "y", method="ridge", sample=150, ignore=["pair"], guarantee="column")
     back = read(tmp_path / "out")
     assert back["y_filled"].astype(str).tolist() == memory.new["y_filled"].astype(str).tolist()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
+    """An index that gives the target away changes nothing, and reading the result brings it back."""
+    frame, y = table
+    told = frame.set_index(pd.Index(y, name="code" if named else None))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "told").mkdir()
+    for k in range(3):
+        rows = slice(500 * k, 500 * (k + 1))
+        frame.iloc[rows].to_parquet(tmp_path / "plain" / f"{k}.parquet", index=False)
+        told.iloc[rows].to_parquet(tmp_path / "told" / f"{k}.parquet")
+    fill_folder(str(tmp_path / "plain"), "y", tmp_path / "one", **SETTINGS)
+    found = fill_folder(str(tmp_path / "told"), "y", tmp_path / "other", **SETTINGS)
+    other = pd.concat([pd.read_parquet(part) for part in sorted((tmp_path / "other").glob("part-*"))])
+    assert other.index.name == told.index.name
+    assert np.array_equal(other.index, told.index)
+    assert list(other.columns) == list(read(tmp_path / "one").columns)
+    assert np.array_equal(columns(other), columns(read(tmp_path / "one")), equal_nan=True)
+    assert "code" not in set(found.result.columns["name"])
+    single = read_file(tmp_path / "told" / "0.parquet")
+    assert len(single.index) == 1
+    small = fill(single, "y", method="ridge")
+    assert not set(single.index) & set(small.columns["name"])
+
+
+def test_an_index_that_the_user_names_is_a_column(table, tmp_path):
+    table[0].sample(frac=1, random_state=0).set_index("number").to_parquet(tmp_path / "0.parquet")
+    found = fill_folder(str(tmp_path / "0.parquet"), "y", tmp_path / "out", id="number", **SETTINGS)
+    kinds = found.result.columns.set_index("name")["kind"]
+    assert kinds["number"] == "identifier"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_folders_that_name_a_column(table, tmp_path, kind):
+    """A column that stands in the names of folders alone is a feature, and is in the files that are written."""
+    frame, y = table
+    frame = frame.assign(word=frame["word"].replace({"a": "a b/c"}), y=np.round(frame["y"], 3))
+    for word, rows in frame.groupby("word"):
+        folder = tmp_path / "in" / f"word={quote(word, safe='')}" / "year=2024"
+        folder.mkdir(parents=True)
+        rows = rows.drop(columns="word")
+        if kind == "parquet":
+            rows.to_parquet(folder / "0.parquet", index=False)
+        elif kind == "csv":
+            rows.to_csv(folder / "0.csv", index=False)
+        else:
+            rows.to_json(folder / "0.jsonl", orient="records", lines=True)
+    found = fill_folder(str(tmp_path / "in"), "y", tmp_path / "out", **SETTINGS)
+    assert found.result.columns.set_index("name")["kind"][["word", "year"]].tolist() == [
+        "category",
+        "constant",
+    ]
+    readers = {
+        "parquet": pd.read_parquet,
+        "csv": pd.read_csv,
+        "jsonl": lambda path: pd.read_json(path, lines=True),
+    }
+    parts = pd.concat([readers[kind](part) for part in sorted((tmp_path / "out").glob("part-*"))])
+    parts = parts.sort_values("number", ignore_index=True)
+    assert parts["word"].tolist() == frame["word"].tolist()
+    assert parts["year"].astype(int).eq(2024).all()
+    error = (parts["y_filled"].to_numpy() - y)[frame["y"].isna()]
+    told = (frame["word"] == "a b/c").to_numpy()[frame["y"].isna()]
+    assert abs(error[told].mean() - error[~told].mean()) < 0.7  # 2 without the column
+
+
+def test_folders_that_name_different_columns_are_refused(table, tmp_path):
+    for folder in ("word=a", "month=1"):
+        (tmp_path / folder).mkdir()
+        table[0].iloc[:200].to_parquet(tmp_path / folder / "0.parquet")
+    with pytest.raises(ValueError, match="name different columns"):
+        fill_folder(str(tmp_path), "y", tmp_path / "out", **SETTINGS)
+
+
+def test_a_column_in_folders_and_files_is_that_of_the_files(table, tmp_path):
+    for k in range(2):
+        (tmp_path / "in" / f"word=x{k}").mkdir(parents=True)
+        rows = table[0].iloc[750 * k : 750 * (k + 1)]
+        rows.to_parquet(tmp_path / "in" / f"word=x{k}" / "0.parquet", index=False)
+    fill_folder(f"{tmp_path}/in/*/*.parquet", "y", tmp_path / "out", **SETTINGS)
+    assert read(tmp_path / "out")["word"].tolist() == table[0]["word"].tolist()
+
+
+def test_missing_values_and_numbers_in_folders():
+    files = tuple(Path(f"in/part={word}/0.parquet") for word in ("-3", "__HIVE_DEFAULT_PARTITION__", "20"))
+    assert values_in_folders("in", files, typed=True) == {"part": [-3, None, 20]}
+    assert values_in_folders("in/*/*.parquet", files, typed=False) == {"part": ["-3", None, "20"]}
+    zeros = (Path("in/zip=01234/0.parquet"), Path("in/zip=99999/0.parquet"))
+    assert values_in_folders("in", zeros, typed=True) == {"zip": ["01234", "99999"]}

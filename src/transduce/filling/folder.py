@@ -28,7 +28,7 @@ from transduce.filling.lazily import answer_rows, fit_parts, gather, rows_wanted
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.tables.files import memory_free
-from transduce.tables.parts import LINE, Part, PartFiles, frame_of, open_parts
+from transduce.tables.parts import LINE, Part, PartFiles, open_parts
 from transduce.tables.row_draws import PartScan
 from transduce.tables.target import check_columns
 
@@ -145,7 +145,7 @@ def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
     with whole_file(answering.folder / name, force=True) as file:
         writer, start = _Writer(file, job.files), 0
         for batch in job.files.batches(part, job.batch_rows):
-            frame = frame_of(batch)
+            frame = job.files.frame_of(batch)
             new = answer_rows(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
             writer.write(batch, new)
             status = new[f"{job.settings.target}_status"]
@@ -190,12 +190,14 @@ class _Writer:
 
         additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
         if self._files.kind == "json lines":
+            for place, name in enumerate(self._files.by_folder):
+                additions = additions.add_column(place, name, batch[name])
             self._write_lines(batch[LINE].to_pylist(), additions)
             return
         for name, column in zip(additions.column_names, additions.columns, strict=True):
             batch = batch.append_column(name, column)
         if self._writer is None and self._files.kind == "parquet":
-            self._writer = pq.ParquetWriter(self._file, batch.schema)
+            self._writer = pq.ParquetWriter(self._file, batch.schema.with_metadata(self._files.metadata))
         elif self._writer is None:
             options = csv.WriteOptions(delimiter=self._files.style.delimiter, quoting_style="needed")
             self._writer = csv.CSVWriter(self._file, batch.schema, write_options=options)
@@ -364,7 +366,7 @@ def fill_folder(
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
         with stage("looking"):
-            files = open_parts(table, folder / WORK)
+            files = open_parts(table, folder / WORK).naming(wanted.named)
         check_columns(pd.DataFrame(columns=files.columns), wanted.named)
         try:
             manifest = _Manifest.open(folder, _table_of(files, wanted), force=force)
