@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ from transduce import fill
 from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.tables.files import read as read_file
+from transduce.tables.new_columns import rounded
 from transduce.tables.parts import open_parts, values_in_folders
+from transduce.tables.writing import write as write_file
 
 SETTINGS = {"method": "forest", "sample": 300, "random_state": 1}
 
@@ -451,3 +454,46 @@ def test_missing_values_and_numbers_in_folders():
     assert values_in_folders("in/*/*.parquet", files, typed=False) == {"part": ["-3", None, "20"]}
     zeros = (Path("in/zip=01234/0.parquet"), Path("in/zip=99999/0.parquet"))
     assert values_in_folders("in", zeros, typed=True) == {"zip": ["01234", "99999"]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_texts_are_written_as_a_fill_in_memory_writes_them(tmp_path, kind):
+    """Every line begins as it was; quotes stand where a cell needs them; numbers have the digits of the labels."""
+    frame, _ = make(900, seed=3)
+    frame["word"] = frame["word"].replace({"a": 'a, "b"', "b": "two words"})
+    frame["y"] = frame["y"].round(2)
+    frame = frame.drop(columns="number").round(3)
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    fill_folder(str(path), "y", tmp_path / "out", method="ridge", sample=200)
+    memory = fill(read_file(path), "y", method="ridge", sample=200)
+    write_file(tmp_path / f"memory.{kind}", read_file(path), rounded(memory.new, "y", "regression"))
+    part = next((tmp_path / "out").glob("part-*")).read_text().splitlines()
+    whole, given = (p.read_text().splitlines() for p in (tmp_path / f"memory.{kind}", path))
+    number = re.compile(r"-?\d+\.?\d*")
+    for mine, other, own in zip(part, whole, given, strict=True):
+        assert mine.startswith(own.removesuffix("}"))
+        assert number.sub("0", mine) == number.sub("0", other)
+        for values in (number.findall(line[len(own) - 1 :]) for line in (mine, other)):
+            assert all(len(value.partition(".")[2]) <= 2 for value in values[:-1])
+    labelled = [place for place, own in enumerate(frame["y"], start=kind == "csv") if not np.isnan(own)]
+    assert [part[place] for place in labelled] == [whole[place] for place in labelled]
+
+
+def test_a_number_with_a_comma_and_classes_with_quotes(tmp_path):
+    random = np.random.default_rng(0)
+    u = random.normal(size=600).round(2)
+    kinds = np.where(u + 0.3 * random.normal(size=600) > 0, 'say "yes"', "no; never")
+    frame = pd.DataFrame({"u": [f"{value:g}".replace(".", ",") for value in u]})
+    frame["kind"] = np.where(random.uniform(size=600) < 0.4, kinds, None)
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    fill_folder(str(tmp_path / "t.csv"), "kind", tmp_path / "out", method="ridge", sample=150)
+    back = pd.read_csv(tmp_path / "out" / "part-00000-t.csv", sep=";", dtype=str)
+    assert back["u"].tolist() == frame["u"].tolist()
+    assert set(back["kind_filled"]) == set(kinds)
+    text = (tmp_path / "out" / "part-00000-t.csv").read_text()
+    assert '"say ""yes"""' in text
+    assert '"answered"' not in text
