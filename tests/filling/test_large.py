@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
+from transduce.distributed import LocalRunner
 from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.tables.files import read as read_file
@@ -497,3 +498,11 @@ def test_a_number_with_a_comma_and_classes_with_quotes(tmp_path):
     text = (tmp_path / "out" / "part-00000-t.csv").read_text()
     assert '"say ""yes"""' in text
     assert '"answered"' not in text
+
+
+def test_memory_is_shared_by_all_processes(files, tmp_path):
+    """Batches are half as long if twice as many processes read at the same time, on whatever runner."""
+    parts = open_parts(str(files), tmp_path / "work" / "x")
+    rows = [folders._batch_rows(parts, 3e8, LocalRunner(n)) for n in (2, 4, 8)]
+    assert rows[0] > 2000
+    assert rows == [rows[0], rows[0] // 2, rows[0] // 4]

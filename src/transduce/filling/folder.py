@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -371,11 +370,7 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
         memory = 0.5 * (memory_free() or 4e9)
     if memory < 2e8:
         raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
-    workers = 1
-    if isinstance(runner, LocalRunner):
-        jobs = runner.n_jobs or 1
-        workers = jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
-    rows = memory / workers / (_SWELLING * max(files.row_bytes, 200.0))
+    rows = memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0))
     return int(np.clip(rows, 1000, 100_000))
 
 
