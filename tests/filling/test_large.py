@@ -13,11 +13,15 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 
-from transduce import fill
+from transduce import TransductiveBlend, TransductiveGPRegressor, fill
+from transduce.conformal.outside import calibrate_outside
 from transduce.distributed import LocalRunner
 from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
+from transduce.methods.gaussian_process.inducing import InducedPosterior
+from transduce.model_selection.hidden_labels import Fitted
 from transduce.tables.files import read as read_file
 from transduce.tables.new_columns import rounded
 from transduce.tables.parts import open_parts, values_in_folders
@@ -506,3 +510,25 @@ def test_memory_is_shared_by_all_processes(files, tmp_path):
     rows = [folders._batch_rows(parts, 3e8, LocalRunner(n)) for n in (2, 4, 8)]
     assert rows[0] > 2000
     assert rows == [rows[0], rows[0] // 2, rows[0] // 4]
+
+
+def test_no_batch_changes_a_bit_of_a_blend():
+    """A process with inducing points and compiled trees: rows one by one, in batches of any size, or all at once."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5200, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * random.normal(size=len(X))
+    members = {
+        "process": TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=60, max_exact=60),
+        "trees": HistGradientBoostingRegressor(max_leaf_nodes=12, max_iter=20),
+    }
+    model = TransductiveBlend(members, weights="equal", random_state=0).fit(X[:120], y[:120])
+    assert isinstance(model.estimators_["process"]._fitted.posterior, InducedPosterior)
+    fitted = Fitted(model, None, np.arange(120), 120)
+    outside = calibrate_outside(fitted, X[:120], y[:120], X[120:160], y[120:160])
+    rows = X[160:]
+    whole = outside.answer(rows, 0.9)
+    for size in (1, 7, 4608, 5000):
+        for start in (0, len(rows) - size):
+            part = outside.answer(rows[start : start + size], 0.9)
+            assert part.values.tobytes() == whole.values[start : start + size].tobytes()
+            assert part.regions.hull().tobytes() == whole.regions.hull()[start : start + size].tobytes()
