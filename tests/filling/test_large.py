@@ -532,3 +532,26 @@ def test_no_batch_changes_a_bit_of_a_blend():
             part = outside.answer(rows[start : start + size], 0.9)
             assert part.values.tobytes() == whole.values[start : start + size].tobytes()
             assert part.regions.hull().tobytes() == whole.regions.hull()[start : start + size].tobytes()
+
+
+@pytest.mark.parametrize("labels", ["text", "whole numbers"])
+def test_a_class_whose_labels_are_all_held_out(labels):
+    """The fit may see one class only; then that is the answer, and both groups keep their guarantee."""
+    random = np.random.default_rng(0)
+    names = ["a", "b"] if labels == "text" else [0, 1]
+    frame = pd.DataFrame(random.normal(size=(700, 2)), columns=["u", "v"])
+    frame["kind"] = pd.Series([names[0]] * 200 + [None] * 500, dtype=object)
+    frame.loc[0, "kind"] = names[1]
+    seen = set()
+    for seed in range(8):
+        settings = {"method": "ridge", "guarantee": "column", "task": "classification", "random_state": seed}
+        found = fit_fill(frame, "kind", sample=200, **settings)
+        seen.add(len(set(found.fitted.labels)))
+        new = found.fitted.answer(frame)
+        assert set(new["kind_status"]) == {"given", "answered"}
+        assert found.guarantee(300).outside.of == 500
+        if len(set(found.fitted.labels)) == 1:
+            assert (new["kind_filled"].iloc[1:].astype(str) == str(names[0])).all()
+            assert new["kind_set"].dropna().str.contains(str(names[0])).all()
+            assert found.result.report()
+    assert seen == {1, 2}

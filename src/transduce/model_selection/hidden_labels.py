@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -64,19 +65,26 @@ class Problem:
     codes: AnyArray
 
     @classmethod
-    def of(cls, X: Any, sample: PartlyLabelled, task: str) -> Problem:
-        """Read labels as numbers or as classes."""
+    def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
+        """Read labels as numbers or as classes; those that are known may be more than have a label."""
         if sample.y.dtype.kind == "c":
             raise ValueError("Complex data not supported: labels must be real numbers or classes.")
         if task == "regression":
             return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int))
-        classes, codes = validation.class_labels(sample)
+        classes, codes = validation.class_labels(sample, known)
         return cls(X, sample, classes[codes], classes, codes)
 
     @property
     def task(self) -> str:
         """Return "regression" or "classification"."""
         return "regression" if self.classes is None else "classification"
+
+    @property
+    def class_sizes(self) -> tuple[int, ...]:
+        """How many labels each class has."""
+        return tuple(
+            np.bincount(self.codes, minlength=0 if self.classes is None else len(self.classes)).tolist()
+        )
 
     @property
     def n_rows(self) -> int:
@@ -108,7 +116,15 @@ class Problem:
         return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
 
 
-def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None) -> Problem:
+def read_problem(
+    X: Any,
+    y: Any,
+    *,
+    task: str,
+    estimators: Any = (),
+    missing_label: Any = None,
+    known: Collection[Any] = (),
+) -> Problem:
     """Return table and labels; features stay as given, for the estimators to check.
 
     Parameters
@@ -120,6 +136,8 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
     estimators : sequence of estimators
         Say what the task is, and what stands for a missing label, if nothing else says so.
     missing_label : object, default=None
+    known : collection
+        Classes that are known besides those that have a label.
 
     Returns
     -------
@@ -137,7 +155,7 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
         y,
         missing_label=own_missing_label(missing_label, estimators),
     )
-    return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task)
+    return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task, known)
 
 
 def read_table(X: Any) -> Any:
