@@ -10,9 +10,10 @@ Makes a table of 12 mixed columns (eight numbers, three categories, a date) in P
 part by part in a process of its own, and prints seconds, seconds of the processor, the ratio to reading and writing the
 same files with pyarrow in the same run, and the largest memory of all processes together, sampled four times a second.
 `--methods` compares, on real tables, the methods that answer ten million rows quickly with all methods: how far off
-answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local
-cluster of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a sample
-and without. `--graph` compares the spectral graph transducer on all rows with one on a sample that answers all others.
+answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local cluster
+of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a
+sample and without. `--graph` compares the spectral graph transducer on all rows with one on a sample that answers
+all others.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from transduce.conformal.scores import margins
 from transduce.conformal.urn import urn_interval
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.core.notices import TooFewLabelsWarning
 
 
 def numbers(n=90, labelled=50, seed=0):
