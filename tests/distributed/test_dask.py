@@ -62,6 +62,7 @@ def test_workers_change_nothing(frame, whole, workers, tmp_path):
     for k in range(6):
         frame.iloc[150 * k : 150 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
     with cluster_runner("local", n_workers=workers) as runner:
+        assert runner.n_here == workers
         found = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", runner=runner, **SETTINGS)
     back = pd.concat([pd.read_parquet(tmp_path / "out" / part) for part in found.parts], ignore_index=True)
     assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
@@ -98,3 +99,4 @@ def test_no_scheduler_answers():
 @pytest.mark.timeout(120)
 def test_processes_of_this_machine():
     assert sorted(LocalRunner(n_jobs=2).map(pow, 2, list(range(5)))) == [1, 2, 4, 8, 16]
+    assert [LocalRunner(n_jobs=n).n_here for n in (None, 2)] == [1, 2]

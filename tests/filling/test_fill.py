@@ -378,6 +378,47 @@ def test_plans_depend_on_sizes_alone():
     assert plan("bayesian", "classification", n_rows=100, n_labels=50).seconds > 0
 
 
+def test_slow_methods_are_left_out_where_very_many_rows_are_answered():
+    """By counts alone: not by the number of processes; a larger budget takes them in; one method stays at least."""
+    sizes = {"n_rows": 25_000, "n_labels": 4650}
+
+    def planned(task="regression", **settings):
+        return plan("auto", task, **sizes, settings=PlanSettings(guarantee="column", **settings))
+
+    few, many = planned(n_outside=100_000), planned(n_outside=10_000_000)
+    assert not few.left_out
+    assert set(many.left_out) == {"random_forest", "transductive_ridge"}
+    assert set(many.model.estimator.estimators) == {"gaussian_process", "ridge", "boosted_trees"}
+    note = next(note for note in many.notes if "Left out" in note)
+    assert "10,000,000 rows" in note
+    assert "random_forest (250 s)" in note
+    assert "budget_seconds=2500" in note
+    assert not any("Left out" in note for note in few.notes)
+    others = planned(n_outside=10_000_000, n_jobs=2)
+    assert others.left_out == many.left_out
+    assert not planned(n_outside=10_000_000, budget_seconds=2500.0).left_out
+    classes = planned("classification", n_outside=10_000_000, n_classes=3)
+    assert set(classes.model.estimator.estimators) == {"logistic_regression", "boosted_trees"}
+
+
+def test_the_gaussian_process_answers_very_many_rows_from_some_points():
+    def process(n_labels, n_outside):
+        settings = PlanSettings(guarantee="column", n_outside=n_outside)
+        found = plan("auto", "regression", n_rows=22_000, n_labels=n_labels, settings=settings)
+        members = found.model.estimator.estimators
+        return None if members is None else members["gaussian_process"].max_exact
+
+    assert process(2000, 100_000) is None  # the defaults
+    assert process(2000, 10_000_000) == 500
+    assert process(400, 10_000_000) == 3000
+
+
+def test_a_wide_table_keeps_its_settings_where_methods_are_left_out():
+    settings = PlanSettings(guarantee="column", n_outside=10_000_000, n_features=300)
+    found = plan("auto", "regression", n_rows=22_000, n_labels=2000, settings=settings)
+    assert not found.model.estimator.estimators["gaussian_process"].relevance
+
+
 def test_members_left_out_are_listed():
     result = fill(line_table(300), "price", budget_seconds=1.5)
     gone = result.members[result.members["weight"].isna()]

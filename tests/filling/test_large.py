@@ -2,20 +2,30 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 
-from transduce import fill
+from transduce import TransductiveBlend, TransductiveGPRegressor, fill
+from transduce.conformal.outside import calibrate_outside
+from transduce.distributed import LocalRunner
 from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
-from transduce.tables.parts import open_parts
+from transduce.methods.gaussian_process.inducing import InducedPosterior
+from transduce.model_selection.hidden_labels import Fitted
+from transduce.tables.files import read as read_file
+from transduce.tables.new_columns import rounded
+from transduce.tables.parts import open_parts, values_in_folders
+from transduce.tables.writing import write as write_file
 
 SETTINGS = {"method": "forest", "sample": 300, "random_state": 1}
 
@@ -358,3 +368,190 @@ def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
     memory = fill(frame, "y", method="ridge", sample=150, ignore=["pair"], guarantee="column")
     back = read(tmp_path / "out")
     assert back["y_filled"].astype(str).tolist() == memory.new["y_filled"].astype(str).tolist()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
+    """An index that gives the target away changes nothing, and reading the result brings it back."""
+    frame, y = table
+    told = frame.set_index(pd.Index(y, name="code" if named else None))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "told").mkdir()
+    for k in range(3):
+        rows = slice(500 * k, 500 * (k + 1))
+        frame.iloc[rows].to_parquet(tmp_path / "plain" / f"{k}.parquet", index=False)
+        told.iloc[rows].to_parquet(tmp_path / "told" / f"{k}.parquet")
+    fill_folder(str(tmp_path / "plain"), "y", tmp_path / "one", **SETTINGS)
+    found = fill_folder(str(tmp_path / "told"), "y", tmp_path / "other", **SETTINGS)
+    other = pd.concat([pd.read_parquet(part) for part in sorted((tmp_path / "other").glob("part-*"))])
+    assert other.index.name == told.index.name
+    assert np.array_equal(other.index, told.index)
+    assert list(other.columns) == list(read(tmp_path / "one").columns)
+    assert np.array_equal(columns(other), columns(read(tmp_path / "one")), equal_nan=True)
+    assert "code" not in set(found.result.columns["name"])
+    single = read_file(tmp_path / "told" / "0.parquet")
+    assert len(single.index) == 1
+    small = fill(single, "y", method="ridge")
+    assert not set(single.index) & set(small.columns["name"])
+
+
+def test_an_index_that_the_user_names_is_a_column(table, tmp_path):
+    table[0].sample(frac=1, random_state=0).set_index("number").to_parquet(tmp_path / "0.parquet")
+    found = fill_folder(str(tmp_path / "0.parquet"), "y", tmp_path / "out", id="number", **SETTINGS)
+    kinds = found.result.columns.set_index("name")["kind"]
+    assert kinds["number"] == "identifier"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_folders_that_name_a_column(table, tmp_path, kind):
+    """A column that stands in the names of folders alone is a feature, and is in the files that are written."""
+    frame, y = table
+    frame = frame.assign(word=frame["word"].replace({"a": "a b/c"}), y=np.round(frame["y"], 3))
+    for word, rows in frame.groupby("word"):
+        folder = tmp_path / "in" / f"word={quote(word, safe='')}" / "year=2024"
+        folder.mkdir(parents=True)
+        rows = rows.drop(columns="word")
+        if kind == "parquet":
+            rows.to_parquet(folder / "0.parquet", index=False)
+        elif kind == "csv":
+            rows.to_csv(folder / "0.csv", index=False)
+        else:
+            rows.to_json(folder / "0.jsonl", orient="records", lines=True)
+    found = fill_folder(str(tmp_path / "in"), "y", tmp_path / "out", **SETTINGS)
+    assert found.result.columns.set_index("name")["kind"][["word", "year"]].tolist() == [
+        "category",
+        "constant",
+    ]
+    readers = {
+        "parquet": pd.read_parquet,
+        "csv": pd.read_csv,
+        "jsonl": lambda path: pd.read_json(path, lines=True),
+    }
+    parts = pd.concat([readers[kind](part) for part in sorted((tmp_path / "out").glob("part-*"))])
+    parts = parts.sort_values("number", ignore_index=True)
+    assert parts["word"].tolist() == frame["word"].tolist()
+    assert parts["year"].astype(int).eq(2024).all()
+    error = (parts["y_filled"].to_numpy() - y)[frame["y"].isna()]
+    told = (frame["word"] == "a b/c").to_numpy()[frame["y"].isna()]
+    assert abs(error[told].mean() - error[~told].mean()) < 0.7  # 2 without the column
+
+
+def test_folders_that_name_different_columns_are_refused(table, tmp_path):
+    for folder in ("word=a", "month=1"):
+        (tmp_path / folder).mkdir()
+        table[0].iloc[:200].to_parquet(tmp_path / folder / "0.parquet")
+    with pytest.raises(ValueError, match="name different columns"):
+        fill_folder(str(tmp_path), "y", tmp_path / "out", **SETTINGS)
+
+
+def test_a_column_in_folders_and_files_is_that_of_the_files(table, tmp_path):
+    for k in range(2):
+        (tmp_path / "in" / f"word=x{k}").mkdir(parents=True)
+        rows = table[0].iloc[750 * k : 750 * (k + 1)]
+        rows.to_parquet(tmp_path / "in" / f"word=x{k}" / "0.parquet", index=False)
+    fill_folder(f"{tmp_path}/in/*/*.parquet", "y", tmp_path / "out", **SETTINGS)
+    assert read(tmp_path / "out")["word"].tolist() == table[0]["word"].tolist()
+
+
+def test_missing_values_and_numbers_in_folders():
+    files = tuple(Path(f"in/part={word}/0.parquet") for word in ("-3", "__HIVE_DEFAULT_PARTITION__", "20"))
+    assert values_in_folders("in", files, typed=True) == {"part": [-3, None, 20]}
+    assert values_in_folders("in/*/*.parquet", files, typed=False) == {"part": ["-3", None, "20"]}
+    zeros = (Path("in/zip=01234/0.parquet"), Path("in/zip=99999/0.parquet"))
+    assert values_in_folders("in", zeros, typed=True) == {"zip": ["01234", "99999"]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_texts_are_written_as_a_fill_in_memory_writes_them(tmp_path, kind):
+    """Every line begins as it was; quotes stand where a cell needs them; numbers have the digits of the labels."""
+    frame, _ = make(900, seed=3)
+    frame["word"] = frame["word"].replace({"a": 'a, "b"', "b": "two words"})
+    frame["y"] = frame["y"].round(2)
+    frame = frame.drop(columns="number").round(3)
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    fill_folder(str(path), "y", tmp_path / "out", method="ridge", sample=200)
+    memory = fill(read_file(path), "y", method="ridge", sample=200)
+    write_file(tmp_path / f"memory.{kind}", read_file(path), rounded(memory.new, "y", "regression"))
+    part = next((tmp_path / "out").glob("part-*")).read_text().splitlines()
+    whole, given = (p.read_text().splitlines() for p in (tmp_path / f"memory.{kind}", path))
+    number = re.compile(r"-?\d+\.?\d*")
+    for mine, other, own in zip(part, whole, given, strict=True):
+        assert mine.startswith(own.removesuffix("}"))
+        assert number.sub("0", mine) == number.sub("0", other)
+        for values in (number.findall(line[len(own) - 1 :]) for line in (mine, other)):
+            assert all(len(value.partition(".")[2]) <= 2 for value in values[:-1])
+    labelled = [place for place, own in enumerate(frame["y"], start=kind == "csv") if not np.isnan(own)]
+    assert [part[place] for place in labelled] == [whole[place] for place in labelled]
+
+
+def test_a_number_with_a_comma_and_classes_with_quotes(tmp_path):
+    random = np.random.default_rng(0)
+    u = random.normal(size=600).round(2)
+    kinds = np.where(u + 0.3 * random.normal(size=600) > 0, 'say "yes"', "no; never")
+    frame = pd.DataFrame({"u": [f"{value:g}".replace(".", ",") for value in u]})
+    frame["kind"] = np.where(random.uniform(size=600) < 0.4, kinds, None)
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    fill_folder(str(tmp_path / "t.csv"), "kind", tmp_path / "out", method="ridge", sample=150)
+    back = pd.read_csv(tmp_path / "out" / "part-00000-t.csv", sep=";", dtype=str)
+    assert back["u"].tolist() == frame["u"].tolist()
+    assert set(back["kind_filled"]) == set(kinds)
+    text = (tmp_path / "out" / "part-00000-t.csv").read_text()
+    assert '"say ""yes"""' in text
+    assert '"answered"' not in text
+
+
+def test_memory_is_shared_by_all_processes(files, tmp_path):
+    """Batches are half as long if twice as many processes read at the same time, on whatever runner."""
+    parts = open_parts(str(files), tmp_path / "work" / "x")
+    rows = [folders._batch_rows(parts, 3e8, LocalRunner(n)) for n in (2, 4, 8)]
+    assert rows[0] > 2000
+    assert rows == [rows[0], rows[0] // 2, rows[0] // 4]
+
+
+def test_no_batch_changes_a_bit_of_a_blend():
+    """A process with inducing points and compiled trees: rows one by one, in batches of any size, or all at once."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5200, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * random.normal(size=len(X))
+    members = {
+        "process": TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=60, max_exact=60),
+        "trees": HistGradientBoostingRegressor(max_leaf_nodes=12, max_iter=20),
+    }
+    model = TransductiveBlend(members, weights="equal", random_state=0).fit(X[:120], y[:120])
+    assert isinstance(model.estimators_["process"]._fitted.posterior, InducedPosterior)
+    fitted = Fitted(model, None, np.arange(120), 120)
+    outside = calibrate_outside(fitted, X[:120], y[:120], X[120:160], y[120:160])
+    rows = X[160:]
+    whole = outside.answer(rows, 0.9)
+    for size in (1, 7, 4608, 5000):
+        for start in (0, len(rows) - size):
+            part = outside.answer(rows[start : start + size], 0.9)
+            assert part.values.tobytes() == whole.values[start : start + size].tobytes()
+            assert part.regions.hull().tobytes() == whole.regions.hull()[start : start + size].tobytes()
+
+
+@pytest.mark.parametrize("labels", ["text", "whole numbers"])
+def test_a_class_whose_labels_are_all_held_out(labels):
+    """The fit may see one class only; then that is the answer, and both groups keep their guarantee."""
+    random = np.random.default_rng(0)
+    names = ["a", "b"] if labels == "text" else [0, 1]
+    frame = pd.DataFrame(random.normal(size=(700, 2)), columns=["u", "v"])
+    frame["kind"] = pd.Series([names[0]] * 200 + [None] * 500, dtype=object)
+    frame.loc[0, "kind"] = names[1]
+    seen = set()
+    for seed in range(8):
+        settings = {"method": "ridge", "guarantee": "column", "task": "classification", "random_state": seed}
+        found = fit_fill(frame, "kind", sample=200, **settings)
+        seen.add(len(set(found.fitted.labels)))
+        new = found.fitted.answer(frame)
+        assert set(new["kind_status"]) == {"given", "answered"}
+        assert found.guarantee(300).outside.of == 500
+        if len(set(found.fitted.labels)) == 1:
+            assert (new["kind_filled"].iloc[1:].astype(str) == str(names[0])).all()
+            assert new["kind_set"].dropna().str.contains(str(names[0])).all()
+            assert found.result.report()
+    assert seen == {1, 2}

@@ -347,7 +347,7 @@ def fit_calibrated(
         found,
         problem.numbers[held_out],
         problem.numbers[~held_out],
-        class_sizes=() if problem.classes is None else tuple(np.bincount(problem.codes).tolist()),
+        class_sizes=() if problem.classes is None else problem.class_sizes,
         by_class=settings.label_conditional,
         wanted=settings.nonconformity,
         ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),

@@ -291,11 +291,10 @@ def _in_blocks(fitted: Fitted, X: Array) -> Reply:
     replies = []
     with few_threads(0):
         for start in range(0, max(len(X), 1), BLOCK):
-            block = X[start : start + BLOCK]
-            padding = np.zeros((BLOCK - len(block), X.shape[1]))
-            replies.append(
-                fitted.predict(np.concatenate([block, padding]), once=True).at(np.arange(len(block)))
-            )
+            n = min(BLOCK, len(X) - start)
+            block = np.zeros((BLOCK, X.shape[1]))
+            block[:n] = X[start : start + n]
+            replies.append(fitted.predict(block, once=True).at(np.arange(n)))
 
     def whole(name: str) -> Any:
         parts = [getattr(reply, name) for reply in replies]

@@ -101,6 +101,9 @@ class ConformalTransducer(EitherTransducer):
     order : array-like of shape (n,), optional
         The place of each row along an order, such as a time: whether errors drift along it is tested, and the guarantee
         says what is assumed there.
+    classes : collection, optional
+        Classes that are known besides those that have a label. If all labels are of one class, that class is the answer
+        everywhere.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -204,6 +207,7 @@ class ConformalTransducer(EitherTransducer):
         groups: Any = None,
         within: Any = None,
         order: Any = None,
+        classes: Any = None,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
@@ -223,6 +227,7 @@ class ConformalTransducer(EitherTransducer):
         self.groups = groups
         self.within = within
         self.order = order
+        self.classes = classes
         self.random_state = random_state
         self.missing_label = missing_label
 
@@ -254,6 +259,7 @@ class ConformalTransducer(EitherTransducer):
             task="classification" if is_class else "regression",
             estimators=[self.estimator],
             missing_label=self.missing_label,
+            known=() if self.classes is None else list(self.classes),
         )
         chosen = read_chosen(self.get_params(deep=False), problem)
         random = check_random_state(self.random_state)

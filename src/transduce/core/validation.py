@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -294,8 +294,8 @@ def _first_text(labels: AnyArray) -> int:
     return next((i for i, label in enumerate(labels.ravel()) if _is_text([label])), 0)
 
 
-def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
-    """Return the classes, sorted, and the class number of each labelled row, shape (l,)."""
+def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[AnyArray, AnyArray]:
+    """Return the classes, sorted, known ones among them, and the class number of each labelled row, shape (l,)."""
     labels = sample.y[sample.labelled]
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError(
@@ -318,6 +318,9 @@ def class_labels(sample: PartlyLabelled) -> tuple[AnyArray, AnyArray]:
         )  # one label a class is welcome
         check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
+    if set(known) - set(classes.tolist()):
+        classes = np.array(sorted({*classes.tolist(), *known}))
+        codes = class_codes(labels, classes)
     if len(classes) < 2:
         raise ValueError(
             f"The labelled rows hold one class only ({classes[0].item()!r}): at least two classes are needed."

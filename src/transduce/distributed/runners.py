@@ -20,6 +20,10 @@ class Runner(Protocol):
     [1, 3]
     """
 
+    @property
+    def n_here(self) -> int:
+        """How many processes share the memory of this machine."""
+
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item."""
 
@@ -41,6 +45,13 @@ class LocalRunner:
 
     n_jobs: int | None = None
 
+    @property
+    def n_here(self) -> int:
+        """How many processes share the memory of this machine."""
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(self.n_jobs or 1))
+
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there."""
         from joblib import Parallel, delayed
@@ -61,6 +72,15 @@ class DaskRunner:
     """
 
     client: Any
+
+    @property
+    def n_here(self) -> int:
+        """How many processes share the memory of this machine: the workers of a local cluster, else 1."""
+        from distributed import LocalCluster
+
+        if not isinstance(self.client.cluster, LocalCluster):
+            return 1
+        return max(1, len(self.client.nthreads()))
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""

@@ -213,7 +213,9 @@ def fill(  # noqa: PLR0913
 
 def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:
     """Return the table as given and as a frame, its labels, the settings for their task, and the decimal sign."""
-    given = table.frame if isinstance(table, Table) else table
+    given = table
+    if isinstance(table, Table):
+        given = table.frame.drop(columns=[name for name in table.index if name not in settings.named])
     frame, target = as_pandas(given), settings.target
     if isinstance(table, Table):
         table.check_column(target)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,12 +27,11 @@ from transduce.filling.lazily import answer_rows, fit_parts, gather, rows_wanted
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.tables.files import memory_free
-from transduce.tables.parts import LINE, Part, PartFiles, frame_of, open_parts
+from transduce.tables.new_columns import rounded
+from transduce.tables.part_writing import PartWriter
+from transduce.tables.parts import Part, PartFiles, open_parts
 from transduce.tables.row_draws import PartScan
 from transduce.tables.target import check_columns
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MANIFEST = "manifest.json"
 WORK = ".work"
@@ -127,6 +125,12 @@ class _Answering:
     fitted: FittedFill
     folder: Path
 
+    def rounded(self, new: pd.DataFrame) -> pd.DataFrame:
+        """Return new columns for a text: with the digits of the labels, the same in all parts."""
+        fitted = self.fitted
+        known = np.concatenate([fitted.labels, fitted.outside.labels])
+        return rounded(new, fitted.reading.name, fitted.reading.task, known)
+
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
@@ -143,11 +147,11 @@ def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     with whole_file(answering.folder / name, force=True) as file:
-        writer, start = _Writer(file, job.files), 0
+        writer, start = PartWriter(file, job.files, answering.fitted.reading.decimal), 0
         for batch in job.files.batches(part, job.batch_rows):
-            frame = frame_of(batch)
+            frame = job.files.frame_of(batch)
             new = answer_rows(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
-            writer.write(batch, new)
+            writer.write(batch, new if job.files.kind == "parquet" else answering.rounded(new))
             status = new[f"{job.settings.target}_status"]
             counts.update(status.value_counts().to_dict())
             if job.settings.task == "classification":
@@ -173,49 +177,6 @@ def _within(
     rows, new = sampled
     mine = (rows >= start) & (rows < start + length)
     return rows[mine] - start, new.iloc[np.flatnonzero(mine)]
-
-
-class _Writer:
-    """Writes batches with their new columns, in the kind that the table came in."""
-
-    def __init__(self, file: Any, files: PartFiles) -> None:
-        self._file, self._files = file, files
-        self._writer: Any = None
-
-    def write(self, batch: pa.Table, new: pd.DataFrame) -> None:
-        """Write some rows."""
-        import pyarrow as pa
-        from pyarrow import csv
-        from pyarrow import parquet as pq
-
-        additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
-        if self._files.kind == "json lines":
-            self._write_lines(batch[LINE].to_pylist(), additions)
-            return
-        for name, column in zip(additions.column_names, additions.columns, strict=True):
-            batch = batch.append_column(name, column)
-        if self._writer is None and self._files.kind == "parquet":
-            self._writer = pq.ParquetWriter(self._file, batch.schema)
-        elif self._writer is None:
-            options = csv.WriteOptions(delimiter=self._files.style.delimiter, quoting_style="needed")
-            self._writer = csv.CSVWriter(self._file, batch.schema, write_options=options)
-        self._writer.write_table(batch.cast(self._writer.schema) if self._files.kind == "parquet" else batch)
-
-    def _write_lines(self, lines: list[str], additions: pa.Table) -> None:
-        for line, row in zip(lines, additions.to_pylist(), strict=True):
-            start = line.rstrip()[:-1].rstrip()
-            values = {name: None if _is_nan(value) else value for name, value in row.items()}
-            text = json.dumps(values, ensure_ascii=False)
-            self._file.write(f"{start}{'' if start.endswith('{') else ', '}{text[1:]}\n".encode())
-
-    def close(self) -> None:
-        """Write what is left."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not np.isfinite(value)
 
 
 # --------------------------------------------------------------------------------------------------- the manifest
@@ -364,7 +325,7 @@ def fill_folder(
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
         with stage("looking"):
-            files = open_parts(table, folder / WORK)
+            files = open_parts(table, folder / WORK).naming(wanted.named)
         check_columns(pd.DataFrame(columns=files.columns), wanted.named)
         try:
             manifest = _Manifest.open(folder, _table_of(files, wanted), force=force)
@@ -409,11 +370,7 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
         memory = 0.5 * (memory_free() or 4e9)
     if memory < 2e8:
         raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
-    workers = 1
-    if isinstance(runner, LocalRunner):
-        jobs = runner.n_jobs or 1
-        workers = jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
-    rows = memory / workers / (_SWELLING * max(files.row_bytes, 200.0))
+    rows = memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0))
     return int(np.clip(rows, 1000, 100_000))
 
 

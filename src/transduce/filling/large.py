@@ -190,6 +190,9 @@ def fit_sample(
     )
     how = "column" if enough or settings.how_labelled.random_labels is not None else "row"
     settings = replace(settings, guarantee=how, n_outside=n_outside, label_next=False, reject_share=None)
+    if shown.task == "classification" and len({*shown.labels[~shown.missing].tolist()}) == 1:
+        # Chance left one class to the fit: that is the answer then, as where all others are held out of it.
+        settings = replace(settings, classes=tuple(sorted({*held.labels[~held.missing].tolist()}, key=str)))
     result = fill_whole(inside.reset_index(drop=True), shown, settings, prefer)
     column = pd.concat([inside[[settings.target]], calibration[[settings.target]]], ignore_index=True)
     reading = LabelReading.of(shown, without(column, settings.missing)[settings.target], prefer)

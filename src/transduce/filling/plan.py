@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from transduce.conformal.held_out import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.guarantee import counted, percent
-from transduce.core.linalg import n_threads
 from transduce.core.names import METHODS
 from transduce.core.options import option
 from transduce.core.ranks import fewest_calibration
@@ -23,6 +25,14 @@ from transduce.tables.target import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
+PATIENCE = (
+    3.0  # the clock of a fit to a sample: counts choose its methods, so that a busy machine changes no answer
+)
+ANSWER_SHARE = 0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
+QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
+MOST_EXACT = 3000  # labels up to which the Gaussian process is exact, its default
+POINTS = 500  # beyond, and where exact answers at so many rows would take too long
+_BY_POINT = 5e-9  # seconds a row for each of them
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
 # intervals are 9 % narrower with 30 labels, 2 % with 60, 6 % with 100, and 1 % wider with 300. Sets of classes are 12 %
 # smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
@@ -53,6 +63,7 @@ class PlanSettings:
     random_state: int = 0
     n_outside: int = 0
     n_classes: int = 0
+    n_features: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +140,9 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
         fits = (
             2 if n_calibration else 1
         )  # for the values and, from labels that are not held out, for the intervals
-        inner, left_out, seconds = _blend(task, n_rows, n_labels, settings, fits)
+        inner, left_out, seconds, slow = _blend(task, n_rows, n_labels, settings, fits)
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
-        notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}."]
+        notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}.", *slow]
     else:
         inner, left_out, notes = named(word, task, n_rows, settings.random_state), {}, []
         seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels, settings.n_classes)
@@ -281,38 +292,78 @@ def _cost(member: str, n_rows: int, n_labels: int) -> float:
     return 0.1 + 5e-6 * n_labels
 
 
-def answering_cost(member: str, n_labels: int) -> float:
+def answering_cost(member: str, n_labels: int, settings: PlanSettings) -> float:
     """Return roughly how many seconds it takes on one core to answer a row that was not fitted to."""
     if member == "gaussian_process":
-        return 3e-8 * min(n_labels, 1000)
+        return _BY_POINT * (n_labels if _is_exact(n_labels, settings) else POINTS)
+    if member == "boosted_trees":
+        return 7e-7 * (settings.n_classes if settings.n_classes > 2 else 1)
     slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
-    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5, "boosted_trees": 8e-6}
+    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5}
     return slow.get(member, 3e-7)
+
+
+def _is_exact(n_labels: int, settings: PlanSettings) -> bool:
+    """Return whether the Gaussian process answers rows outside of the fit from all labels, and not from some points."""
+    seconds = settings.n_outside * _BY_POINT * n_labels
+    quick = seconds <= ANSWER_SHARE * settings.budget_seconds
+    return n_labels <= POINTS or (n_labels <= MOST_EXACT and quick)
+
+
+def slow_to_answer(members: Collection[str], n_labels: int, settings: PlanSettings) -> dict[str, float]:
+    """Return the members that are too slow where very many rows are answered one by one, and their seconds on one core.
+
+    Counts alone decide, and not the number of processes, so that these change no answer.
+    """
+    each = {name: answering_cost(name, n_labels, settings) for name in members}
+    most = ANSWER_SHARE * settings.budget_seconds
+    slow = {
+        name: settings.n_outside * cost
+        for name, cost in each.items()
+        if cost > QUICK and settings.n_outside * cost > most
+    }
+    return slow if len(slow) < len(members) else {}
+
+
+def _about_slow(slow: dict[str, float], settings: PlanSettings) -> list[str]:
+    """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
+    if not slow:
+        return []
+    names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
+    needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
+    return [
+        f"Left out, since one core would take longer than {ANSWER_SHARE * settings.budget_seconds:,.0f} s to answer "
+        f"{settings.n_outside:,} rows with it: {names}. With {needed} all methods take part."
+    ]
 
 
 def _blend(
     task: str, n_rows: int, n_labels: int, settings: PlanSettings, fits: int
-) -> tuple[TransductiveBlend, dict[str, str], float]:
-    """Return a blend whose members are likely to end in time, who was left out, and how long it will take."""
+) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
+    """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
     seed, budget = settings.random_state, settings.budget_seconds
-    members, found = default_members(task, n_rows, n_labels, seed)
-    later = settings.n_outside / n_threads(settings.n_jobs or 1)
+    members, found = default_members(task, n_rows, n_labels, seed, n_features=settings.n_features)
+    slow = slow_to_answer(members, n_labels, settings)
+    left_out = found | dict.fromkeys(slow, "it answers too slowly for so many rows")
+    changed = bool(slow)
+    if "gaussian_process" in members and n_labels <= MOST_EXACT and not _is_exact(n_labels, settings):
+        members["gaussian_process"].set_params(max_exact=POINTS)
+        changed = True
     costs = {  # weights take about as long again
         name: 2 * fits * cost(name, n_rows, n_labels, settings.n_classes)
-        + later * answering_cost(name, n_labels)
+        + settings.n_outside * answering_cost(name, n_labels, settings)
         for name in members
+        if name not in slow
     }
-    left_out, late = dict(found), False
     while sum(costs.values()) > budget and len(costs) > 1:
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
-        late = True
-    blend = TransductiveBlend(
-        task=task, n_jobs=settings.n_jobs, budget_seconds=BUDGET_SHARE * budget / fits, random_state=seed
-    )
-    if late:
+        changed = True
+    clock = BUDGET_SHARE * budget / fits * (PATIENCE if settings.n_outside else 1.0)
+    blend = TransductiveBlend(task=task, n_jobs=settings.n_jobs, budget_seconds=clock, random_state=seed)
+    if changed:
         blend.set_params(estimators={name: members[name] for name in costs})
-    return blend, left_out, sum(costs.values())
+    return blend, left_out, sum(costs.values()), _about_slow(slow, settings)
 
 
 def parts(model: Any) -> dict[str, Any]:

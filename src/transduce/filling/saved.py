@@ -62,7 +62,9 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **se
         raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
     roles = draw([scan(without(frame, wanted.missing), labels.missing, wanted)], wanted)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    given = {name: value for name, value in wanted.flat.items() if name not in ("n_outside", "source")}
+    given = {
+        name: value for name, value in wanted.flat.items() if name not in ("n_outside", "classes", "source")
+    }
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": prefer, "settings": given}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_SETTINGS, json.dumps(about, ensure_ascii=False, default=str))

@@ -21,7 +21,10 @@ ON_DEVICES = ("ridge", "gaussian-process", "spectral-graph")  # methods that com
 
 @dataclass(frozen=True)
 class FillSettings:
-    """The settings of `fill`, checked; `n_outside` rows are to be answered besides those that are fitted to."""
+    """The settings of `fill`, checked; `n_outside` rows are to be answered besides those that are fitted to.
+
+    `classes` are those that are known besides the classes with a label in the fit.
+    """
 
     target: Any
     method: str = "auto"
@@ -48,12 +51,13 @@ class FillSettings:
     random_state: int = 0
     source: str = ""
     n_outside: int = 0
+    classes: tuple[Any, ...] = ()
 
     @classmethod
     def read(cls, target: Any, settings: dict[str, Any]) -> FillSettings:
         """Return settings as `fill` takes them, or raise an error that says what to correct."""
         how = {one.name for one in fields(HowLabelled)}
-        known = {one.name for one in fields(cls)} - {"target", "how_labelled", "n_outside"}
+        known = {one.name for one in fields(cls)} - {"target", "how_labelled", "n_outside", "classes"}
         odd = [name for name in settings if name not in known | how]
         if odd:
             raise TypeError(f"fill has no setting {odd[0]!r}.")

@@ -118,17 +118,21 @@ def _planned(
     frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings
 ) -> tuple[Plan, Exchangeability | None]:
     """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
+    how = settings.how_labelled.settings(frame, target)
+    if settings.classes:
+        how["classes"] = settings.classes
     wanted = PlanSettings(
         confidence=float(settings.confidence),
         guarantee=settings.guarantee,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
-        how_labelled=settings.how_labelled.settings(frame, target),
+        how_labelled=how,
         calibrates=settings.how_labelled.calibrates,
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
         n_outside=settings.n_outside,
+        n_features=features.matrix.shape[1],
         n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)

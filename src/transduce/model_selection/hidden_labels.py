@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +33,11 @@ from transduce.core.task import guess_task
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.model_selection.compiled_trees import CompiledTrees, compile_trees
 
 BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
 UNREACHED = "unreached"
+MANY_ROWS = 4096  # from so many on it pays to compile trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +65,26 @@ class Problem:
     codes: AnyArray
 
     @classmethod
-    def of(cls, X: Any, sample: PartlyLabelled, task: str) -> Problem:
-        """Read labels as numbers or as classes."""
+    def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
+        """Read labels as numbers or as classes; those that are known may be more than have a label."""
         if sample.y.dtype.kind == "c":
             raise ValueError("Complex data not supported: labels must be real numbers or classes.")
         if task == "regression":
             return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int))
-        classes, codes = validation.class_labels(sample)
+        classes, codes = validation.class_labels(sample, known)
         return cls(X, sample, classes[codes], classes, codes)
 
     @property
     def task(self) -> str:
         """Return "regression" or "classification"."""
         return "regression" if self.classes is None else "classification"
+
+    @property
+    def class_sizes(self) -> tuple[int, ...]:
+        """How many labels each class has."""
+        return tuple(
+            np.bincount(self.codes, minlength=0 if self.classes is None else len(self.classes)).tolist()
+        )
 
     @property
     def n_rows(self) -> int:
@@ -105,7 +116,15 @@ class Problem:
         return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
 
 
-def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None) -> Problem:
+def read_problem(
+    X: Any,
+    y: Any,
+    *,
+    task: str,
+    estimators: Any = (),
+    missing_label: Any = None,
+    known: Collection[Any] = (),
+) -> Problem:
     """Return table and labels; features stay as given, for the estimators to check.
 
     Parameters
@@ -117,6 +136,8 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
     estimators : sequence of estimators
         Say what the task is, and what stands for a missing label, if nothing else says so.
     missing_label : object, default=None
+    known : collection
+        Classes that are known besides those that have a label.
 
     Returns
     -------
@@ -134,7 +155,7 @@ def read_problem(X: Any, y: Any, *, task: str, estimators: Any = (), missing_lab
         y,
         missing_label=own_missing_label(missing_label, estimators),
     )
-    return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task)
+    return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task, known)
 
 
 def read_table(X: Any) -> Any:
@@ -259,6 +280,17 @@ class Fitted:
             )
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
+    @cached_property
+    def _trees(self) -> CompiledTrees | None:
+        return compile_trees(self.estimator)
+
+    def _predictor(self, X: Any) -> Any:
+        """Return what predicts at rows: the estimator, or its trees, compiled, where rows are many."""
+        plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2
+        if not plain or len(X) < MANY_ROWS or self._trees is None or not np.isfinite(X).all():
+            return self.estimator
+        return self._trees
+
     def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
         """Return predictions at rows that it was not fitted to, with all that it says about them.
 
@@ -272,10 +304,10 @@ class Fitted:
             if spreads and "return_std" in inspect.signature(last.predict).parameters:
                 values, errors = self.estimator.predict(X, return_std=True)
                 return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
-            return self.reply(self.estimator.predict(X))
+            return self.reply(self._predictor(X).predict(X))
         probabilities = scores = None
         if hasattr(self.estimator, "predict_proba"):
-            probabilities = self.estimator.predict_proba(X)
+            probabilities = self._predictor(X).predict_proba(X)
         elif hasattr(self.estimator, "decision_function"):
             scores = self.estimator.decision_function(X)
         own = self.estimator.classes_

@@ -88,12 +88,15 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     mended: list[int] = []
     unread: list[int] = []
     n_holes = 0
+    seen: dict[str, tuple[float, int]] = {}
     for row in np.flatnonzero(~np.isfinite(values)):
         text = given[row].strip() if isinstance(given[row], str) else ""
         if text.lower() in MISSING:
             n_holes += 1
             continue
-        value, where = _mended(text, found.decimal, found.unit)
+        if text not in seen:
+            seen[text] = _mended(text, found.decimal, found.unit)
+        value, where = seen[text]
         if np.isfinite(value):
             values[row], side[row] = value, where
             mended += [] if where else [int(row)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.tables.cells import read_cells
 from transduce.tables.numbers_in_text import is_missing
 
@@ -24,8 +24,27 @@ def as_texts(series: pd.Series) -> pd.Series:
     >>> as_texts(pd.Series(["a ", "true", 3, None, "NA"], dtype=object)).fillna("(missing)").tolist()
     ['a', 'True', '3', '(missing)', '(missing)']
     """
-    texts = series.astype(object).map(_text, "ignore")
-    return texts.mask(is_missing(texts.to_numpy()), None).astype(object)
+    codes, levels = text_levels(series)
+    return pd.Series(levels[codes], index=series.index, name=series.name, dtype=object)
+
+
+def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
+    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once.
+
+    Examples
+    --------
+    >>> codes, levels = text_levels(pd.Series(["a ", "b", None, "a "]))
+    >>> codes.tolist(), levels.tolist()
+    ([0, 1, -1, 0], ['a', 'b', None])
+    """
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+        codes, found = pd.factorize(series)
+    else:  # of other types, equal cells such as 1 and True may differ as texts
+        codes, found = np.where(series.isna(), -1, np.arange(len(series))), series.astype(object)
+    texts = [None if gone else _text(cell) for cell, gone in zip(found, pd.isna(found), strict=True)]
+    levels = np.array([*texts, None], dtype=object)
+    levels[is_missing(levels)] = None
+    return np.asarray(codes), levels
 
 
 def _text(value: Any) -> str:
@@ -113,11 +132,11 @@ class LevelsReading:
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return a feature for each category; a category that is not among them has none."""
-        texts = as_texts(series)
-        codes = pd.Index(self.levels, dtype=object).get_indexer_for(texts.to_numpy(dtype=object))
+        own, texts = text_levels(series)
+        codes = pd.Index(self.levels, dtype=object).get_indexer_for(texts)[own]
         parts = {feature_name(name, level): (codes == j).astype(float) for j, level in enumerate(self.levels)}
         if self.missing:
-            parts[feature_name(name, "nan")] = texts.isna().to_numpy(dtype=float)
+            parts[feature_name(name, "nan")] = pd.isna(texts)[own].astype(float)
         return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
 
 
@@ -266,9 +285,9 @@ class Encoder:
         lacking = [name for name in self.columns if name not in frame.columns]
         if lacking:
             raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
-        matrix = np.empty((len(frame), len(self.scales)))
+        columns = np.empty((len(self.scales), len(frame)))
         if not len(frame):
-            return matrix
+            return columns.T
         found = {} if self.table is None else self.table.parts(frame)
         for j, scale in enumerate(self.scales):
             if scale.column not in found:
@@ -276,5 +295,5 @@ class Encoder:
             values = found[scale.column][scale.feature]
             with np.errstate(over="ignore"):
                 scaled = (values / scale.largest - scale.mean) / scale.spread
-            matrix[:, j] = np.clip(scaled, -_FARTHEST, _FARTHEST)
-        return matrix
+            columns[j] = np.clip(scaled, -_FARTHEST, _FARTHEST)
+        return columns.T

@@ -55,6 +55,11 @@ class Table:
     source: Any
     name: str
 
+    @property
+    def index(self) -> tuple[str, ...]:
+        """Columns that are the index of a stored pandas frame."""
+        return stored_index(self.source.schema) if self.kind in ("parquet", "feather") else ()
+
     def cells(self, column: Any) -> ColumnCells:
         """Return how the cells of a column were read, where the file was text."""
         if isinstance(self.source, Delimited):
@@ -267,6 +272,19 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
                 f"has a column {name!r} of bytes, which say nothing here: drop it, or turn it into text"
             )
     return table.to_pandas(ignore_metadata=True), table
+
+
+def stored_index(schema: Any) -> tuple[str, ...]:
+    """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> stored_index(pa.Schema.from_pandas(pd.DataFrame({"a": [1.0]}, index=pd.Index(["x"], name="code"))))
+    ('code',)
+    """
+    told = (schema.pandas_metadata or {}).get("index_columns", ())
+    return tuple(name for name in told if isinstance(name, str) and name in schema.names)
 
 
 def _read_json(content: bytes, kind: str) -> tuple[pd.DataFrame, list[str]]:

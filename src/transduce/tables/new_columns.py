@@ -98,7 +98,7 @@ def new_columns(
     return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(index)
 
 
-def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
+def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None) -> pd.DataFrame:
     """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it.
 
     Parameters
@@ -107,6 +107,8 @@ def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
         Of `new_columns`.
     target : str
     task : {"regression", "classification"}
+    known : array, optional
+        The labels, where these rows are a part of a table only.
 
     Returns
     -------
@@ -132,7 +134,8 @@ def rounded(new: pd.DataFrame, target: Any, task: str) -> pd.DataFrame:
     if task == "regression":
         names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
         given = (new[f"{target}_status"] == "given").to_numpy()
-        digits = _decimals(new[names[0]].to_numpy(dtype=float)[given])
+        own = new[names[0]].to_numpy(dtype=float)[given] if known is None else np.asarray(known, dtype=float)
+        digits = _decimals(own)
         ways: tuple[Any, ...] = (np.round, np.floor, np.ceil)
         for name, way in zip(names, ways, strict=True):
             values = new[name].to_numpy(dtype=float)
@@ -204,8 +207,7 @@ def answered_probability(answer: Answer) -> Array | None:
 
 def _typed(values: AnyArray) -> pd.Series:
     """Return a column: whole numbers that may be missing as such, anything else as pandas has it."""
-    present = [value for value in values.tolist() if value is not None]
-    if values.dtype == object and present and all(type(value) is int for value in present):
+    if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) == "integer":
         return pd.Series(values, dtype="Int64")
     return pd.Series(values)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import itertools
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pandas as pd
 
 from transduce.core.atomic_file import whole_file
 from transduce.tables.delimited import decode, sniff_delimiter
-from transduce.tables.files import kind_of
+from transduce.tables.files import kind_of, stored_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +49,8 @@ class Part:
     n_rows : int
     name : str
         What the part is called where it is written, without an ending.
+    folder_values : tuple
+        Values that the names of its folders give, one for each of `PartFiles.by_folder`.
     """
 
     number: int
@@ -53,6 +58,7 @@ class Part:
     groups: tuple[int, ...]
     n_rows: int
     name: str
+    folder_values: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,12 @@ class PartFiles:
         Of delimited texts.
     row_bytes : float
         About how many bytes a row takes in memory.
+    index : tuple of str
+        Columns that are the index of stored pandas frames: they are written back, and are not features.
+    by_folder : tuple of str
+        Columns that the names of folders give, as in ``region=EU/0.parquet``.
+    metadata : dict
+        What the first file says of its index, if it has one.
     """
 
     kind: str
@@ -80,6 +92,9 @@ class PartFiles:
     parts: tuple[Part, ...]
     style: TextStyle
     row_bytes: float
+    index: tuple[str, ...] = ()
+    by_folder: tuple[str, ...] = ()
+    metadata: dict[bytes, bytes] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -98,8 +113,12 @@ class PartFiles:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns, without what only serves to write a line back."""
-        return [name for name in self.schema.names if name != LINE]
+        """Names of the columns, without an index and what only serves to write a line back."""
+        return [name for name in self.schema.names if name != LINE and name not in self.index]
+
+    def naming(self, columns: Collection[Any]) -> PartFiles:
+        """Return the same table for a user who names some columns: a column of the index is one like others then."""
+        return replace(self, index=tuple(name for name in self.index if name not in columns))
 
     def batches(self, part: Part, n_rows: int) -> Iterator[pa.Table]:
         """Yield the rows of a part, at most so many at a time, in the types of the whole table."""
@@ -109,20 +128,22 @@ class PartFiles:
         try:
             with pq.ParquetFile(part.file) as file:
                 for batch in file.iter_batches(n_rows, row_groups=list(part.groups)):
-                    yield pa.Table.from_batches([batch]).select(self.schema.names).cast(self.schema)
+                    rows = pa.Table.from_batches([batch])
+                    for name, value in zip(self.by_folder, part.folder_values, strict=True):
+                        kind = self.schema.field(name).type
+                        rows = rows.append_column(name, pa.repeat(pa.scalar(value, kind), len(rows)))
+                    yield rows.select(self.schema.names).cast(self.schema)
         except pa.ArrowException as error:
             raise ValueError(f"{part.file} cannot be read: it is damaged.") from error
 
     def frames(self, part: Part, n_rows: int) -> Iterator[pd.DataFrame]:
-        """Yield the same rows as frames, without what only serves to write a line back."""
+        """Yield the same rows as frames of their columns."""
         for batch in self.batches(part, n_rows):
-            yield frame_of(batch)
+            yield self.frame_of(batch)
 
-
-def frame_of(batch: pa.Table) -> pd.DataFrame:
-    """Return a batch of rows as a frame."""
-    names = [name for name in batch.column_names if name != LINE]
-    return batch.select(names).to_pandas(ignore_metadata=True)
+    def frame_of(self, batch: pa.Table) -> pd.DataFrame:
+        """Return a batch of rows as a frame of its columns."""
+        return batch.select(self.columns).to_pandas(ignore_metadata=True)
 
 
 def is_many(pattern: str) -> bool:
@@ -200,12 +221,63 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
         Text columns stay text: what they hold is found out from a sample of rows, not from their first lines.
     """
     kind, files = find_files(pattern, work.parent)
+    named = values_in_folders(pattern, files, typed=kind == "parquet")
     style = TextStyle()
     if kind == "parquet":
         readable = files
     else:
         readable, style = _kept(files, kind, work)
-    return _cut(kind, files, readable, style, batch_rows)
+    found = _cut(kind, files, readable, style, batch_rows)
+    return _with_folders(found, files, readable, named)
+
+
+def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> dict[str, list[Any]]:
+    """Return what folders such as ``region=EU`` say about each file, by column; whole numbers as such if `typed`.
+
+    Examples
+    --------
+    >>> values_in_folders("data", (Path("data/year=2024/0.parquet"), Path("data/year=2025/0.parquet")), typed=True)
+    {'year': [2024, 2025]}
+    """
+    words, given = Path(pattern).parts, Path(pattern).exists()
+    n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
+    found: list[dict[str, str | None]] = []
+    for path in files:
+        pairs = [word.partition("=") for word in path.parts[n_fixed:-1] if "=" in word]
+        found.append({unquote(key): _folder_value(value) for key, _, value in pairs})
+    odd = next((path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None)
+    if odd is not None:
+        raise ValueError(
+            f"The folders of {files[0]} and {odd} name different columns: let all have folders such as region=EU."
+        )
+    columns: dict[str, list[Any]] = {name: [own[name] for own in found] for name in found[0]}
+    for name, values in columns.items():
+        if typed and all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values):
+            columns[name] = [None if value is None else int(value) for value in values]
+    return columns
+
+
+def _folder_value(text: str) -> str | None:
+    return None if text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
+
+
+def _with_folders(
+    found: PartFiles, files: tuple[Path, ...], readable: tuple[Path, ...], named: dict[str, list[Any]]
+) -> PartFiles:
+    """Return a table with the columns that folders name, except those that are in the files as well."""
+    import pyarrow as pa
+
+    names = tuple(name for name in named if name not in found.schema.names)
+    place = {path: number for number, path in enumerate(readable)}
+    schema = found.schema
+    for name in names:
+        whole = any(isinstance(value, int) for value in named[name])
+        schema = schema.append(pa.field(name, pa.int64() if whole else pa.string()))
+    parts = tuple(
+        replace(part, folder_values=tuple(named[name][place[part.file]] for name in names))
+        for part in found.parts
+    )
+    return replace(found, schema=schema, parts=parts, by_folder=names)
 
 
 def _cut(
@@ -221,7 +293,7 @@ def _cut(
     for given, path in zip(files, readable, strict=True):
         try:
             with pq.ParquetFile(path) as file:
-                schemas.append(file.schema_arrow.remove_metadata())
+                schemas.append(file.schema_arrow)
                 sizes = [file.metadata.row_group(j) for j in range(file.num_row_groups)]
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
@@ -233,10 +305,13 @@ def _cut(
                 continue
             stem = given.name.split(".")[0]
             parts.append(Part(len(parts), path, tuple(groups), rows, f"part-{len(parts):05d}-{stem}"))
-    schema = _common(files, schemas)
+    schema = _common(files, [own.remove_metadata() for own in schemas])
     if n_rows == 0:
         raise ValueError(f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows.")
-    return PartFiles(kind, files, schema, tuple(parts), style, 4.0 * n_bytes / n_rows)
+    index = tuple(name for name in stored_index(schemas[0]) if all(name in stored_index(s) for s in schemas))
+    metadata = {b"pandas": schemas[0].metadata[b"pandas"]} if index else None
+    row_bytes = 4.0 * n_bytes / n_rows
+    return PartFiles(kind, files, schema, tuple(parts), style, row_bytes, index=index, metadata=metadata)
 
 
 def _runs(sizes: list[int], most: int) -> Iterator[list[int]]:

@@ -25,6 +25,7 @@ from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
 from transduce.methods.gaussian_process.process import (
+    FEW_ROWS,
     Objective,
     Posterior,
     cross_kernel,
@@ -260,12 +261,15 @@ def test_parameters_of_some_labels_and_a_process_of_all():
 
 
 def test_very_many_labels_go_through_inducing_points(monkeypatch):
-    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.MOST_EXACT", 50)
     monkeypatch.setattr("transduce.methods.gaussian_process.inducing.N_INDUCING", 45)
     monkeypatch.setattr("transduce.methods.gaussian_process.fitting.MOST_DESCENDED", 50)
     X, y, truth = numbers(n=120, unlabelled=20)
-    model = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0).fit(X, y)
+    model = TransductiveGPRegressor(
+        matching=0, n_restarts=0, max_searched=40, max_exact=50, random_state=0
+    ).fit(X, y)
     assert isinstance(model._fitted.posterior, InducedPosterior)
+    many = np.resize(X, (2 * FEW_ROWS + 3, X.shape[1]))
+    np.testing.assert_allclose(model.predict(many), model.predict(many, return_std=True)[0], rtol=1e-8)
     unlabelled = np.isnan(y)
     assert np.std(model.mean_ - truth[unlabelled]) < 0.5 * np.std(truth[unlabelled])
     assert np.isfinite(model.log_marginal_likelihood_)

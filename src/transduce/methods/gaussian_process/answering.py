@@ -100,10 +100,11 @@ class Fitted:
         """Predict with the parameters found, and match."""
         y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
         X_l = found.objective.X[: y_l.shape[0], :]
-        posterior = fit_posterior(X_l, y_l, best)
+        posterior = fit_posterior(X_l, y_l, best, found.max_exact)
         predicted = plain = posterior.predict(unlabelled)
         if found.plain is not found.best:
-            plain = fit_posterior(X_l, y_l, found.plain.log_parameters).predict(unlabelled)
+            other = fit_posterior(X_l, y_l, found.plain.log_parameters, found.max_exact)
+            plain = other.predict(unlabelled)
         few = isinstance(posterior, Posterior)
         varied = few and len(matched) > 0 and np.ptp(arrays.to_numpy(y_l)) > 0.0
         q = found.objective.match(best) if varied else None

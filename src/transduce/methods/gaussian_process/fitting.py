@@ -112,6 +112,8 @@ class Found(NamedTuple):
         What the best one minimises.
     search : Search
     choice : Choice
+    max_exact : int
+        Labels up to which the process is exact.
     """
 
     best: Descent
@@ -120,6 +122,7 @@ class Found(NamedTuple):
     objective: Objective
     search: Search
     choice: Choice
+    max_exact: int
 
 
 def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
@@ -151,11 +154,11 @@ def _search(objective: Objective, settings: Settings, random: np.random.RandomSt
     log.info(choice.why)
     objective = replace(objective, matching=choice.matching, slack=choice.slack)
     if not objective.looks_at_unlabelled:
-        return Found(plain, plain, ends, objective, search, choice)
+        return Found(plain, plain, ends, objective, search, choice, settings.max_exact)
     log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
     restarts = search.restarts(objective, n_restarts, random, n_jobs)
     best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
-    return Found(best, plain, ends, objective, search, choice)
+    return Found(best, plain, ends, objective, search, choice, settings.max_exact)
 
 
 def answers_in_folds(
@@ -187,7 +190,7 @@ def answers_in_folds(
         if len(order) <= MOST_DESCENDED:
             objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
             parameters = _parameters_of_fold(found, objective, from_scratch=len(order) <= FROM_SCRATCH)
-        posterior = fit_posterior(X_l[shown], y_l, parameters)
+        posterior = fit_posterior(X_l[shown], y_l, parameters, found.max_exact)
         answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
     return answers
 

@@ -11,26 +11,27 @@ from scipy.linalg import solve_triangular
 from transduce.core import arrays
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
-from transduce.methods.gaussian_process.process import Posterior, cross_kernel
+from transduce.methods.gaussian_process.process import Posterior, cross_kernel, kernel_times
 from transduce.methods.gaussian_process.search import even_steps
 
-MOST_EXACT = 3000  # labels up to which the process is exact
 N_INDUCING = 500
 BLOCK = 4096
 
 
-def fit_posterior(X_l: Array, y_l: Array, log_parameters: Array) -> Posterior | InducedPosterior:
-    """Return the process with fixed parameters: exact, or through inducing points with more than 3,000 labels.
+def fit_posterior(
+    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
+) -> Posterior | InducedPosterior:
+    """Return the process with fixed parameters: exact, or through inducing points with more labels than `max_exact`.
 
     On a device it is exact with any number of labels.
 
     Examples
     --------
     >>> import numpy as np
-    >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]))).__name__
+    >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]), 3000)).__name__
     'Posterior'
     """
-    if arrays.is_foreign(X_l) or len(y_l) <= MOST_EXACT:
+    if arrays.is_foreign(X_l) or len(y_l) <= max_exact:
         return Posterior.fit(X_l, y_l, log_parameters)
     return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
 
@@ -50,6 +51,8 @@ class InducedPosterior(NamedTuple):
         Lower Cholesky factor of ``I + V V' / noise`` with ``V = factor^-1 K_pl``.
     weights : array of shape (p,)
         ``inner^-1 V y / noise``.
+    coefficients : array of shape (p,)
+        ``factor'^-1 inner'^-1 weights``: the mean at a row is its kernel values with the points, times these.
     log_likelihood : float
         Log density of the labels in this model.
 
@@ -74,6 +77,7 @@ class InducedPosterior(NamedTuple):
     factor: Array
     inner: Array
     weights: Array
+    coefficients: Array
     log_likelihood: float
 
     @classmethod
@@ -93,11 +97,13 @@ class InducedPosterior(NamedTuple):
         density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - float(
             np.log(inner.diagonal()).sum()
         )
-        return cls(points, relevance, noise, jitter, factor, inner, weights, density)
+        outer = solve_triangular(inner, weights, lower=True, trans=1)
+        coefficients = solve_triangular(factor, outer, lower=True, trans=1)
+        return cls(points, relevance, noise, jitter, factor, inner, weights, coefficients, density)
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
-        return self.predict(X)[0]
+        return kernel_times(X, self.points, self.relevance, self.coefficients)
 
     def variance(self, X: Array) -> Array:
         """Return the variance of each label, noise included, shape (m,)."""

@@ -57,7 +57,10 @@ class TransductiveGPRegressor(NumberTransducer):
         With more unlabelled rows than this, the moments are matched at as many of them; all are answered.
     max_searched : int, default=2000
         With more labels than this, relevances and noise are searched on as many of them; the process then uses all
-        labels, by 500 inducing points if they are more than 3,000.
+        labels.
+    max_exact : int, default=3000
+        With more labels than this, they tell of each other through 500 inducing points only: a row is then answered
+        from 500 kernel values, not from as many as there are labels.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     n_jobs : int or None, default=None
@@ -148,6 +151,7 @@ class TransductiveGPRegressor(NumberTransducer):
         solver: str = "nested",
         max_matched: int = 300,
         max_searched: int = 2000,
+        max_exact: int = 3000,
         standardize: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -163,6 +167,7 @@ class TransductiveGPRegressor(NumberTransducer):
         self.solver = solver
         self.max_matched = max_matched
         self.max_searched = max_searched
+        self.max_exact = max_exact
         self.standardize = standardize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -259,9 +264,10 @@ class TransductiveGPRegressor(NumberTransducer):
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
         if return_cov:
             return fitted.units.restore(fitted.posterior.mean(rows)), fitted.covariance(rows)
+        if not return_std:
+            return fitted.units.restore(fitted.posterior.mean(rows))
         mean, spread = fitted.posterior.predict(rows)
-        mean = fitted.units.restore(mean)
-        return (mean, spread * fitted.units.error) if return_std else mean
+        return fitted.units.restore(mean), spread * fitted.units.error
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.

@@ -27,6 +27,7 @@ class Settings:
     solver: str
     max_matched: int
     max_searched: int
+    max_exact: int
     standardize: bool
     n_jobs: int | None
 
@@ -46,8 +47,9 @@ def read_settings(given: dict[str, Any]) -> Settings:
         checks.check_number("Each of the two numbers of prior", value)
         checks.check_not_negative("Each of the two numbers of prior", value, "a number from 0")
     read["prior"] = tuple(map(float, read["prior"]))
-    for name, least in (("n_restarts", 0), ("max_iter", 1), ("max_matched", 1), ("max_searched", 2)):
-        checks.check_whole(name, read[name], least=least)
+    least = {"n_restarts": 0, "max_iter": 1, "max_matched": 1, "max_searched": 2, "max_exact": 1}
+    for name, number in least.items():
+        checks.check_whole(name, read[name], least=number)
     checks.check_positive("tol", read["tol"])
     checks.check_jobs(read["n_jobs"])
     checks.check_choice("solver", read["solver"], ("nested", "alternating"))
