@@ -89,7 +89,8 @@ class ErrorSize:
 
     def at(self, values: Array, spreads: Array) -> Array:
         """Return standard errors at rows with these values and spreads of the members."""
-        return self.factor * np.exp(self._features(values, spreads) @ self.coefficients)
+        logs = np.sum(self._features(values, spreads) * self.coefficients, axis=1)  # the same for every batch
+        return self.factor * np.exp(logs)
 
     def _features(self, values: Array, spreads: Array) -> Array:
         z = (_signals(values, spreads, self.typical) - self.centres) / self.units
