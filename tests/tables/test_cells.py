@@ -8,7 +8,7 @@ import pytest
 
 from transduce import fill
 from transduce.core.options import command_line, missing_option, option
-from transduce.tables.cells import hole_words, read_numbers, sentinels, without
+from transduce.tables.cells import far_note, hole_words, read_numbers, sentinels, without
 from transduce.tables.features import vectorize
 
 N = 80
@@ -123,6 +123,25 @@ def test_sentinels_are_missing_and_noted(mark):
         pd.DataFrame({"a": np.where(values == mark, np.nan, values), "b": np.arange(N + 3) % 2})
     )
     np.testing.assert_allclose(features.matrix, without_marks.matrix)
+
+
+def test_absurd_numbers_are_named():
+    values = np.random.default_rng(0).normal(20, 5, N)
+    values[[7, 30]] = 1e12, -4e11
+    notes = vectorize(pd.DataFrame({"a": values, "b": np.arange(N) % 2})).notes
+    assert notes == [
+        "'a': 2 numbers are far from all others and were taken as they are: '1e+12' (row 8), '-400000000000' (row 31)."
+    ]
+    labels = [None if i % 3 == 0 else value for i, value in enumerate(values)]
+    labels[7] = 1e300
+    notes = fill(table_with(labels), "y", method="ridge").notes
+    assert any("'y': one number is far" in note and "'1e+300' (row 8)" in note for note in notes)
+
+
+def test_long_tails_are_not_absurd():
+    random = np.random.default_rng(0)
+    for values in (random.lognormal(10, 2, 500), random.standard_cauchy(50), [0.0] * 50 + [1e9], [1.0, 1e9]):
+        assert far_note("a", np.asarray(values), np.arange(len(values))) == []
 
 
 def test_minus_999_among_large_numbers():

@@ -27,6 +27,7 @@ _LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
 _NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
 _MOST_NAMED = 5
+_FAR, _MOST_FAR = 1000.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,6 +336,44 @@ def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[st
         return [f"{far} taken as missing."]
     values = [int(value) if value == int(value) else value for value in found]
     return [f"{far} taken as labels; if it marks missing cells, write {missing_option(values)}."]
+
+
+def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
+    """Return a note on up to three numbers that lie a thousand times as far from the median as all others.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    values : array of shape (n,)
+        Those that are not finite do not count.
+    rows : integer array of shape (n,)
+        Where in the table each number stands.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> far_note("rooms", np.array([3.0, 4.0, 4.0, 5.0, 1e12]), np.arange(5))
+    ["'rooms': one number is far from all others and was taken as it is: '1e+12' (row 5)."]
+    """
+    known = np.flatnonzero(np.isfinite(values))
+    if len(known) <= _MOST_FAR:
+        return []
+    with np.errstate(over="ignore"):
+        distance = np.abs(values[known] - np.median(values[known]))
+    farthest = np.argsort(-distance, kind="stable")[: _MOST_FAR + 1]
+    sizes = distance[farthest]
+    apart = [k for k in range(1, len(sizes)) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
+    if not apart:
+        return []
+    places = known[farthest[: apart[-1]]]
+    count = "one number is" if len(places) == 1 else f"{len(places)} numbers are"
+    taken = "was taken as it is" if len(places) == 1 else "were taken as they are"
+    cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
+    return [f"{name!r}: {count} far from all others and {taken}: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:

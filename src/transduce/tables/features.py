@@ -19,6 +19,7 @@ from transduce.tables.cells import (
     NEARLY,
     NumberCells,
     cell_notes,
+    far_note,
     holds_code,
     named_cells,
     read_numbers,
@@ -225,7 +226,7 @@ def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if is_number(series):
-        return _number(name, series, "as it is")
+        return _number(name, series, "as it is", rows)
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
     texts = as_texts(series)
@@ -276,7 +277,7 @@ def _by_letters(name: Any, present: pd.Series, distinct: int) -> list[str]:
 def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:
     """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
     unit = f" in {found.unit}" if found.unit else ""
-    column = _number(name, pd.Series(found.values), f"text read as numbers{unit}")
+    column = _number(name, pd.Series(found.values), f"text read as numbers{unit}", rows)
     for side, word in ((-1, "below"), (1, "above")):
         if column.kind == "number" and (found.side == side).any():
             column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
@@ -321,7 +322,7 @@ def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None
     return texts.mask(texts.index.isin(present.index[odd]), None)
 
 
-def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
+def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Column:
     """Return a column of numbers, with a feature that marks what is missing."""
     treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else treatment
     values = as_floats(series)
@@ -341,6 +342,7 @@ def _number(name: Any, series: pd.Series, treatment: str) -> _Column:
         treatment += ", median where missing"
         parts[f"{name} is missing"] = missing.astype(float)
     notes = sentinel_note(name, marks, empty=True)
+    notes += far_note(name, np.where(missing, np.nan, values), rows)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(

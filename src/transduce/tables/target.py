@@ -20,6 +20,7 @@ from transduce.tables.cells import (
     HOLES,
     NumberCells,
     cell_notes,
+    far_note,
     holds_code,
     hole_words,
     named_cells,
@@ -140,7 +141,10 @@ def read_target(
     notes += _about_markers(column, name, {} if cells is None else cells.markers)
     found = _task(numbers if numbers is not None else labels, task)
     if found == "regression" and numbers is not None:
-        notes += sentinel_note(name, sentinels(numbers), empty=False)
+        marks = sentinels(numbers)
+        notes += sentinel_note(name, marks, empty=False)
+        others = np.where(np.isin(numbers, list(marks)), np.nan, numbers)
+        notes += far_note(name, others, np.arange(len(numbers)))
     if task == "auto":
         notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
     if found == "regression":
