@@ -121,7 +121,7 @@ class Machine:
     def order(self, side: str, rank: int | None = None) -> LabelledOrder:
         """Return the labelled rows in the order of their residuals, as far down as a rank needs; remembered."""
         known = self._orders.get(side)
-        if known is None or (known.rest > 0.0 and (rank is None or len(known.ranked) < 2 * rank)):
+        if known is None or (known.rest > 0.0 and (rank is None or len(known.ranked) < rank + 32)):
             depth = None if rank is None else 2 * rank + 64
             known = order_rows(self.fit.residuals, self.diagonal, self._leverages(), self.power, side, depth)
             self._orders[side] = known
@@ -250,7 +250,7 @@ def _window_chunk(
 ) -> Array:
     prediction, pivot, z = fit.directions(rows)
     lines = Lines(fit.X, machine.diagonal, fit.offset, fit.ridge, machine.power, fit.slack)
-    below, above = window_ends(order, lines, z, pivot, rank)
+    below, above = window_ends(order, lines, z, pivot, np.argsort(pivot), rank)
     ends = np.empty((len(rows), 2))
     lower = below if side == "two" else above
     ends[:, 0] = -np.inf if side == "upper" else prediction - lower

@@ -27,8 +27,8 @@ LIMITS = np.array([1.0, 1.5, 2.25, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 WHOLE = 4  # rows above this limit are never left out
 HALF_BRACKET = 3  # ranks to either side of the guess
 ROUNDING = 1e-9  # bounds are real-number inequalities, and are widened by this
-STEP = 1.2  # the rows open at a leverage are kept until it has grown by this factor
-LARGEST_BLOCK = 512  # of more open rows selection takes care
+STEP = 1.4  # the rows open at a leverage are kept until it has grown by this factor
+LARGEST_BLOCK = 2048  # selection takes care of more open rows
 TINY = 1e-14  # what leverages of about 1 may be wrong by
 LARGEST_RATIO = 1e3  # looser bounds are none: rounding could break them
 
@@ -158,7 +158,7 @@ def order_rows(
         Two-sided regions use absolute residuals (rows are negated to make theirs positive); a lower
         bound is an upper bound for the negated residuals.
     depth : int, optional
-        How many ranks are needed; all of them by default.
+        Twice as many ranks as are needed; all of them by default.
 
     Returns
     -------
@@ -180,14 +180,23 @@ def order_rows(
     limits = LIMITS * (leverages.mean + TINY)
     kept, rest, ranks = np.arange(len(base)), 0.0, len(base)
     if depth is not None and 2 * depth < len(base):
-        cut = np.partition(base, len(base) - depth)[len(base) - depth]
-        top, rest = base >= cut, float(limits[WHOLE])
+        top, rest = base >= _near_rank(base, depth), float(limits[WHOLE])
         kept, ranks = np.flatnonzero(top | (leverages.bounds > rest)), int(np.count_nonzero(top))
     ascending = kept[np.argsort(base[kept])]
     order, starts, largest = _group(ascending, leverages.exact(ascending) + TINY, limits)
     sign = np.where(residuals[order] < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(order))
     ranked = base[ascending[len(ascending) - ranks :]]
     return LabelledOrder(order, base[order], starts, largest, ranked, sign, signed[order], rest)
+
+
+def _near_rank(values: Array, depth: int) -> float:
+    """Return a number that about so many of the values reach, and at least half as many; from some of them."""
+    some = values[:: max(1, min(8, depth // 100))]
+    place = len(some) - depth * len(some) // len(values)
+    found = float(np.partition(some, place)[place])
+    if 2 * np.count_nonzero(values >= found) >= depth:
+        return found
+    return float(np.partition(values, len(values) - depth)[len(values) - depth])
 
 
 @njit(cache=True, nogil=True)
@@ -216,8 +225,8 @@ def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArr
 class Block(NamedTuple):
     """Room for the labelled rows that are open for some unlabelled rows.
 
-    `X` are the rows; `parts` are their residual, sign and diagonal; `ends` are numerator, scale and weight for one
-    unlabelled row; `spare` is room to select in.
+    `X` are the rows, with their sign; `parts` are their residual, share of the intercept and diagonal; `ends` are
+    numerator, scale and weight for one unlabelled row; `spare` is room to select in.
     """
 
     X: Array
@@ -228,7 +237,7 @@ class Block(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def window_ends(
-    labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, rank: int
+    labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
 ) -> tuple[Array, Array]:
     """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
 
@@ -240,6 +249,8 @@ def window_ends(
         Directions of the unlabelled rows: the weights are ``X z + offset``.
     pivot : array of shape (m,)
         ``s``.
+    ascending : array of shape (m,)
+        Positions of the unlabelled rows in ascending order of `pivot`.
     rank : int
         At least 1.
 
@@ -255,16 +266,16 @@ def window_ends(
     >>> leverages = Leverages(np.full(3, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
     >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), leverages, 0.0, "two")
     >>> lines = Lines(np.array([[0.1], [0.1], [0.0]]), np.ones(3), 0.0, 1.0, 0.0, 0.0)
-    >>> below, above = window_ends(rows, lines, np.ones((1, 1)), np.ones(1), 2)
+    >>> below, above = window_ends(rows, lines, np.ones((1, 1)), np.ones(1), np.array([0]), 2)
     >>> above.round(3)
     array([1.818])
     """
     middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
     block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))
     below, above = np.full(len(z), np.nan), np.full(len(z), np.nan)
-    middles, order = _middles(labelled, middle), np.argsort(pivot)
+    middles = _middles(labelled, middle)
     covered, half, n, n_above = -1.0, HALF_BRACKET, 0, 0
-    for j in order:
+    for j in ascending:
         q = max(pivot[j] / lines.ridge - 1.0, 0.0) + TINY
         while True:
             least, most = _bracket(labelled.ranked, middle, half)
@@ -277,7 +288,7 @@ def window_ends(
             below[j], above[j] = _pick(block, n, rank - n_above, unit * least, unit * most)
             if not np.isnan(below[j] + above[j]) or half > len(labelled.ranked):
                 break
-            covered, half = -1.0, 8 * half
+            covered, half = -1.0, 3 * half
         if half > HALF_BRACKET:
             covered, half = -1.0, HALF_BRACKET
     return below, above
@@ -366,11 +377,11 @@ def _fill_block(
 def _copy_rows(labelled: LabelledOrder, lines: Lines, places: AnyArray, block: Block) -> None:
     """Put labelled rows into the block."""
     for at in range(len(places)):
-        i = labelled.order[places[at]]
+        i, sign = labelled.order[places[at]], labelled.sign[places[at]]
         for c in range(lines.X.shape[1]):
-            block.X[at, c] = lines.X[i, c]
+            block.X[at, c] = sign * lines.X[i, c]
         block.parts[0, at] = labelled.residuals[places[at]]
-        block.parts[1, at] = labelled.sign[places[at]]
+        block.parts[1, at] = sign * lines.offset
         block.parts[2, at] = lines.diagonal[i]
 
 
@@ -388,12 +399,11 @@ def _write_ends(block: Block, n: int, lines: Lines, z: Array, j: int, pivot: flo
     """Write the ends of the block's rows for one unlabelled row; return whether every ``|beta| < 1``."""
     ends, steep = block.ends, 0
     for i in range(n):
-        ends[2, i] = lines.offset + _dot(block.X, i, z, j)
+        ends[2, i] = block.parts[1, i] + _dot(block.X, i, z, j)
     for i in range(n):
         scale = residual_scale(pivot, block.parts[2, i], ends[2, i], lines.power)
         ends[0, i] = pivot * block.parts[0, i] + lines.slack * scale
         ends[1, i] = OWN * scale
-        ends[2, i] *= block.parts[1, i]
         steep += not abs(ends[2, i]) < ends[1, i]
     return steep == 0
 
