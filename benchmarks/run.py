@@ -29,7 +29,15 @@ HERE = Path(__file__).parent
 OUTPUT = HERE / "output" / "speed"
 DOCS = HERE.parent / "docs"
 PUBLISHED = DOCS / "results" / "speed"
-SCRIPTS = ("confidence_machine", "ridge", "gaussian_process", "bayesian", "spectral_graph", "conformal")
+SCRIPTS = (
+    "confidence_machine",
+    "tuned_machine",
+    "ridge",
+    "gaussian_process",
+    "bayesian",
+    "spectral_graph",
+    "conformal",
+)
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM")
 
 

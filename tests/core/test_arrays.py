@@ -177,6 +177,14 @@ def test_refusals(name):
             Kernel("chi2").matrix(give(ROWS, name), give(ROWS, name))
 
 
+@pytest.mark.parametrize("mask", ["0110", "1010", "1111", "0000", "0001"])
+def test_picked_rows_are_copies(mask):
+    X, rows = np.arange(8.0).reshape(4, 2), np.array([digit == "1" for digit in mask])
+    picked = arrays.pick(X, rows)
+    np.testing.assert_array_equal(picked, X[rows])
+    assert not np.shares_memory(picked, X)
+
+
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch):
     monkeypatch.setattr(arrays, "free_bytes", lambda like: 1e9)
     with pytest.raises(

@@ -236,12 +236,19 @@ def rows_of(mask: Any, like: Any) -> Any:
 
 def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
-    if not is_foreign(X):
-        return X[mask]
     mask = np.asarray(mask)
+    if not is_foreign(X):
+        run = _run(mask) if mask.dtype == bool else None
+        return X[mask] if run is None else X[run].copy()  # several times as fast as a mask
     positions = np.flatnonzero(mask) if mask.dtype == bool else mask
     xp = namespace(X)
     return xp.take(X, beside(positions.astype(np.int64), X), axis=0)
+
+
+def _run(mask: Any) -> slice | None:
+    """Return the slice that a mask is True at, if it is one."""
+    first, count = int(np.argmax(mask)) if len(mask) else 0, int(np.count_nonzero(mask))
+    return slice(first, first + count) if bool(mask[first : first + count].all()) else None
 
 
 def replaced(array: Any, mask: Any, values: Any) -> Any:

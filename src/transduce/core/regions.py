@@ -43,11 +43,13 @@ class Regions:
         offsets = np.array(offsets, dtype=np.intp)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != pieces.shape[0]:
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
-        if np.any(np.diff(offsets) < 0):
+        counts = offsets[1:] - offsets[:-1]
+        if counts.min(initial=0) < 0:
             raise ValueError("offsets must not decrease.")
         if not bool(arrays.namespace(pieces).all(pieces[:, 0] <= pieces[:, 1])):
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
-        self._check_order(pieces, offsets)
+        if counts.max(initial=0) > 1:
+            self._check_order(pieces, offsets)
         self.pieces = pieces
         self.offsets = offsets
 

@@ -30,6 +30,7 @@ from transduce.methods.gaussian_process.process import (
     Posterior,
     cross_kernel,
     lower_factor,
+    lower_inverse,
     lower_kernel,
 )
 from transduce.methods.gaussian_process.search import Search, dependence
@@ -73,6 +74,18 @@ def test_kernel_and_factor_are_the_definition(seed):
     factor, jitter = lower_factor(lower_kernel(X, relevance), noise)
     assert jitter == 0.0
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(C), atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 131, 300, 1001])
+def test_inverses_and_kernels_of_every_size(n):
+    """By halves, by panels, or at once: only the lower triangle counts, and nothing of what is above it."""
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    K = lower_kernel(X, np.array([1.0, 0.3]))
+    whole = np.exp(-(((X[:, None] - X[None]) * [1.0, 0.3]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(np.tril(K), np.tril(whole), rtol=1e-12)
+    factor = np.asfortranarray(np.linalg.cholesky(whole + np.eye(n)) + np.triu(np.full((n, n), np.nan), 1))
+    inverse = np.linalg.inv(whole + np.eye(n))
+    np.testing.assert_allclose(np.tril(lower_inverse(factor)), np.tril(inverse), atol=1e-11)
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans())

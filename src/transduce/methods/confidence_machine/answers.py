@@ -40,18 +40,29 @@ def predict_values(machine: AnyMachine, rows: Array) -> Array:
 
 def answer_numbers(machine: AnyMachine, rows: Array, confidence: float, side: str) -> NumberAnswers:
     """Return values and regions of rows, with a warning if the labels are too few for the level."""
-    rank = nonconformity_rank(confidence, machine.n_labelled)
-    if rank == 0 and rows.shape[0]:
-        warn_level(confidence, machine.n_labelled, "every region is the whole line")
     if not isinstance(machine, TunedMachine):
-        return NumberAnswers(machine.predict(rows), find_regions(machine, rows, rank=rank, side=side))
-    found = answer_rows(machine, rows, rank=rank, side=side)
+        return NumberAnswers(machine.predict(rows), find_level(machine, rows, confidence, side))
+    found = answer_rows(machine, rows, rank=_rank(machine, rows, confidence), side=side)
     told = {
         "settings": _names(machine),
         "n_chosen": _count(found.winners, machine),
         "n_in_region": found.used.sum(axis=0).tolist(),
     }
     return NumberAnswers(found.values, found.regions, told)
+
+
+def find_level(machine: AnyMachine, rows: Array, confidence: float, side: str) -> Regions:
+    """Return the regions of rows alone, with the same warning."""
+    if isinstance(machine, TunedMachine):
+        return answer_numbers(machine, rows, confidence, side).regions
+    return find_regions(machine, rows, rank=_rank(machine, rows, confidence), side=side)
+
+
+def _rank(machine: AnyMachine, rows: Array, confidence: float) -> int:
+    rank = nonconformity_rank(confidence, machine.n_labelled)
+    if rank == 0 and rows.shape[0]:
+        warn_level(confidence, machine.n_labelled, "every region is the whole line")
+    return rank
 
 
 def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) -> Array:

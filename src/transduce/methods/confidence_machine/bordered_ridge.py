@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy.linalg import solve_triangular
 
 from transduce.core import arrays
@@ -182,6 +183,25 @@ def _size(K: Any) -> float:
     return float(np.linalg.norm(K) if not arrays.is_foreign(K) else arrays.namespace(K).linalg.matrix_norm(K))
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def squared_norms(X: Array) -> Array:
+    """Return the squared norm of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_norms(np.array([[3.0, 4.0]]))
+    array([25.])
+    """
+    norms = np.empty(len(X))
+    for i in range(len(X)):
+        total = 0.0
+        for c in range(X.shape[1]):
+            total += X[i, c] * X[i, c]
+        norms[i] = total
+    return norms
+
+
 class Direction(NamedTuple):
     """What bordering needs in the primal form: everything but the weights, which cost ``l`` each.
 
@@ -252,7 +272,7 @@ class PrimalRidge:
         offset = 1.0 / X.shape[0] if fit_intercept else 0.0
         mean = (arrays.zeros((X.shape[0],), X) + offset) @ X if fit_intercept else 0.0
         centre = xp.mean(y, axis=0) if fit_intercept else 0.0
-        X, centred = X - mean, y - centre
+        X, centred = (X - mean, y - centre) if fit_intercept else (X, y)
         with np.errstate(over="ignore", invalid="ignore"):
             gram = X.T @ X
         if not bool(xp.all(xp.isfinite(gram))):
@@ -273,12 +293,25 @@ class PrimalRidge:
         if arrays.is_foreign(self.X):
             leverage = arrays.namespace(self.X).sum((self.X @ self.inverse) * self.X, axis=1)
             return _not_negative(1.0 - self.offset - leverage) / self.ridge
-        leverage = np.empty(len(self.X))
-        size = max(256, 2**18 // self.X.shape[1])  # blocks that stay near the processor
-        for start in range(0, len(self.X), size):
-            block = self.X[start : start + size]
+        return np.maximum(1.0 - self.leverages(self.X), 0.0) / self.ridge
+
+    def leverages(self, X: Array) -> Array:
+        """Return ``1 - ridge G_ii`` of labelled rows (k, d), centred as `X` is."""
+        leverage = np.empty(len(X))
+        size = max(256, 20_000 // X.shape[1])  # blocks that stay near the processor
+        for start in range(0, len(X), size):
+            block = X[start : start + size]
             leverage[start : start + size] = np.einsum("ij,ij->i", block @ self.inverse, block)
-        return np.maximum(1.0 - self.offset - leverage, 0.0) / self.ridge
+        return leverage + self.offset
+
+    def leverage_bounds(self) -> tuple[Array, float]:
+        """Return numbers that the leverages of the labelled rows do not exceed, and the mean leverage itself.
+
+        A norm of a row and one of a matrix bound a quadratic form, which takes a few operations a row.
+        """
+        largest = float(np.abs(self.inverse).sum(axis=1).max())
+        mean = (self.X.shape[1] - self.ridge * float(np.trace(self.inverse))) / len(self.X)
+        return self.offset + largest * squared_norms(self.X), self.offset + mean
 
     def predict(self, X_a: Array) -> Array:
         """Return the inductive prediction at rows (m, d)."""
@@ -286,7 +319,7 @@ class PrimalRidge:
 
     def directions(self, X_a: Array) -> Direction:
         """Return prediction, pivot and direction for unlabelled rows (m, d)."""
-        centred = X_a - self.mean
+        centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
         if arrays.is_foreign(z):
             leverage = self.offset + arrays.namespace(z).sum(z * centred, axis=1)

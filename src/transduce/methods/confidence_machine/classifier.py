@@ -144,7 +144,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, device=True)
-        settings = read_settings(self.get_params(deep=False))
+        settings = read_settings(vars(self))
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         fitted, unlabelled = fit_machine(sample, targets, settings)

@@ -192,7 +192,7 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: Settings) -> tuple
         machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
     n = sample.X.shape[0]
     fitted = Fitted(machine, n, labelled, settings.precomputed, own_value, scaling, width, tuple(estimated))
-    return fitted, arrays.pick(rows, sample.unlabelled)
+    return fitted, arrays.pick(rows, ~sample.labelled)
 
 
 def _build_fixed(

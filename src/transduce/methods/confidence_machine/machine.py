@@ -32,8 +32,9 @@ from transduce.methods.confidence_machine.residual_lines import (
 )
 from transduce.methods.confidence_machine.residual_window import (
     LabelledOrder,
+    Leverages,
+    Lines,
     order_rows,
-    window_bounds,
     window_ends,
 )
 
@@ -73,15 +74,14 @@ class Machine:
         fit: DualRidge | PrimalRidge
         if kernel.name == "linear" and rows.shape[1] < rows.shape[0]:
             fit = PrimalRidge.fit(rows, y, **settings)
-            return cls(fit, fit.diagonal(), power, max_bytes)
+            return cls(fit, _diagonal(fit, power, rows), power, max_bytes)
         _announce_memory(rows.shape[0], max_bytes, rows)
         log.info("confidence machine: fitting %d labelled rows", rows.shape[0])
         precomputed = kernel.name == "precomputed"
         K = rows[:, :-1] if precomputed else kernel.checked_matrix(rows, rows)
         kernel.check_symmetry(rows)
         fit = DualRidge.fit(K, y, **settings)
-        # Plain residuals need no diagonal, and it costs as much again as the factor.
-        diagonal = fit.diagonal() if power > 0.0 else arrays.zeros((rows.shape[0],), rows) + 1.0
+        diagonal = _diagonal(fit, power, rows)
         return cls(fit, diagonal, power, max_bytes, None if precomputed else kernel, rows)
 
     @property
@@ -118,15 +118,26 @@ class Machine:
                 yield part, self.fit.border(*self._kernel_rows(rows[part, :]))
             log.info("confidence machine: %d of %d rows", part.stop, rows.shape[0])
 
-    def order(self, side: str) -> LabelledOrder:
-        """Return the labelled rows in the order of their residuals; remembered for two-sided regions."""
-        if side == "two":
-            return self._two_sided_order
-        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, side)
+    def order(self, side: str, rank: int | None = None) -> LabelledOrder:
+        """Return the labelled rows in the order of their residuals, as far down as a rank needs; remembered."""
+        known = self._orders.get(side)
+        if known is None or (known.rest > 0.0 and (rank is None or len(known.ranked) < rank + 32)):
+            depth = None if rank is None else 2 * rank + 64
+            known = order_rows(self.fit.residuals, self.diagonal, self._leverages(), self.power, side, depth)
+            self._orders[side] = known
+        return known
+
+    def _leverages(self) -> Leverages:
+        fit = self.fit
+        assert isinstance(fit, PrimalRidge)
+        if self.power == 0.0:
+            return Leverages(*fit.leverage_bounds(), lambda rows: fit.leverages(fit.X[rows]))
+        known = 1.0 - fit.ridge * self.diagonal
+        return Leverages(known, float(known.mean()), lambda rows: known[rows])
 
     @cached_property
-    def _two_sided_order(self) -> LabelledOrder:
-        return order_rows(self.fit.residuals, self.diagonal, self.fit.ridge, self.power, "two")
+    def _orders(self) -> dict[str, LabelledOrder]:
+        return {}
 
     def lines(self, rows: Array, residuals: Array) -> Iterator[tuple[int, Any, Array, Array]]:
         """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each unlabelled row."""
@@ -154,6 +165,11 @@ class Machine:
         )
         size = max(1, int(budget // (each * 8 * width)))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:
+    """Return ``G_ii``; plain residuals do not need it, and it costs as much again as the fit."""
+    return fit.diagonal() if power > 0.0 else arrays.zeros((rows.shape[0],), rows) + 1.0
 
 
 def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
@@ -189,9 +205,10 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     if rank == 0:
         return Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))
     ends = window_intervals(machine, rows, rank=rank, side=side)
-    undecided = np.flatnonzero(np.isnan(ends).any(axis=1))
-    if len(undecided) == 0:
+    missing = np.isnan(ends)
+    if not missing.any():
         return Regions.from_intervals(ends)
+    undecided = np.flatnonzero(missing.any(axis=1))
     pieces: list[Array] = list(ends[:, None, :])
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
         pieces[undecided[j]] = prediction + line_region(rho, beta, rank, side, machine.fit.slack)
@@ -217,10 +234,14 @@ def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> 
     ends = np.full((len(rows), 2), np.nan)
     if not isinstance(machine.fit, PrimalRidge):
         return ends
-    order = machine.order(side)
+    order = machine.order(side, rank)
     for part in machine.chunks(len(rows), machine.n_inputs):
         ends[part] = _window_chunk(machine, machine.fit, order, rows[part], rank, side)
         log.info("confidence machine: %d of %d rows", part.stop, len(rows))
+    if order.rest > 0.0 and np.isnan(ends).any():
+        missing = np.isnan(ends).any(axis=1)
+        machine.order(side)
+        ends[missing] = window_intervals(machine, rows[missing], rank=rank, side=side)
     return ends
 
 
@@ -228,16 +249,13 @@ def _window_chunk(
     machine: Machine, fit: PrimalRidge, order: LabelledOrder, rows: Array, rank: int, side: str
 ) -> Array:
     prediction, pivot, z = fit.directions(rows)
-    low, high = window_bounds(order.leverage, pivot, fit.ridge, machine.power)
-    below, above = window_ends(
-        order, machine.diagonal, fit.X, fit.offset, z, pivot, low, high, rank, machine.power, fit.slack
-    )
-    if side == "two":
-        return np.column_stack([prediction - below, prediction + above])
-    infinite = np.full(len(rows), np.inf)
-    if side == "upper":
-        return np.column_stack([-infinite, prediction + above])
-    return np.column_stack([prediction - above, infinite])
+    lines = Lines(fit.X, machine.diagonal, fit.offset, fit.ridge, machine.power, fit.slack)
+    below, above = window_ends(order, lines, z, pivot, np.argsort(pivot), rank)
+    ends = np.empty((len(rows), 2))
+    lower = below if side == "two" else above
+    ends[:, 0] = -np.inf if side == "upper" else prediction - lower
+    ends[:, 1] = np.inf if side == "lower" else prediction + above
+    return ends
 
 
 def line_region(rho: Array, beta: Array, rank: int, side: str, slack: float) -> Array:

@@ -28,6 +28,7 @@ from transduce.core.types import Array
 from transduce.methods.confidence_machine.answers import (
     NumberAnswers,
     answer_numbers,
+    find_level,
     judge_labels,
     predict_values,
 )
@@ -194,7 +195,7 @@ class RidgeConfidenceMachine(NumberTransducer):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, device=True)
-        settings = read_settings(self.get_params(deep=False))
+        settings = read_settings(vars(self))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
         found = answer_numbers(self._fitted.machine, unlabelled, self.confidence, "two")
         self.width_, self.settings_ = self._fitted.width, self._fitted.settings
@@ -215,7 +216,8 @@ class RidgeConfidenceMachine(NumberTransducer):
         return self
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which takes its time, and says what to do
         read = partial(validation.read_rows, self, reset=False, device=True)
         return self._fitted.new_rows(X, read, own_value=own_value)
 
@@ -258,7 +260,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         rows = self._new_rows(X)
         checks.check_choice("side", side, SIDES)
         level = checks.check_confidence(self.confidence if confidence is None else confidence)
-        return answer_numbers(self._fitted.machine, rows, level, side).regions
+        return find_level(self._fitted.machine, rows, level, side)
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
         """Return the convex hull of the regions of rows, shape (m, 2).
@@ -331,11 +333,14 @@ class RidgeConfidenceMachine(NumberTransducer):
 
 def diagnose(fitted: Fitted, found: NumberAnswers) -> dict[str, Any]:
     """Return what the labels support, how many regions are no intervals or have no end, and what was chosen."""
-    n_labelled = fitted.machine.n_labelled
+    n_labelled, pieces = fitted.machine.n_labelled, arrays.to_numpy(found.regions.pieces)
+    unbounded = (
+        0 if np.isfinite(pieces).all() else np.sum(~np.isfinite(arrays.to_numpy(found.regions.measure())))
+    )
     return {
         "form": fitted.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
         "n_unions": int(np.sum(found.regions.n_pieces > 1)),
-        "n_unbounded": int(np.sum(~np.isfinite(arrays.to_numpy(found.regions.measure())))),
+        "n_unbounded": int(unbounded),
         **found.told,
     }

@@ -15,8 +15,7 @@ in regions and counts alike, ``|t|`` is read as ``OWN |t| - slack`` with ``OWN``
 Three routes to the same region, each tested against the next:
 
 - *window* (`transduce.methods.confidence_machine.residual_window`): the residuals are sorted once for all unlabelled
-rows, Cauchy-Schwarz
-  bounds every ``beta_i``, and the wanted order statistic is found among the few rows left open;
+  rows, Cauchy-Schwarz bounds every ``beta_i``, and the wanted order statistic is found among the few rows left open;
 - *selection*: when all ``|beta_i| < 1`` the region is one interval whose ends are order statistics;
 - *sweep*: any ``beta_i``; sorts the ends of all ``S_i`` and walks along them.
 """
@@ -36,15 +35,6 @@ OWN = 1.0 - 1e-12
 def residual_scale(pivot: float, diagonal: float, weight: float, power: float) -> float:
     """Return ``w_i``, what the residual of a labelled row is divided by.
 
-    Parameters
-    ----------
-    pivot, diagonal, weight, power : float
-        ``s``, ``G_ii``, ``g_i``, and 0, 1/2 or 1.
-
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> residual_scale(2.0, 3.0, 1.0, 1.0)
@@ -59,17 +49,6 @@ def residual_scale(pivot: float, diagonal: float, weight: float, power: float) -
 @njit(cache=True, nogil=True)
 def kth_largest(values: Array, k: int) -> float:
     """Return the `k`-th largest of some numbers by selection, which rearranges them.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        No NaN.
-    k : int
-        From 1 to n.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -152,18 +131,7 @@ def select_interval(rho: Array, beta: Array, rank: int, slack: float) -> tuple[f
 def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
     """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``.
 
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows. For a lower bound pass ``-rho`` and negate the result.
-    rank : int
-        At least 1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    float
+    Parameters as in `select_interval`; for a lower bound pass ``-rho`` and negate the result.
 
     Examples
     --------
@@ -378,18 +346,7 @@ def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces.
 
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows. For a lower bound pass ``-rho`` and mirror the pieces.
-    rank : int
-        At least 1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    array of shape (n_pieces, 2)
+    Parameters as in `sweep_two_sided`; for a lower bound pass ``-rho`` and mirror the pieces.
 
     Examples
     --------

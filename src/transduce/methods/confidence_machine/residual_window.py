@@ -1,12 +1,19 @@
 """The ends of a region from the handful of labelled rows that can matter: exact, compiled, primal form.
 
-See `transduce.methods.confidence_machine.residual_lines` for the region itself. The ends are order statistics of
-``rho_i / (1 ± beta_i)``. Since ``beta_i`` is small for every row at once, the order of the numerators alone, which is
-the same for all unlabelled rows, says which few rows can hold the wanted rank; only their ``beta_i`` are computed.
+See `transduce.methods.confidence_machine.residual_lines` for the region itself. Its ends are order statistics of
+``rho_i / (1 ± beta_i)``. Since the ``beta_i`` are small, the wanted one is near the same order statistic of the
+numerators, which is the same for all unlabelled rows. So guess a bracket around that one, and check:
+
+- Cauchy-Schwarz bounds ``beta_i`` by the leverage of row i, so most rows are above or below the bracket for certain;
+- for the few others the ends are computed, and those above the bracket are counted;
+- if the wanted rank falls into the bracket, the end is found there; otherwise a wider bracket is tried.
+
+Rows are in groups of like leverage, so that one row far from the others does not loosen the bound for all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,55 +22,64 @@ from numba import njit
 from transduce.core.types import AnyArray, Array
 from transduce.methods.confidence_machine.residual_lines import OWN, kth_largest, residual_scale
 
+# Leverages of a group, in units of the mean: each limit is the largest of one group; the last group has no limit.
+LIMITS = np.array([1.0, 1.5, 2.25, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
+WHOLE = 4  # rows above this limit are never left out
+HALF_BRACKET = 3  # ranks to either side of the guess
+ROUNDING = 1e-9  # bounds are real-number inequalities, and are widened by this
+STEP = 1.4  # the rows open at a leverage are kept until it has grown by this factor
+LARGEST_BLOCK = 2048  # selection takes care of more open rows
+TINY = 1e-14  # what leverages of about 1 may be wrong by
+LARGEST_RATIO = 1e3  # looser bounds are none: rounding could break them
 
-def window_bounds(leverage: float, pivot: Array, ridge: float, power: float) -> tuple[Array, Array]:
-    """Return how far the end that belongs to a labelled row can lie from where ``g = 0`` would put it.
+
+@njit(cache=True, nogil=True)
+def window_factors(leverage: float, q: float, power: float) -> tuple[float, float]:
+    """Return by how much the end that belongs to a labelled row can differ from where ``g = 0`` would put it.
 
     Parameters
     ----------
     leverage : float
-        The largest leverage ``1 - ridge G_ii`` of the labelled rows that are bounded.
-    pivot : array of shape (m,)
-        ``s`` of the unlabelled rows.
-    ridge, power : float
+        A bound on the leverage ``1 - ridge G_ii`` of the labelled row.
+    q : float
+        ``s / ridge - 1``, the leverage of the unlabelled row.
+    power : float
 
     Returns
     -------
-    low, high : array of shape (m,)
-        Each end ``rho / (1 ± beta)`` is between ``low`` and ``high`` times its value at ``g = 0``. NaN
-        where the bound cannot exclude that some ``|beta_i| >= 1``.
+    shrink, grow : float
+        The value at ``g = 0`` is between ``shrink`` and ``grow`` times the end ``rho / (1 ± beta)``; 0 and infinity
+        where nothing excludes ``|beta| >= 1``.
 
     Notes
     -----
     In feature space ``g_i = <phi_i, M^-1 phi>``, so ``g_i^2 <= q_i q`` with the leverages ``q_i`` of the
-    labelled row and ``q = s / ridge - 1`` of the unlabelled row under the same ``M`` (Cauchy-Schwarz).
+    labelled row and ``q`` of the unlabelled row under the same ``M`` (Cauchy-Schwarz).
     With ``s G_ii = (1 + q)(1 - q_i)`` this bounds ``1 ± g``, ``D ± g`` and, because
     ``sqrt(1 + b^2) ± b = exp(± asinh b)``, ``sqrt(D) ± g``, where ``D = s G_ii + g^2``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> window_bounds(0.25, np.array([2.0]), 1.0, 0.0)
-    (array([0.66666667]), array([2.]))
+    >>> shrink, grow = window_factors(0.25, 1.0, 0.0)
+    >>> round(shrink, 6), round(grow, 6)
+    (0.5, 1.5)
     """
-    q = np.maximum(pivot / ridge - 1.0, 0.0)
+    g = np.sqrt(leverage * q)
     if power == 0.0:
-        g = np.sqrt(leverage * q)
-        low, high = 1.0 / (1.0 + g), _reciprocal(1.0 - g)
-    elif leverage > 1.0 - 1e-9:
-        low = high = np.full(len(q), np.nan)
+        shrink, grow = 1.0 - g, 1.0 + g
+    elif leverage > 1.0 - ROUNDING:
+        return 0.0, np.inf
     else:
-        b = np.sqrt(leverage / (1.0 - leverage) * q / (1.0 + q))
+        b = g / np.sqrt((1.0 - leverage) * (1.0 + q))
         if power == 0.5:
-            low, high = np.exp(-np.arcsinh(b)), np.exp(np.arcsinh(b))
+            grow = b + np.sqrt(1.0 + b * b)
+            shrink = 1.0 / grow
         else:
-            e = np.sqrt(leverage * q) / ((1.0 + q) * (1.0 - leverage))
-            low, high = 1.0 / (1.0 + b * b + e), _reciprocal(1.0 - e)
-    return low, high
-
-
-def _reciprocal(x: Array) -> Array:
-    return np.divide(1.0, x, out=np.full(len(x), np.nan), where=x > 0.0)
+            e = g / ((1.0 + q) * (1.0 - leverage))
+            shrink, grow = 1.0 - e, 1.0 + b * b + e
+    if grow > LARGEST_RATIO * shrink:
+        return 0.0, np.inf
+    return shrink * (1.0 - ROUNDING), grow * (1.0 + ROUNDING)
 
 
 class LabelledOrder(NamedTuple):
@@ -71,76 +87,302 @@ class LabelledOrder(NamedTuple):
 
     Attributes
     ----------
-    order : array of shape (l - h,)
-        Positions of the labelled rows, except those in `always`, in ascending order of `base`.
-    base : array of shape (l - h,)
-        ``residual / diagonal ** power``, ascending.
-    always : array of shape (h,)
-        Positions of the rows of high leverage, which the bounds leave out and the look-up always visits.
-    sign : array of shape (l,)
-        +1, or -1 where a row and its residual are to be negated; by position.
-    residuals : array of shape (l,)
-        Residuals after that; by position.
-    leverage : float
-        The largest leverage of the rows in `order`.
+    order : array of shape (k,)
+        Positions of the labelled rows: group after group, each in ascending order of `base`. Rows with a small base and
+        no high leverage may be left out.
+    base : array of shape (k,)
+        ``residual / diagonal ** power`` in that order.
+    starts : array of shape (n_groups + 1,)
+        The rows of a group are ``order[starts[group] : starts[group + 1]]``.
+    leverage : array of shape (n_groups,)
+        The largest leverage of each group.
+    ranked : array of shape (r,)
+        The largest ``residual / diagonal ** power`` of all rows, ascending.
+    sign : array of shape (k,)
+        +1, or -1 where a row and its residual are to be negated; in the order of `order`.
+    residuals : array of shape (k,)
+        Residuals after that; likewise.
+    rest : float
+        A bound on the leverages of the rows left out, whose bases are below all of `ranked`; 0 if there are none.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), 1.0, 0.0, "two")
+    >>> leverages = Leverages(np.full(2, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
+    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), leverages, 0.0, "two")
     >>> rows.order, rows.base, rows.sign
-    (array([1, 0]), array([1., 3.]), array([ 1., -1.]))
+    (array([1, 0]), array([1., 3.]), array([-1.,  1.]))
     """
 
     order: AnyArray
     base: Array
-    always: AnyArray
+    starts: AnyArray
+    leverage: Array
+    ranked: Array
     sign: Array
     residuals: Array
-    leverage: float
+    rest: float
 
 
-def order_rows(residuals: Array, diagonal: Array, ridge: float, power: float, side: str) -> LabelledOrder:
+class Lines(NamedTuple):
+    """What else makes the lines of the labelled rows: `X` centred if there is an intercept, ``G_ii``, and settings."""
+
+    X: Array
+    diagonal: Array
+    offset: float
+    ridge: float
+    power: float
+    slack: float
+
+
+class Leverages(NamedTuple):
+    """Leverages of the labelled rows: `bounds` that they do not exceed, their `mean`, and `exact` ones at positions."""
+
+    bounds: Array
+    mean: float
+    exact: Callable[[AnyArray], Array]
+
+
+def order_rows(
+    residuals: Array, diagonal: Array, leverages: Leverages, power: float, side: str, depth: int | None = None
+) -> LabelledOrder:
     """Return the order of the labelled rows, the same for all unlabelled rows.
 
     Parameters
     ----------
     residuals, diagonal : array of shape (l,)
-        ``r = G y`` and ``G_ii``.
-    ridge, power : float
+        ``r = G y`` and ``G_ii``; plain residuals do not need the second.
+    leverages : Leverages
+    power : float
     side : {"two", "lower", "upper"}
         Two-sided regions use absolute residuals (rows are negated to make theirs positive); a lower
         bound is an upper bound for the negated residuals.
+    depth : int, optional
+        Twice as many ranks as are needed; all of them by default.
 
     Returns
     -------
     LabelledOrder
 
-    Notes
-    -----
-    One row far from the others would loosen the bound for all. Rows whose leverage exceeds six times the mean, 64 of
-    them at most, are set apart.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leverages = Leverages(np.full(2, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
+    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), leverages, 0.0, "lower").base
+    array([-3.,  1.])
+    """
+    signed = -residuals if side == "lower" else np.abs(residuals) if side == "two" else residuals
+    base = signed
+    if power > 0.0:
+        # A row that no other row can stand in for has diagonal 0; its group has no bound, and is visited whole.
+        bounded = leverages.bounds < 1.0 - ROUNDING
+        base = np.divide(signed, diagonal**power, out=np.zeros(len(signed)), where=bounded)
+    limits = LIMITS * (leverages.mean + TINY)
+    kept, rest, ranks = np.arange(len(base)), 0.0, len(base)
+    if depth is not None and 2 * depth < len(base):
+        top, rest = base >= _near_rank(base, depth), float(limits[WHOLE])
+        kept, ranks = np.flatnonzero(top | (leverages.bounds > rest)), int(np.count_nonzero(top))
+    ascending = kept[np.argsort(base[kept])]
+    order, starts, largest = _group(ascending, leverages.exact(ascending) + TINY, limits)
+    sign = np.where(residuals[order] < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(order))
+    ranked = base[ascending[len(ascending) - ranks :]]
+    return LabelledOrder(order, base[order], starts, largest, ranked, sign, signed[order], rest)
+
+
+def _near_rank(values: Array, depth: int) -> float:
+    """Return a number that about so many of the values reach, and at least half as many; from some of them."""
+    some = values[:: max(1, min(8, depth // 100))]
+    place = len(some) - depth * len(some) // len(values)
+    found = float(np.partition(some, place)[place])
+    if 2 * np.count_nonzero(values >= found) >= depth:
+        return found
+    return float(np.partition(values, len(values) - depth)[len(values) - depth])
+
+
+@njit(cache=True, nogil=True)
+def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArray, AnyArray, Array]:
+    """Return positions (with their leverages) group after group, where each group starts, and its largest leverage."""
+    n_groups = len(limits) + 1
+    starts, largest = np.zeros(n_groups + 1, dtype=np.intp), np.zeros(n_groups)
+    group = np.empty(len(ascending), dtype=np.intp)
+    for place in range(len(ascending)):
+        own, value = 0, leverages[place]
+        for k in range(len(limits)):
+            own += value > limits[k]
+        group[place] = own
+        starts[own + 1] += 1
+        largest[own] = max(largest[own], value)
+    for k in range(n_groups):
+        starts[k + 1] += starts[k]
+    order, next_place = np.empty_like(ascending), starts.copy()
+    for place in range(len(ascending)):
+        order[next_place[group[place]]] = ascending[place]
+        next_place[group[place]] += 1
+    used = np.flatnonzero(largest)
+    return order, np.append(starts[used], len(order)), largest[used]
+
+
+class Block(NamedTuple):
+    """Room for the labelled rows that are open for some unlabelled rows.
+
+    `X` are the rows, with their sign; `parts` are their residual, share of the intercept and diagonal; `ends` are
+    numerator, scale and weight for one unlabelled row; `spare` is room to select in.
+    """
+
+    X: Array
+    parts: Array
+    ends: Array
+    spare: Array
+
+
+@njit(cache=True, nogil=True)
+def window_ends(
+    labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
+) -> tuple[Array, Array]:
+    """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
+
+    Parameters
+    ----------
+    labelled : LabelledOrder
+    lines : Lines
+    z : array of shape (m, d)
+        Directions of the unlabelled rows: the weights are ``X z + offset``.
+    pivot : array of shape (m,)
+        ``s``.
+    ascending : array of shape (m,)
+        Positions of the unlabelled rows in ascending order of `pivot`.
+    rank : int
+        At least 1.
+
+    Returns
+    -------
+    below, above : array of shape (m,)
+        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where some row has
+        ``|beta| >= 1``, very many rows are open, or rows that were left out may be.
 
     Examples
     --------
     >>> import numpy as np
-    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), 1.0, 0.0, "lower").base
-    array([-3.,  1.])
+    >>> leverages = Leverages(np.full(3, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
+    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), leverages, 0.0, "two")
+    >>> lines = Lines(np.array([[0.1], [0.1], [0.0]]), np.ones(3), 0.0, 1.0, 0.0, 0.0)
+    >>> below, above = window_ends(rows, lines, np.ones((1, 1)), np.ones(1), np.array([0]), 2)
+    >>> above.round(3)
+    array([1.818])
     """
-    leverage = 1.0 - ridge * diagonal
-    high = np.flatnonzero(leverage > 6.0 * leverage.mean())
-    always = high[np.argsort(-leverage[high], kind="stable")[:64]]
-    sign = np.where(residuals < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(residuals))
-    signed = -residuals if side == "lower" else residuals * sign
-    with np.errstate(divide="ignore", invalid="ignore"):
-        base = signed if power == 0.0 else signed / diagonal**power
-    order: AnyArray = np.argsort(base)
-    if len(always):
-        apart = np.zeros(len(residuals), dtype=bool)
-        apart[always] = True
-        order, leverage = order[~apart[order]], leverage[~apart]
-    largest = float(np.clip(leverage.max(initial=0.0), 0.0, 1.0))
-    return LabelledOrder(order, base[order], always, sign, signed, largest)
+    middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
+    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))
+    below, above = np.full(len(z), np.nan), np.full(len(z), np.nan)
+    middles = _middles(labelled, middle)
+    covered, half, n, n_above = -1.0, HALF_BRACKET, 0, 0
+    for j in ascending:
+        q = max(pivot[j] / lines.ridge - 1.0, 0.0) + TINY
+        while True:
+            least, most = _bracket(labelled.ranked, middle, half)
+            if q > covered:
+                covered = STEP * q
+                n, n_above = _fill_block(labelled, lines, middles, covered, least, most, block)
+            if n > size or not _write_ends(block, n, lines, z, j, pivot[j]):
+                break
+            unit = _unit(pivot[j], lines.power)
+            below[j], above[j] = _pick(block, n, rank - n_above, unit * least, unit * most)
+            if not np.isnan(below[j] + above[j]) or half > len(labelled.ranked):
+                break
+            covered, half = -1.0, 3 * half
+        if half > HALF_BRACKET:
+            covered, half = -1.0, HALF_BRACKET
+    return below, above
+
+
+@njit(cache=True, nogil=True)
+def _unit(pivot: float, power: float) -> float:
+    """Return ``s ** (1 - power)``: ends in this unit are comparable to ``residual / diagonal ** power``."""
+    if power == 0.5:
+        return np.sqrt(pivot)
+    return pivot if power == 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True)
+def _middles(labelled: LabelledOrder, middle: int) -> AnyArray:
+    """Return where in each group the base at a place of all rows would be."""
+    middles = np.empty(len(labelled.leverage), dtype=np.intp)
+    for k in range(len(middles)):
+        start, stop = labelled.starts[k], labelled.starts[k + 1]
+        middles[k] = start + np.searchsorted(labelled.base[start:stop], labelled.ranked[middle])
+    return middles
+
+
+@njit(cache=True, nogil=True)
+def _bracket(ranked: Array, middle: int, half: int) -> tuple[float, float]:
+    """Return the numbers so many ranks to either side of the middle one; infinite where there are none."""
+    least = ranked[middle - half] if middle >= half else -np.inf
+    most = ranked[middle + half] if middle + half < len(ranked) else np.inf
+    return least, most
+
+
+@njit(cache=True, nogil=True)
+def _lowest(least: float, slack: float, shrink: float, grow: float) -> float:
+    """Return below which base an end is below the bracket for certain; -inf if no base is.
+
+    A slack adds at most ``grow / shrink`` times itself to an end; the caller has multiplied it by the largest ratio.
+    """
+    if shrink <= 0.0:
+        return -np.inf
+    return (least * shrink if least >= 0.0 else least * grow) - slack * grow
+
+
+@njit(cache=True, nogil=True)
+def _fill_block(
+    labelled: LabelledOrder,
+    lines: Lines,
+    middles: AnyArray,
+    q: float,
+    least: float,
+    most: float,
+    block: Block,
+) -> tuple[int, int]:
+    """Collect the rows whose ends may lie in a bracket; return how many, and how many are above for certain.
+
+    `least` and `most` are the bracket's ends in the unit of `base`.
+    """
+    slack = LARGEST_RATIO * lines.slack / _unit(lines.ridge, lines.power)
+    base, places, n, n_above = labelled.base, np.empty(len(block.X), dtype=np.intp), 0, 0
+    if labelled.rest > 0.0:
+        shrink, grow = window_factors(labelled.rest, q, lines.power)
+        if not _lowest(least, slack, shrink, grow) > labelled.ranked[0]:
+            return len(block.X) + 1, 0
+    for k in range(len(middles)):
+        start, stop = labelled.starts[k], labelled.starts[k + 1]
+        shrink, grow = window_factors(labelled.leverage[k], q, lines.power)
+        first, last = start, stop
+        if shrink > 0.0:
+            low = _lowest(least, slack, shrink, grow)
+            high = most * grow if most >= 0.0 else most * shrink
+            first = last = middles[k]
+            while first > start and base[first - 1] >= low:
+                first -= 1
+            while last < stop and base[last] <= high:
+                last += 1
+        n_above += stop - last
+        for place in range(first, min(last, first + len(places) - n)):
+            places[n + place - first] = place
+        n += last - first
+    if n <= len(places):
+        # In the order of the bases the ends are nearly sorted, which makes selection fast.
+        _copy_rows(labelled, lines, places[:n][np.argsort(base[places[:n]])], block)
+    return n, n_above
+
+
+@njit(cache=True, nogil=True)
+def _copy_rows(labelled: LabelledOrder, lines: Lines, places: AnyArray, block: Block) -> None:
+    """Put labelled rows into the block."""
+    for at in range(len(places)):
+        i, sign = labelled.order[places[at]], labelled.sign[places[at]]
+        for c in range(lines.X.shape[1]):
+            block.X[at, c] = sign * lines.X[i, c]
+        block.parts[0, at] = labelled.residuals[places[at]]
+        block.parts[1, at] = sign * lines.offset
+        block.parts[2, at] = lines.diagonal[i]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -153,82 +395,38 @@ def _dot(X: Array, i: int, z: Array, j: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def window_ends(  # noqa: PLR0913
-    labelled: LabelledOrder,
-    diagonal: Array,
-    X: Array,
-    offset: float,
-    z: Array,
-    pivot: Array,
-    low: Array,
-    high: Array,
-    rank: int,
-    power: float,
-    slack: float,
-) -> tuple[Array, Array]:
-    """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
+def _write_ends(block: Block, n: int, lines: Lines, z: Array, j: int, pivot: float) -> bool:
+    """Write the ends of the block's rows for one unlabelled row; return whether every ``|beta| < 1``."""
+    ends, steep = block.ends, 0
+    for i in range(n):
+        ends[2, i] = block.parts[1, i] + _dot(block.X, i, z, j)
+    for i in range(n):
+        scale = residual_scale(pivot, block.parts[2, i], ends[2, i], lines.power)
+        ends[0, i] = pivot * block.parts[0, i] + lines.slack * scale
+        ends[1, i] = OWN * scale
+        steep += not abs(ends[2, i]) < ends[1, i]
+    return steep == 0
 
-    Parameters
-    ----------
-    labelled : LabelledOrder
-    diagonal : array of shape (l,)
-        ``G_ii``.
-    X : array of shape (l, d)
-        Labelled rows, centred if there is an intercept.
-    offset : float
-        Share of the intercept in each weight.
-    z : array of shape (m, d)
-        Directions of the unlabelled rows: the weights are ``X z + offset``.
-    pivot, low, high : array of shape (m,)
-        Pivots, and the result of `window_bounds`.
-    rank : int
-    power, slack : float
 
-    Returns
-    -------
-    below, above : array of shape (m,)
-        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where `high` is, or where a row
-        of high leverage has ``|beta| >= 1``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), 1.0, 0.0, "two")
-    >>> below, above = window_ends(rows, np.ones(3), np.array([[0.1], [0.1], [0.0]]), 0.0, np.ones((1, 1)),
-    ...     np.ones(1), np.array([0.9]), np.array([1.2]), 2, 0.0, 0.0)
-    >>> above.round(3)
-    array([1.818])
-    """
-    order, base, always, sign, residuals, _ = labelled
-    n_ordered, n_always, n_unlabelled = len(base), len(always), len(z)
-    below, above = np.full(n_unlabelled, np.nan), np.full(n_unlabelled, np.nan)
-    minus, plus = np.empty(n_ordered + n_always), np.empty(n_ordered + n_always)
-    for j in range(n_unlabelled):
-        if np.isnan(high[j]) or rank > n_ordered:
-            continue
-        # The bounds are real-number inequalities: a part in 1e9 covers their rounding.
-        ratio = high[j] / low[j] * (1.0 + 1e-9)
-        # Of the rows set apart none or all may lie above: the wanted rank among the others is this uncertain.
-        least, most = base[n_ordered - rank], np.inf
-        least = least / ratio if least >= 0.0 else least * ratio
-        if rank > n_always:
-            most = base[n_ordered - rank + n_always]
-            most = most * ratio if most >= 0.0 else most / ratio
-        first = np.searchsorted(base, least, side="left")
-        last = np.searchsorted(base, most, side="right")
-        n, steep = 0, False
-        for place in range(first, last + n_always):
-            i = order[place] if place < last else always[place - last]
-            weight = offset + _dot(X, i, z, j)
-            scale = residual_scale(pivot[j], diagonal[i], weight, power)
-            weight *= sign[i]
-            steep = steep or not abs(weight) < OWN * scale
-            end = pivot[j] * residuals[i] + slack * scale
-            minus[n] = end / (OWN * scale - weight)
-            plus[n] = end / (OWN * scale + weight)
-            n += 1
-        if not steep:
-            wanted = int(rank - (n_ordered - last))
-            below[j] = kth_largest(minus[:n], wanted)
-            above[j] = kth_largest(plus[:n], wanted)
-    return below, above
+@njit(cache=True, nogil=True)
+def _pick(block: Block, n: int, rank: int, least: float, most: float) -> tuple[float, float]:
+    """Return the `rank`-th largest ends of the block's rows, below and above; NaN if one is not in the bracket."""
+    ends, spare = block.ends, block.spare
+    n_minus = n_plus = above_minus = above_plus = 0
+    for i in range(n):
+        end, minus, plus = ends[0, i], ends[1, i] - ends[2, i], ends[1, i] + ends[2, i]
+        spare[0, n_minus], spare[1, n_minus] = end, minus
+        spare[2, n_plus], spare[3, n_plus] = end, plus
+        above_minus += end > most * minus
+        above_plus += end > most * plus
+        n_minus += (end >= least * minus) & (end <= most * minus)
+        n_plus += (end >= least * plus) & (end <= most * plus)
+    if not (1 <= rank - above_minus <= n_minus and 1 <= rank - above_plus <= n_plus):
+        return np.nan, np.nan
+    for i in range(n_minus):
+        spare[0, i] /= spare[1, i]
+    for i in range(n_plus):
+        spare[2, i] /= spare[3, i]
+    return kth_largest(spare[0, :n_minus], rank - above_minus), kth_largest(
+        spare[2, :n_plus], rank - above_plus
+    )

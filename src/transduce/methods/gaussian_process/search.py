@@ -118,9 +118,16 @@ class Search:
         return self._lbfgs(objective, start, self.max_iter, self.tolerance)
 
     def _lbfgs(self, objective: Objective, start: Array, max_iter: int, tolerance: float) -> Descent:
-        path: list[float] = [objective(start)[0]]
+        path: list[float] = []
+
+        def evaluate(at: Array) -> tuple[float, Array]:
+            value, slope = objective(at)
+            if not path:
+                path.append(value)  # at the start, where the search evaluates first
+            return value, slope
+
         found = minimize(
-            objective,
+            evaluate,
             start,
             jac=True,
             method="L-BFGS-B",
@@ -136,9 +143,7 @@ class Search:
             flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(found.fun))
             words = "converged" if flat else "stopped where no lower point could be found"
         lowest = float(found.fun)
-        return Descent(
-            found.x, lowest, np.array(path), found.nit, found.nfev + 1, words == "converged", words
-        )
+        return Descent(found.x, lowest, np.array(path), found.nit, found.nfev, words == "converged", words)
 
     def _alternate(self, objective: Objective, start: Array) -> Descent:
         """Take the q-step and the p-step in turns, as the paper does."""
