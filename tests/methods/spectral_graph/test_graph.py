@@ -19,6 +19,7 @@ from transduce.core import progress
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
+    all_pairs,
     chebyshev,
     graph_spectrum,
     neighbor_graph,
@@ -78,8 +79,58 @@ def test_search_in_many_blocks_and_threads(monkeypatch):
         np.testing.assert_array_equal(found.ids, true)
         found = search.search_sparse(sp.csr_array(X), own, sp.csr_array(X), 7)
         np.testing.assert_array_equal(found.ids, true)
-        for name in ("largest", "replace_worst", "keep_best", "keep_best_sparse"):
+        for name in ("n_above", "replace_worst", "keep_best", "keep_best_sparse"):
             monkeypatch.setattr(search, name, plain(getattr(search, name)))
+
+
+def nearest_by_definition(X, k):
+    """Positions and values of the k largest cosines of every row with another, by sorting all of them."""
+    cosines = X @ X.T - 9 * np.eye(len(X))
+    order = np.argsort(-cosines, axis=1)[:, :k]
+    return order, np.take_along_axis(cosines, order, axis=1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_pair_is_compared_once_for_both_rows(n_jobs, monkeypatch):
+    """Blocks that do not divide the table; then the uncompiled form of the compiled loops."""
+    X = graph_module.unit_rows(blobs(333))
+    true, cosines = nearest_by_definition(X, 7)
+    monkeypatch.setattr(all_pairs, "BLOCK", 40)
+    shares = []
+    for _ in range(2):
+        found = all_pairs.search_pairs(X, 7, n_jobs=n_jobs, report=shares.append)
+        np.testing.assert_array_equal(found.ids, true)
+        np.testing.assert_allclose(found.scores, cosines, atol=1e-15)
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+        shares.clear()
+        for name in ("n_good", "keep_pairs", "score_again"):
+            monkeypatch.setattr(all_pairs, name, plain(getattr(all_pairs, name)))
+
+
+def test_cosines_that_single_precision_cannot_tell_are_told(monkeypatch):
+    """Rows of one direction up to 1e-6: their cosines differ by some 1e-12, and the order is still that of double."""
+    rng = np.random.default_rng(0)
+    X = graph_module.unit_rows(np.array([1.0, 2.0, -1.0]) + 1e-6 * rng.normal(size=(200, 3)))
+    searched = []
+    monkeypatch.setattr(
+        all_pairs,
+        "search_dense",
+        lambda Q, *a, **b: (searched.append(len(Q)), search.search_dense(Q, *a, **b))[1],
+    )
+    found = all_pairs.search_pairs(X, 5)
+    assert searched == [200]
+    np.testing.assert_allclose(found.scores, nearest_by_definition(X, 5)[1], atol=1e-15)
+
+
+@given(n=st.integers(2, 30), k=st.integers(1, 12), seed=st.integers(0, 2**31 - 1))
+def test_pairs_find_the_best_among_equal_rows(n, k, seed):
+    """Coordinates of few values, so that rows are equal or 0: the scores are those of the definition."""
+    k = min(k, n - 1)
+    X = graph_module.unit_rows(np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float))
+    found = all_pairs.search_pairs(X, k)
+    np.testing.assert_allclose(found.scores, nearest_by_definition(X, k)[1], atol=1e-15)
+    assert all(len({*ids, i}) == k + 1 for i, ids in enumerate(found.ids.tolist()))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev"])

@@ -21,6 +21,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph.neighbors import (
     QUERIES,
     Neighbors,
+    dot,
     empty_heaps,
     keep_best,
     replace_worst,
@@ -108,15 +109,6 @@ class Cells:
 
         run_blocks(one, range(len(self.near)), n_jobs, report)
         return scores, ids
-
-
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def dot(one: Any, two: Any) -> Any:
-    """Return the inner product of two rows."""
-    total = one[0] * two[0]
-    for j in range(1, len(one)):
-        total += one[j] * two[j]
-    return total
 
 
 @njit(cache=True, nogil=True)
