@@ -23,6 +23,10 @@ from transduce.core.types import AnyArray, Array
 PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
 CHUNK = 8192  # rows of a block multiplied at a time
 MOST_CYCLES = 40
+FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
+SAFETY = (
+    8.0  # how much more a filter is to gain than is needed: the cut comes from vectors that are not there yet
+)
 FINEST = 5e-6  # residuals that single precision reaches
 
 
@@ -292,7 +296,7 @@ def _iterate(
     matrix: Filter, block: AnyArray, k: int, tol: float, known: AnyArray, report: Callable[[float], None]
 ) -> tuple[Array, AnyArray, Array]:
     lower = smallest_bound(matrix, np.random.RandomState(0))
-    degree, cut = 10, 0.5 * (1.0 + lower)
+    degree, cut = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower)
     first = 0.0
     for _cycle in range(MOST_CYCLES):
         matrix.apply(block, degree, lower, cut)
@@ -318,4 +322,4 @@ def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int
     """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
     x = 1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower)
     gain = np.arccosh(x)
-    return int(np.clip(np.ceil(np.arccosh(4.0 * factor) / max(gain, 1e-3)), 8, 40))
+    return int(np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40))
