@@ -168,19 +168,24 @@ def test_approximate_search_reports_its_recall(metric, k):
 
 
 def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
-    """Also uncompiled. With a first visit of one cell the passes have much to do."""
+    """Also uncompiled. With a first visit of two cells the passes have much to do."""
     X = graph_module.unit_rows(blobs(500, d=8)).astype(np.float32)
     offsets = np.zeros(500, dtype=np.float32)
     monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
     monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(cells, "N_CELLS", 2)
+    passes, join = [], cells.join_neighbors
+    monkeypatch.setattr(cells, "join_neighbors", lambda *given: (passes.append(1), join(*given))[1])
     results = []
     for _ in range(2):
         random = np.random.RandomState(0)
+        passes.clear()
         found, reached = cells.search_cells(X, offsets, 4, target=0.97, random=random)
+        assert passes
         true = search.search_dense(X, np.arange(500), X, offsets, 4).ids
         assert cells.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
-        for name in ("dot", "link_both_ways", "join_block"):
+        for name in ("dot", "keep_row", "keep_listed", "link_both_ways", "join_block"):
             monkeypatch.setattr(cells, name, plain(getattr(cells, name)))
     np.testing.assert_array_equal(*results)
 
@@ -189,9 +194,14 @@ def test_cells_are_visited_anew_if_passes_do_not_suffice(monkeypatch):
     X = graph_module.unit_rows(blobs(800, d=8)).astype(np.float32)
     monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
     monkeypatch.setattr(cells, "MOST_PASSES", 0)
+    monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(cells, "N_CELLS", 1)
+    visits, visit = [], cells.Cells.visit
+    monkeypatch.setattr(cells.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
     found, reached = cells.search_cells(
         X, np.zeros(800, dtype=np.float32), 4, target=0.97, random=np.random.RandomState(0)
     )
+    assert len(visits) == 2
     assert reached >= 0.97
     assert (found.ids >= 0).all()
 

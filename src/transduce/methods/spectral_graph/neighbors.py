@@ -74,6 +74,17 @@ def replace_worst(scores: Any, ids: Any, score: Any, row: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
+def keep_row(row: Any, first: int, own: int, best: Any, who: Any) -> None:
+    """Take the best of one row of scores into its heap, the candidate `own` left out."""
+    for start in range(0, len(row), STRIP):
+        stop = min(start + STRIP, len(row))
+        if n_above(row[start:stop], best[0]) > 0:
+            for j in range(start, stop):
+                if row[j] > best[0] and first + j != own:
+                    replace_worst(best, who, row[j], first + j)
+
+
+@njit(cache=True, nogil=True)
 def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into each row's heap, the row itself left out.
 
@@ -87,15 +98,8 @@ def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
     scores, ids : arrays of shape (q, k)
         The heaps.
     """
-    width = block.shape[1]
     for query in range(len(block)):
-        row, best, who = block[query], scores[query], ids[query]
-        for start in range(0, width, STRIP):
-            stop = min(start + STRIP, width)
-            if n_above(row[start:stop], best[0]) > 0:
-                for j in range(start, stop):
-                    if row[j] > best[0] and first + j != own[query]:
-                        replace_worst(best, who, row[j], first + j)
+        keep_row(block[query], first, own[query], scores[query], ids[query])
 
 
 @njit(cache=True, nogil=True)
