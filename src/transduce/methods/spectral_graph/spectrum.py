@@ -337,7 +337,7 @@ def _filtered(
     tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
-        block = draw.standard_normal((len(order), d + extra), dtype=np.float32)
+        block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
         try:
             values, vectors, residuals = leading_pairs(
                 ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
