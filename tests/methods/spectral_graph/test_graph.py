@@ -250,7 +250,7 @@ def test_spectrum_by_every_route(route, monkeypatch):
 
 
 def test_labels_from_the_filtered_spectrum_are_those_from_the_exact_one(monkeypatch):
-    """Ten draws of a hundred labelled digits: hardly a row of 1,797 is labelled otherwise."""
+    """Ten draws of a hundred labelled digits: no row, or hardly one, is labelled otherwise."""
     X, truth = load_digits(return_X_y=True)
     A = neighbor_graph(X)
     monkeypatch.setattr(spectrum, "DENSE_ROWS", 2000)
@@ -267,7 +267,7 @@ def test_labels_from_the_filtered_spectrum_are_those_from_the_exact_one(monkeypa
         y[rows] = truth[rows]
         one, two = (model.relabel(y).transduction_ for model in models)
         n_other += int((one != two).sum())
-    assert n_other <= 10
+    assert n_other <= 2
 
 
 def test_filter_uncompiled_and_with_dependent_columns(monkeypatch):
