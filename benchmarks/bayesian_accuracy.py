@@ -4,7 +4,8 @@
 
 The random 60:40 splits and the kernel widths of `papers/graepel1999.py`, which has the errors and the rejection curves.
 Prints log-loss and expected calibration error (ten bins of equal width) of the splits' pooled probabilities, with
-softness 0 and with softness chosen by cross-validation. ``--figure`` draws the reliability of the latter.
+softness 0 and with softness chosen by leave-one-out and by cross-validation. ``--figure`` draws the reliability of the
+last.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from transduce import BayesianTransducer
 from transduce.datasets import load_dataset
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}
-METHODS = {"softness 0": 0.0, "softness by cv": "cv"}
+METHODS = {"softness 0": 0.0, "softness by loo": "loo", "softness by cv": "cv"}
 
 
 def run_split(name, split):

@@ -67,6 +67,9 @@ def main():
                     X, y, n_labels, seed = deal("classification", name, labels, draw)
                     models = {
                         "Bayesian transduction": BayesianTransducer(random_state=seed),
+                        "Bayesian transduction, softness by loo": BayesianTransducer(
+                            softness="loo", random_state=seed
+                        ),
                         "blend": TransductiveBlend(task="classification", random_state=seed),
                     }
                     for word, model in models.items():

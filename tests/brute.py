@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import least_squares, minimize
 from scipy.stats import hypergeom, multivariate_normal
+from scipy.stats import t as student_t
 
 
 def ridge_fit(K, z, ridge, fit_intercept):
@@ -313,6 +314,25 @@ def soft_label_share(K, signs, k_a, k_aa, softness, n_draws, rng):
     draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
     kept = draws[np.all(draws[:, :-1] * signs > 0, axis=1)]
     return float((kept[:, -1] > 0).mean()), len(kept)
+
+
+def refit_softness_loss(K, codes, softness):
+    """Leave-one-out log-loss of labels -1 and 1 taken for latent values, by a refit without every row in turn."""
+    n, n_classes = len(K), codes.max() + 1
+    total = 0.0
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        A = K[np.ix_(rest, rest)] + softness * np.eye(n - 1)
+        shares = []
+        for c in [1] if n_classes == 2 else range(n_classes):
+            signs = np.where(codes[rest] == c, 1.0, -1.0)
+            mean = K[i, rest] @ np.linalg.solve(A, signs)
+            spread = K[i, i] + softness - K[i, rest] @ np.linalg.solve(A, K[rest, i])
+            scale = signs @ np.linalg.solve(A, signs) / (n - 1)
+            shares.append(student_t(n - 1).cdf(mean / np.sqrt(scale * spread)))
+        shares = np.array([1.0 - shares[0], shares[0]] if n_classes == 2 else shares)
+        total -= np.log(max(shares[codes[i]] / shares.sum(), 1e-3))
+    return total / n
 
 
 # ------------------------------------------------------------------------------------- spectral graph transducer

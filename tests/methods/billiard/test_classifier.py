@@ -20,7 +20,13 @@ from tests import brute
 from transduce import BayesianTransducer
 from transduce.core.folds import rank_folds
 from transduce.core.kernels import Kernel
-from transduce.methods.billiard.cross_validation import CV_BALLS, CV_BOUNCES, LabelledRows
+from transduce.methods.billiard.cross_validation import (
+    CV_BALLS,
+    CV_BOUNCES,
+    LOO_SOFTNESSES,
+    LabelledRows,
+)
+from transduce.methods.billiard.leave_one_out import leave_one_out_losses
 from transduce.methods.billiard.probabilities import Geometry, probabilities
 from transduce.methods.billiard.votes import Game, Tally
 from transduce.metrics import area_under_rejection_curve, rejection_curve
@@ -122,7 +128,7 @@ def test_the_bayes_point_is_the_mean_separator():
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("a", "b", "c")])
-@pytest.mark.parametrize("setting", [{}, {"softness": 0.5}, {"softness": "cv"}])
+@pytest.mark.parametrize("setting", [{}, {"softness": 0.5}, {"softness": "loo"}, {"softness": "cv"}])
 def test_same_seed_same_answer_in_any_order(names, setting, monkeypatch):
     monkeypatch.setattr("transduce.methods.billiard.cross_validation.SOFTNESSES", (0.1, 1.0))
     X, y, _ = classes(n=36, unlabelled=15, names=names, gap=2.5)
@@ -237,7 +243,7 @@ def test_the_loss_is_that_of_hidden_labels():
     X, y, _ = classes(n=24, unlabelled=0)
     codes = (y == "yes").astype(int)
     shown_rows = LabelledRows(Kernel("rbf"), X, codes, 1.0)
-    found = shown_rows.compare([1.0], [0.5], 3, None)["log_loss"][0]
+    found = shown_rows.compare([(1.0, 0.5)], 3, None)["log_loss"][0]
     K, total = Kernel("rbf", 1.0).matrix(X, X) + 1.0, 0.0
     fold = rank_folds(codes.astype(float), X, 5)
     for k in range(5):
@@ -252,7 +258,46 @@ def test_the_loss_is_that_of_hidden_labels():
         total -= np.log(np.where(codes[hidden] == 1, share, 1 - share)).sum()
     assert found == pytest.approx(total / 24)
     linear = LabelledRows(Kernel("linear"), X[:, :1], codes, 0.0)
-    assert linear.compare([1.0], [0.0], 0, None)["log_loss"][0] == np.inf
+    assert linear.compare([(1.0, 0.0)], 0, None)["log_loss"][0] == np.inf
+
+
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    n=st.integers(6, 25),
+    n_classes=st.integers(2, 4),
+    softness=st.floats(1e-3, 10.0),
+    bias=st.floats(0.0, 2.0),
+)
+def test_leave_one_out_is_a_refit_without_the_row(seed, n, n_classes, softness, bias):
+    rng = np.random.default_rng(seed)
+    X, codes = rng.normal(size=(n, 2)), rng.permutation(np.arange(n) % n_classes)
+    K = Kernel("rbf", 1.0).matrix(X, X) + bias
+    found = leave_one_out_losses(K, codes, [softness, 2.0 * softness])
+    true = [brute.refit_softness_loss(K, codes, value) for value in (softness, 2.0 * softness)]
+    np.testing.assert_allclose(found, true, rtol=1e-7)
+
+
+def test_leave_one_out_chooses_the_least_log_loss():
+    """Noisy labels want more softness than clean ones; with a width by "cv" each width has its own softness."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    chosen = []
+    for noise in (0.0, 1.5):
+        y = np.where(X[:, 0] + noise * rng.normal(size=120) > 0, 1.0, 0.0)
+        y[70:] = np.nan
+        model = BayesianTransducer(softness="loo", random_state=0, tolerance=0.05).fit(X, y)
+        best = model.cv_path_.loc[model.cv_path_["log_loss"].idxmin()]
+        assert (model.width_, model.softness_) == (best["width"], best["softness"])
+        assert len(model.cv_path_) == len(LOO_SOFTNESSES)
+        chosen.append(model.softness_)
+    assert chosen[0] < 0.1 < chosen[1]
+    both = BayesianTransducer(softness="loo", width="cv", random_state=0, tolerance=0.05).fit(X, y)
+    assert len(both.cv_path_) == 5
+    for _, line in both.cv_path_.iterrows():
+        alone = BayesianTransducer(softness="loo", width=line["width"], tolerance=0.5, random_state=0).fit(
+            X, y
+        )
+        assert line["softness"] == alone.softness_
 
 
 def test_rows_that_no_separator_can_tell_are_tied():
@@ -361,11 +406,12 @@ def test_the_budget_is_reported():
     assert model.n_bounces_ < 3 * model._fitted.games[0].pace  # one segment, whatever the budget
 
 
-def test_one_label_of_a_class_is_too_few_to_choose_by():
+@pytest.mark.parametrize("softness", ["loo", "cv"])
+def test_one_label_of_a_class_is_too_few_to_choose_by(softness):
     X, y, _ = classes(n=20, unlabelled=0)
     y[2:] = None
     with pytest.warns(UserWarning, match="too few to choose width or softness by"):
-        model = BayesianTransducer(softness="cv", random_state=0, tolerance=0.05).fit(X, y)
+        model = BayesianTransducer(softness=softness, random_state=0, tolerance=0.05).fit(X, y)
     assert model.softness_ > 0
 
 
@@ -397,7 +443,7 @@ def test_rejection_marks_the_least_sure():
     [
         ({"kernel": "rfb"}, "Unknown kernel 'rfb'"),
         ({"width": -1.0}, "width .* must be a positive number"),
-        ({"softness": -1.0}, "softness must be 'cv' or a number from 0"),
+        ({"softness": -1.0}, "softness must be 'loo', 'cv' or a number from 0"),
         ({"softness": "auto"}, "softness .* must be a number"),
         ({"bias": -0.5}, "bias must be a number from 0"),
         ({"n_balls": 1}, "n_balls must be a whole number from 2"),

@@ -14,11 +14,12 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
 
 from tests import brute
-from transduce import show_progress
+from transduce import SpectralGraphTransducer, show_progress
 from transduce.core import progress
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
+    all_pairs,
     chebyshev,
     graph_spectrum,
     neighbor_graph,
@@ -78,8 +79,58 @@ def test_search_in_many_blocks_and_threads(monkeypatch):
         np.testing.assert_array_equal(found.ids, true)
         found = search.search_sparse(sp.csr_array(X), own, sp.csr_array(X), 7)
         np.testing.assert_array_equal(found.ids, true)
-        for name in ("largest", "replace_worst", "keep_best", "keep_best_sparse"):
+        for name in ("n_above", "replace_worst", "keep_best", "keep_best_sparse"):
             monkeypatch.setattr(search, name, plain(getattr(search, name)))
+
+
+def nearest_by_definition(X, k):
+    """Positions and values of the k largest cosines of every row with another, by sorting all of them."""
+    cosines = X @ X.T - 9 * np.eye(len(X))
+    order = np.argsort(-cosines, axis=1)[:, :k]
+    return order, np.take_along_axis(cosines, order, axis=1)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_pair_is_compared_once_for_both_rows(n_jobs, monkeypatch):
+    """Blocks that do not divide the table; then the uncompiled form of the compiled loops."""
+    X = graph_module.unit_rows(blobs(333))
+    true, cosines = nearest_by_definition(X, 7)
+    monkeypatch.setattr(all_pairs, "BLOCK", 40)
+    shares = []
+    for _ in range(2):
+        found = all_pairs.search_pairs(X, 7, n_jobs=n_jobs, report=shares.append)
+        np.testing.assert_array_equal(found.ids, true)
+        np.testing.assert_allclose(found.scores, cosines, atol=1e-15)
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+        shares.clear()
+        for name in ("n_good", "keep_pairs", "score_again"):
+            monkeypatch.setattr(all_pairs, name, plain(getattr(all_pairs, name)))
+
+
+def test_cosines_that_single_precision_cannot_tell_are_told(monkeypatch):
+    """Rows of one direction up to 1e-6: their cosines differ by some 1e-12, and the order is still that of double."""
+    rng = np.random.default_rng(0)
+    X = graph_module.unit_rows(np.array([1.0, 2.0, -1.0]) + 1e-6 * rng.normal(size=(200, 3)))
+    searched = []
+    monkeypatch.setattr(
+        all_pairs,
+        "search_dense",
+        lambda Q, *a, **b: (searched.append(len(Q)), search.search_dense(Q, *a, **b))[1],
+    )
+    found = all_pairs.search_pairs(X, 5)
+    assert searched == [200]
+    np.testing.assert_allclose(found.scores, nearest_by_definition(X, 5)[1], atol=1e-15)
+
+
+@given(n=st.integers(2, 30), k=st.integers(1, 12), seed=st.integers(0, 2**31 - 1))
+def test_pairs_find_the_best_among_equal_rows(n, k, seed):
+    """Coordinates of few values, so that rows are equal or 0: the scores are those of the definition."""
+    k = min(k, n - 1)
+    X = graph_module.unit_rows(np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float))
+    found = all_pairs.search_pairs(X, k)
+    np.testing.assert_allclose(found.scores, nearest_by_definition(X, k)[1], atol=1e-15)
+    assert all(len({*ids, i}) == k + 1 for i, ids in enumerate(found.ids.tolist()))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev"])
@@ -117,19 +168,24 @@ def test_approximate_search_reports_its_recall(metric, k):
 
 
 def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
-    """Also uncompiled. With a first visit of one cell the passes have much to do."""
+    """Also uncompiled. With a first visit of two cells the passes have much to do."""
     X = graph_module.unit_rows(blobs(500, d=8)).astype(np.float32)
     offsets = np.zeros(500, dtype=np.float32)
     monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
     monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(cells, "N_CELLS", 2)
+    passes, join = [], cells.join_neighbors
+    monkeypatch.setattr(cells, "join_neighbors", lambda *given: (passes.append(1), join(*given))[1])
     results = []
     for _ in range(2):
         random = np.random.RandomState(0)
+        passes.clear()
         found, reached = cells.search_cells(X, offsets, 4, target=0.97, random=random)
+        assert passes
         true = search.search_dense(X, np.arange(500), X, offsets, 4).ids
         assert cells.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
-        for name in ("dot", "link_both_ways", "join_block"):
+        for name in ("dot", "keep_row", "keep_listed", "link_both_ways", "join_block"):
             monkeypatch.setattr(cells, name, plain(getattr(cells, name)))
     np.testing.assert_array_equal(*results)
 
@@ -138,9 +194,14 @@ def test_cells_are_visited_anew_if_passes_do_not_suffice(monkeypatch):
     X = graph_module.unit_rows(blobs(800, d=8)).astype(np.float32)
     monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
     monkeypatch.setattr(cells, "MOST_PASSES", 0)
+    monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(cells, "N_CELLS", 1)
+    visits, visit = [], cells.Cells.visit
+    monkeypatch.setattr(cells.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
     found, reached = cells.search_cells(
         X, np.zeros(800, dtype=np.float32), 4, target=0.97, random=np.random.RandomState(0)
     )
+    assert len(visits) == 2
     assert reached >= 0.97
     assert (found.ids >= 0).all()
 
@@ -186,6 +247,27 @@ def test_spectrum_by_every_route(route, monkeypatch):
     np.testing.assert_allclose(residuals(A, found), found.residuals, atol=1e-10 if exact else 1e-5)
     trivial = np.sqrt(found.degrees)
     assert np.abs(trivial @ found.vectors).max() < (1e-8 if exact else 1e-4)
+
+
+def test_labels_from_the_filtered_spectrum_are_those_from_the_exact_one(monkeypatch):
+    """Ten draws of a hundred labelled digits: no row, or hardly one, is labelled otherwise."""
+    X, truth = load_digits(return_X_y=True)
+    A = neighbor_graph(X)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 2000)
+    exact = graph_spectrum(A)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10)
+    filtered = graph_spectrum(A, random_state=0)
+    np.testing.assert_allclose(filtered.values, exact.values, atol=1e-6)
+    models = [SpectralGraphTransducer(metric="precomputed").fit(found, truth) for found in (exact, filtered)]
+    n_other = 0
+    for draw in range(10):
+        y = np.full(len(truth), np.nan)
+        rows = np.random.default_rng(draw).permutation(len(truth))[:100]
+        y[rows] = truth[rows]
+        one, two = (model.relabel(y).transduction_ for model in models)
+        n_other += int((one != two).sum())
+    assert n_other <= 2
 
 
 def test_filter_uncompiled_and_with_dependent_columns(monkeypatch):

@@ -35,9 +35,10 @@ class BayesianTransducer(ClassTransducer):
     width : float, "median" or "cv", default="median"
         Length scale of the kernel; ``"median"`` is the median distance between two rows, ``"cv"`` chooses a multiple
         of it by cross-validation on log-loss.
-    softness : float or "cv", default=0.0
+    softness : float, "loo" or "cv", default=0.0
         Added to the kernel's diagonal, so that labels may be wrong. 0: only separators that get every labelled row
-        right have a vote. ``"cv"`` chooses by cross-validation on log-loss.
+        right have a vote. ``"loo"`` chooses by the leave-one-out log-loss of a Gaussian process, in closed form;
+        ``"cv"`` by cross-validation on the log-loss of billiards, which takes several times as long.
     bias : float, default=1.0
         Constant added to the kernel, so that separators need not pass through the origin.
     n_balls : int, default=8
@@ -78,7 +79,7 @@ class BayesianTransducer(ClassTransducer):
     width_, softness_ : float
         As used; the width is None for kernels that have none.
     cv_path_ : pandas.DataFrame
-        With ``"cv"``: what was tried, with its log-loss.
+        With ``"loo"`` or ``"cv"``: what was tried, with its log-loss.
     bayes_point_ : array of shape (l,) or (n_classes, l)
         Mean direction of the flights, as coefficients on the labelled rows.
     n_bounces_ : int

@@ -1,4 +1,4 @@
-"""Width and softness of Bayesian transduction: as set, by a rule, or by cross-validation on log-loss."""
+"""Width and softness of Bayesian transduction: as set, by a rule, by leave-one-out or by cross-validation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from transduce.core.folds import rank_folds
 from transduce.core.kernels import Kernel, median_width, uses_width
 from transduce.core.types import AnyArray, Array
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
+from transduce.methods.billiard.leave_one_out import leave_one_out_losses
 from transduce.methods.billiard.probabilities import LAST, Geometry, count_round, n_games, probabilities
 from transduce.methods.billiard.settings import Settings
 from transduce.methods.billiard.votes import Tally
 
 log = logging.getLogger(__name__)
 
-# What "cv" tries: multiples of the mean of the kernel's diagonal, and of the median distance.
+# What "cv" and "loo" try: multiples of the mean of the kernel's diagonal, and of the median distance.
 SOFTNESSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+LOO_SOFTNESSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 N_FOLDS = 5
 CV_BALLS, CV_BOUNCES = 3, 2_000
@@ -67,18 +69,21 @@ class LabelledRows(NamedTuple):
         K = self.kernel.checked_matrix(self.rows, rows)
         return K + self.bias, self.kernel.diagonal(rows) + self.bias
 
-    def compare(
-        self, widths: Sequence[float], softnesses: Sequence[float], seed: int, n_jobs: int | None
-    ) -> pd.DataFrame:
-        """Return the log-loss at hidden labels for every pair, one line each."""
+    def compare(self, grid: Sequence[tuple[float, float]], seed: int, n_jobs: int | None) -> pd.DataFrame:
+        """Return the log-loss of billiards at hidden labels for every pair of width and softness, one line each."""
         ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
         fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
-        grid = [(width, softness) for width in widths for softness in softnesses]
         losses = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(self._loss)(width, softness, fold, seed) for width, softness in grid
         )
-        lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
-        return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
+        return _as_path(grid, losses)
+
+    def leave_one_out(self, width: float) -> pd.DataFrame:
+        """Return the leave-one-out log-loss of every softness with this width, one line each."""
+        K = self.gram(width)
+        softnesses = [float(K.diagonal().mean()) * factor for factor in LOO_SOFTNESSES]
+        losses = leave_one_out_losses(K, self.codes, softnesses)
+        return _as_path([(width, softness) for softness in softnesses], losses)
 
     def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
@@ -103,12 +108,23 @@ class LabelledRows(NamedTuple):
         return total / len(self.codes)
 
 
+def _as_path(grid: Sequence[tuple[float, float]], losses: Sequence[float] | Array) -> pd.DataFrame:
+    lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
+    return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
+
+
 class Choice(NamedTuple):
-    """Width and softness, and the table of cross-validation if it was asked."""
+    """Width and softness, and the table of what was tried, if anything was."""
 
     width: float
     softness: float
     path: pd.DataFrame | None = None
+
+    @classmethod
+    def best_of(cls, path: pd.DataFrame) -> Choice:
+        """Return the line with the smallest log-loss."""
+        best = path.iloc[int(path["log_loss"].to_numpy().argmin())]
+        return cls(float(best["width"]), float(best["softness"]), path)
 
 
 def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> Choice:
@@ -118,11 +134,12 @@ def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> C
     widths = [middle] if isinstance(wanted, str) else [wanted]
     if has_width and wanted == "cv":
         widths = [middle * factor for factor in WIDTHS]
-    if settings.softness is None:
+    by_word = isinstance(settings.softness, str)
+    if by_word:
         unit = float(shown.gram(widths[0]).diagonal().mean())
         softnesses = [unit * factor for factor in SOFTNESSES]
     else:
-        softnesses = [settings.softness]
+        softnesses = [float(settings.softness)]
     width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
     if len(widths) * len(softnesses) == 1:
         return Choice(width, softness)
@@ -133,6 +150,11 @@ def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> C
             stacklevel=3,
         )
         return Choice(width, softness)
-    path = shown.compare(widths, softnesses, seed, settings.n_jobs)
-    best = path.iloc[int(path["log_loss"].to_numpy().argmin())]
-    return Choice(float(best["width"]), float(best["softness"]), path)
+    if settings.softness == "loo":
+        choices = [Choice.best_of(shown.leave_one_out(each)) for each in widths]
+        if len(choices) == 1:
+            return choices[0]
+        grid = [(choice.width, choice.softness) for choice in choices]
+    else:
+        grid = [(each, value) for each in widths for value in softnesses]
+    return Choice.best_of(shown.compare(grid, seed, settings.n_jobs))

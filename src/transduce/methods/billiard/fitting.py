@@ -110,7 +110,7 @@ def check_contradictions(K: Array, arranged: Arranged) -> None:
             if kernel.name == "precomputed" or np.array_equal(rows[i], rows[j]):
                 raise ValueError(
                     f"Rows {who} are equal but labelled differently, so no separator gets both right: let labels be "
-                    "wrong with softness > 0 (or softness='cv'), or drop one of them."
+                    "wrong with softness > 0 (or softness='loo'), or drop one of them."
                 )
             raise ValueError(
                 f"Rows {who} cannot be told apart by this kernel in double precision, but are labelled differently: "
@@ -120,7 +120,7 @@ def check_contradictions(K: Array, arranged: Arranged) -> None:
 
 def _inseparable(softness: float, has_width: bool) -> str:
     """Return what to do when no separator was found."""
-    how = "let labels be wrong with softness > 0 (or softness='cv')"
+    how = "let labels be wrong with softness > 0 (or softness='loo')"
     if softness > 0.0:
         how = f"give a softness larger than {softness:g}"
     width = ", or give the kernel a smaller width" if has_width else ""

@@ -11,11 +11,11 @@ from transduce.core.kernels import KernelLike, check_kernel
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of `BayesianTransducer`, checked; a softness of None is chosen by cross-validation."""
+    """Settings of `BayesianTransducer`, checked."""
 
     kernel: KernelLike
     width: float | str
-    softness: float | None
+    softness: float | str
     bias: float
     n_balls: int
     tolerance: float
@@ -34,11 +34,11 @@ def read_settings(given: dict[str, Any]) -> Settings:
     if not isinstance(read["width"], str) or read["width"] not in ("median", "cv"):
         words = "width (a number, 'median' or 'cv')"
         read["width"] = checks.check_positive(words, read["width"], least=1e-100, most=1e100)
-    if isinstance(read["softness"], str) and read["softness"] == "cv":
-        read["softness"] = None
-    else:
-        checks.check_number("softness (a number from 0, or 'cv')", read["softness"])
-        read["softness"] = checks.check_not_negative("softness", read["softness"], "'cv' or a number from 0")
+    if not isinstance(read["softness"], str) or read["softness"] not in ("loo", "cv"):
+        checks.check_number("softness (a number from 0, 'loo' or 'cv')", read["softness"])
+        read["softness"] = checks.check_not_negative(
+            "softness", read["softness"], "'loo', 'cv' or a number from 0"
+        )
     checks.check_number("bias", read["bias"])
     read["bias"] = checks.check_not_negative("bias", read["bias"], "a number from 0")
     checks.check_whole("n_balls", read["n_balls"], least=2)

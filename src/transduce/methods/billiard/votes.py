@@ -17,7 +17,8 @@ from transduce.methods.billiard.flight import Ball, Segment, VersionSpace, choos
 # A velocity is drawn anew after r^2 / 5 bounces in r dimensions, at least and for each dimension at most so many. In
 # few dimensions walls alone hardly mix velocities; in many, fresh ones make a random walk of the flight, which is slow
 # in the long narrow version spaces there. Never after fewer bounces than there are rows, since it costs as much.
-LEAST_REFRESH, MOST_REFRESH = 20, 30
+# Where labels may be wrong version space is less narrow, and a third of the bounces is enough.
+LEAST_REFRESH, MOST_REFRESH, MOST_SOFT_REFRESH = 20, 30, 10
 # Every ball flies at least so many bounces, and one segment, before anything is recorded.
 WARM_UP = 500
 # When labels may be wrong, positions of a ball are kept in each round: one for every so many bounces and labelled rows,
@@ -331,7 +332,8 @@ class Game:
 
     def __post_init__(self) -> None:
         n_rows, rank = self.space.root.shape
-        self.pace = self.refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, MOST_REFRESH * rank))
+        most = rank * (MOST_SOFT_REFRESH if self.soft else MOST_REFRESH)
+        self.pace = self.refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, most))
         reach = choose_reach(self.space, self.seeds[0], self.pace)
         self.balls = [Ball.drop(self.space, seed, reach) for seed in self.seeds]
         self.records = [[] for _ in self.balls]

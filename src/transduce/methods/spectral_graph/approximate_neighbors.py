@@ -1,8 +1,9 @@
 """Nearly all nearest neighbours of very many dense rows, in two steps, or by the library faiss.
 
-Rows are put into k-means cells and compared, by matrix products, with the rows of the cells nearest to theirs. Then the
-neighbours of neighbours, in both directions, are tried in turn: each pass finds most of what the first step missed. How
-many cells to visit, and when to stop, is read off a sample of rows whose true neighbours are known.
+Rows are put into k-means cells and compared, by matrix products, with the rows of those cells whose centres are nearest
+to them. If that is a long way, fewer cells are visited, and then the neighbours of neighbours, in both directions, are
+tried in turn: each pass finds most of what the first step missed. How far to go, and when to stop, is read off a sample
+of rows whose true neighbours are known.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph.neighbors import (
-    QUERIES,
     Neighbors,
+    dot,
     empty_heaps,
-    keep_best,
+    keep_row,
     replace_worst,
     run_blocks,
     search_dense,
@@ -31,8 +32,10 @@ from transduce.methods.spectral_graph.neighbors import (
 
 N_SAMPLE = 500  # rows whose true neighbours are looked up
 MOST_PASSES = 8
-FIRST_RECALL = 0.4  # what visiting cells has to find if neighbours of neighbours are tried afterwards
-DEAREST_JOIN = 12  # a pass costs about this times pool^2 comparisons, several passes included
+MOST_GAPS = 2**20  # distances of rows from centres computed together
+FIRST_RECALL = 0.4  # what visiting cells has to find if neighbours of neighbours are tried afterwards,
+N_CELLS = 4  # in so many cells of an average row at least
+DEAREST_JOIN = 25  # a pass costs about this times pool^2 comparisons, several passes included
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +52,23 @@ class Cells:
         Their offsets in the score.
     bounds : array of shape (c + 1,)
         The rows of cell j are ``X[bounds[j] : bounds[j + 1]]``.
-    near : array of shape (c, c)
-        The cells from nearest to farthest, for each cell.
+    centres : array of shape (c, d)
+    half_squares : array of shape (c,)
+        Half the squared norms of the centres.
     """
 
     order: AnyArray
     X: AnyArray
     offsets: AnyArray
     bounds: AnyArray
-    near: AnyArray
+    centres: AnyArray
+    half_squares: AnyArray
 
     @classmethod
     def of(cls, X: AnyArray, offsets: AnyArray, random: np.random.RandomState) -> Cells:
         """Put rows into about sqrt(n) cells by k-means on a part of them."""
         n = len(X)
-        c = max(int(np.sqrt(n)), 2)
+        c = min(max(int(np.sqrt(n)), 2), n)
         part = random.choice(n, min(n, 40 * c), replace=False)
         means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
         with warnings.catch_warnings():
@@ -74,49 +79,49 @@ class Cells:
         cell = means.predict(X)
         order = np.argsort(cell, kind="stable")
         centres = means.cluster_centers_
-        near = np.argsort(np.square(centres).sum(axis=1) - 2.0 * centres @ centres.T, axis=1, kind="stable")
         bounds = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=c))])
-        return cls(order, X[order], offsets[order], bounds, near)
+        half_squares = 0.5 * np.einsum("ij,ij->i", centres, centres)
+        return cls(order, X[order], offsets[order], bounds, centres, half_squares)
 
-    def cell_of(self, rows: AnyArray) -> AnyArray:
-        """Return the cells of sorted rows."""
-        return np.searchsorted(self.bounds, rows, side="right") - 1
+    @property
+    def sizes(self) -> AnyArray:
+        """How many rows each cell has."""
+        return np.diff(self.bounds)
 
-    def recall_by_visits(self, rows: AnyArray, true: AnyArray) -> Array:
-        """Return which share of the true neighbours lies in the nearest 1, 2, ... cells, shape (c,)."""
-        rank = np.empty_like(self.near)
-        np.put_along_axis(rank, self.near, np.arange(len(self.near))[None, :], axis=1)
-        found = rank[self.cell_of(rows)[:, None], self.cell_of(true)]
-        return np.cumsum(np.bincount(found.ravel(), minlength=len(self.near))) / found.size
+    def gaps(self, rows: Any) -> AnyArray:
+        """Return how much farther than the nearest centre each centre is, in half squared distances, (q, c)."""
+        scores = self.X[rows] @ self.centres.T
+        scores -= self.half_squares
+        return np.subtract(scores.max(axis=1, keepdims=True), scores, out=scores)
 
     def visit(
-        self, k: int, n_visits: int, n_jobs: int | None, report: Callable[[float], None]
+        self, k: int, reach: float, n_jobs: int | None, report: Callable[[float], None]
     ) -> tuple[Array, AnyArray]:
-        """Return heaps of the best `k` rows in the nearest cells, for each row."""
-        scores, ids = empty_heaps(len(self.X), k, self.X.dtype)
+        """Return heaps of the best `k` rows in the cells whose gap is at most `reach`, for each row."""
+        n = len(self.X)
+        scores, ids = empty_heaps(n, k, self.X.dtype)
+        step = max(MOST_GAPS // len(self.centres), 1)
 
-        def one(cell: int) -> None:
-            for start in range(self.bounds[cell], self.bounds[cell + 1], QUERIES):
-                rows = slice(start, min(start + QUERIES, self.bounds[cell + 1]))
-                own = np.arange(rows.start, rows.stop)
-                for other in self.near[cell, :n_visits]:
-                    first, stop = self.bounds[other], self.bounds[other + 1]
-                    if first < stop:
-                        block = self.X[rows] @ self.X[first:stop].T
-                        block -= self.offsets[first:stop]
-                        keep_best(block, first, own, scores[rows], ids[rows])
+        def one(start: int) -> None:
+            cells, queries = np.nonzero((self.gaps(slice(start, start + step)) <= reach).T)
+            bounds = np.searchsorted(cells, np.arange(len(self.centres) + 1))
+            for cell in np.argsort(-np.diff(bounds), kind="stable"):  # the queries' own cells first
+                first, stop = self.bounds[cell], self.bounds[cell + 1]
+                own = start + queries[bounds[cell] : bounds[cell + 1]]
+                if len(own) and first < stop:
+                    block = self.X[own] @ self.X[first:stop].T
+                    block -= self.offsets[first:stop]
+                    keep_listed(block, first, own, scores, ids)
 
-        run_blocks(one, range(len(self.near)), n_jobs, report)
+        run_blocks(one, range(0, n, step), n_jobs, report)
         return scores, ids
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def dot(one: Any, two: Any) -> Any:
-    """Return the inner product of two rows."""
-    total = one[0] * two[0]
-    for j in range(1, len(one)):
-        total += one[j] * two[j]
-    return total
+@njit(cache=True, nogil=True)
+def keep_listed(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
+    """Take the best of a block of scores into the heaps of the rows `own`, each row itself left out."""
+    for a in range(len(own)):
+        keep_row(block[a], first, own[a], scores[own[a]], ids[own[a]])
 
 
 @njit(cache=True, nogil=True)
@@ -239,6 +244,11 @@ def recall(found: AnyArray, true: AnyArray) -> float:
     return float((true[:, :, None] == found[:, None, :]).any(axis=2).mean())
 
 
+def reach_of(gaps: AnyArray, share: float) -> float:
+    """Return what this share of the gaps is not above, and a little more, since gaps are in single precision."""
+    return float(np.quantile(gaps, share, method="higher")) * (1.0 + 1e-5) + 1e-7
+
+
 def search_cells(
     X: AnyArray,
     offsets: AnyArray,
@@ -272,17 +282,20 @@ def search_cells(
     cells = Cells.of(X, offsets, random)
     rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))
     true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, n_jobs=n_jobs).ids
-    by_visits = cells.recall_by_visits(rows, true)
-    pool = 2 * k
-    direct = int(np.searchsorted(by_visits, target)) + 1
-    join = direct * len(X) / len(cells.near) > DEAREST_JOIN * pool**2
-    n_visits = int(np.searchsorted(by_visits, FIRST_RECALL)) + 1 if join else direct
+    gaps, pool = cells.gaps(rows), 2 * k
+    needed = np.take_along_axis(gaps, np.searchsorted(cells.bounds, true, side="right") - 1, axis=1)
+    direct = reach_of(needed, target)
+    join = ((gaps <= direct) @ cells.sizes).mean() > DEAREST_JOIN * pool**2
     report(0.1)
-    scores, ids = cells.visit(pool if join else k, n_visits, n_jobs, lambda share: report(0.1 + 0.3 * share))
-    if join:
+    if join:  # of several cells at least: else no neighbour's neighbour is in another
+        several = np.sort(gaps, axis=1)[:, min(N_CELLS, gaps.shape[1]) - 1]
+        first = max(reach_of(needed, FIRST_RECALL), reach_of(several, 0.5))
+        heaps = cells.visit(pool, first, n_jobs, lambda share: report(0.1 + 0.3 * share))
         scores, ids = join_until(
-            cells, (scores, ids), rows, true, target, n_jobs, lambda share: report(0.4 + 0.6 * share)
+            cells, heaps, rows, true, target, n_jobs, lambda share: report(0.4 + 0.6 * share)
         )
+    else:
+        scores, ids = cells.visit(k, direct, n_jobs, lambda share: report(0.1 + 0.9 * share))
     reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
     if reached < target and join:
         scores, ids = cells.visit(k, direct, n_jobs, report)

@@ -8,7 +8,8 @@ other: they are filtered some at a time, so that what one thread works on stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,12 @@ from transduce.core.types import AnyArray, Array
 PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
 CHUNK = 8192  # rows of a block multiplied at a time
 MOST_CYCLES = 40
+FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
+SAFETY = (
+    8.0  # how much more a filter is to gain than is needed: the cut comes from vectors that are not there yet
+)
+NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
+MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
 FINEST = 5e-6  # residuals that single precision reaches
 
 
@@ -115,17 +122,20 @@ class Filter:
         def one(start: int, stop: int) -> None:
             out[:, start:stop] = function(np.ascontiguousarray(block[:, start:stop]))
 
-        self.run(delayed(one)(start, stop) for start, stop in pairwise(bounds))
+        self.run([partial(one, start, stop) for start, stop in pairwise(bounds)])
 
-    def run(self, jobs: Any) -> list[Any]:
-        """Run delayed calls in threads; BLAS has one in each, as its own would wait for each other's."""
+    def run(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Call functions in threads; BLAS has one in each, as its own would wait for each other's."""
+        if min(self._threads, len(jobs)) == 1:
+            return [job() for job in jobs]
         with few_threads(0):
-            return Parallel(n_jobs=self._threads, prefer="threads")(jobs)
+            return Parallel(n_jobs=self._threads, prefer="threads")(delayed(job)() for job in jobs)
 
-    def strips(self, n: int) -> list[slice]:
-        """Return as many strips of `n` rows as there are threads."""
+    def over_strips(self, n: int, function: Callable[[slice], Any]) -> Any:
+        """Return the sum of a function over strips of `n` rows, one for each thread."""
         bounds = np.linspace(0, n, self._threads + 1).astype(int)
-        return [slice(start, stop) for start, stop in pairwise(bounds)]
+        parts = self.run([partial(function, slice(start, stop)) for start, stop in pairwise(bounds)])
+        return sum(parts[1:], start=parts[0])
 
 
 def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int = 20) -> float:
@@ -155,31 +165,31 @@ def chunks(rows: slice) -> list[slice]:
 def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Array]:
     """Return ``block' image`` and ``block' block`` of tall blocks, summed in double precision."""
 
-    def one(strip: slice) -> tuple[Array, Array]:
+    def one(strip: slice) -> Array:
         total = np.zeros((2, block.shape[1], block.shape[1]))
         for rows in chunks(strip):
             total[0] += block[rows].T @ image[rows]
             total[1] += block[rows].T @ block[rows]
-        return total[0], total[1]
+        return total
 
-    parts = matrix.run(delayed(one)(strip) for strip in matrix.strips(len(block)))
-    mixed, own = (np.sum([part[j] for part in parts], axis=0) for j in range(2))
+    mixed, own = matrix.over_strips(len(block), one)
     return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
 def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
-    """Multiply both blocks by `turn` in place; return the norms of ``image - block * values`` thereafter."""
+    """Multiply the block by `turn` in place; return the norms of ``image @ turn - block * values`` thereafter."""
     turn, values = turn.astype(block.dtype), values.astype(block.dtype)
 
     def one(strip: slice) -> Array:
         squares = np.zeros(len(values))
         for rows in chunks(strip):
             block[rows] = block[rows] @ turn
-            image[rows] = image[rows] @ turn
-            squares += np.square(image[rows] - block[rows] * values).sum(axis=0)
+            rest = image[rows] @ turn
+            rest -= block[rows] * values
+            squares += np.einsum("ij,ij->j", rest, rest)
         return squares
 
-    return np.sqrt(np.sum(matrix.run(delayed(one)(strip) for strip in matrix.strips(len(block))), axis=0))
+    return np.sqrt(matrix.over_strips(len(block), one))
 
 
 def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
@@ -228,7 +238,7 @@ def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
             (vector[rows].astype(float) @ block[rows] for rows in chunks(strip)), np.zeros(block.shape[1])
         )
 
-    sums = np.sum(matrix.run(delayed(part)(strip) for strip in matrix.strips(len(block))), axis=0)
+    sums = matrix.over_strips(len(block), part)
     for rows in chunks(slice(0, len(block))):
         block[rows] -= np.outer(vector[rows], sums.astype(block.dtype))
 
@@ -292,7 +302,7 @@ def _iterate(
     matrix: Filter, block: AnyArray, k: int, tol: float, known: AnyArray, report: Callable[[float], None]
 ) -> tuple[Array, AnyArray, Array]:
     lower = smallest_bound(matrix, np.random.RandomState(0))
-    degree, cut = 10, 0.5 * (1.0 + lower)
+    degree, cut = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower)
     first = 0.0
     for _cycle in range(MOST_CYCLES):
         matrix.apply(block, degree, lower, cut)
@@ -307,7 +317,8 @@ def _iterate(
             raise NotConvergedError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
         first = max(first, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / first)
-        degree, cut = filter_degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
+        cut = max(float(values[-1]), lower + NARROWEST)
+        degree = filter_degree(values[k - 1], lower, cut, worst / limit)
     raise NotConvergedError(
         f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles (largest "
         f"residual {worst:.1e} instead of {limit:.1e})"
@@ -315,7 +326,10 @@ def _iterate(
 
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
-    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
-    x = 1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower)
-    gain = np.arccosh(x)
-    return int(np.clip(np.ceil(np.arccosh(4.0 * factor) / max(gain, 1e-3)), 8, 40))
+    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds.
+
+    No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
+    """
+    gain, most = (np.arccosh(1.0 + 2.0 * max(end - cut, 0.0) / (cut - lower)) for end in (wanted, 1.0))
+    degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
+    return int(max(min(degree, np.log(MOST_GROWTH) / max(most, 1e-3)), 1))

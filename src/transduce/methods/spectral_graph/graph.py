@@ -20,6 +20,7 @@ from sklearn.utils.random import sample_without_replacement
 from transduce.core import arrays, checks, validation
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
+from transduce.methods.spectral_graph.all_pairs import search_pairs
 from transduce.methods.spectral_graph.approximate_neighbors import search_cells, search_faiss
 from transduce.methods.spectral_graph.device_graph import build_device_graph
 from transduce.methods.spectral_graph.neighbors import Neighbors, search_dense, search_metric, search_sparse
@@ -343,7 +344,7 @@ def nearest_rows(
     Parameters
     ----------
     Q, X : arrays or sparse arrays of shape (q, d) and (n, d)
-        If the metric is the cosine, of norm 1.
+        If the metric is the cosine, of norm 1. One object if the rows are compared among themselves.
     own : array of shape (q,)
         Which row of X each query is, -1 if none.
     k : int
@@ -360,6 +361,8 @@ def nearest_rows(
         return search_metric(Q, own, X, k, metric, n_jobs)
     if sp.issparse(X):
         return search_sparse(Q, own, X, k, n_jobs=n_jobs, report=report)
+    if Q is X:
+        return search_pairs(X, k, n_jobs=n_jobs, report=report)
     return search_dense(Q, own, X, np.zeros(len(X)), k, n_jobs=n_jobs, report=report)
 
 

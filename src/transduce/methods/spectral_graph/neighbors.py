@@ -40,13 +40,22 @@ class Neighbors:
     scores: AnyArray
 
 
+@njit(cache=True, nogil=True)
+def n_above(row: Any, level: Any) -> int:
+    """Return how many entries of a row are above a level; counting is done by vector instructions, `max` is not."""
+    count = 0
+    for j in range(len(row)):
+        count += row[j] > level
+    return count
+
+
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def largest(row: Any, start: int, stop: int) -> Any:
-    """Return the largest of ``row[start:stop]``."""
-    top = row[start]
-    for j in range(start + 1, stop):
-        top = max(top, row[j])
-    return top
+def dot(one: Any, two: Any) -> Any:
+    """Return the inner product of two rows."""
+    total = one[0] * two[0]
+    for j in range(1, len(one)):
+        total += one[j] * two[j]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -65,6 +74,17 @@ def replace_worst(scores: Any, ids: Any, score: Any, row: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
+def keep_row(row: Any, first: int, own: int, best: Any, who: Any) -> None:
+    """Take the best of one row of scores into its heap, the candidate `own` left out."""
+    for start in range(0, len(row), STRIP):
+        stop = min(start + STRIP, len(row))
+        if n_above(row[start:stop], best[0]) > 0:
+            for j in range(start, stop):
+                if row[j] > best[0] and first + j != own:
+                    replace_worst(best, who, row[j], first + j)
+
+
+@njit(cache=True, nogil=True)
 def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into each row's heap, the row itself left out.
 
@@ -78,15 +98,8 @@ def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
     scores, ids : arrays of shape (q, k)
         The heaps.
     """
-    width = block.shape[1]
     for query in range(len(block)):
-        row, best, who = block[query], scores[query], ids[query]
-        for start in range(0, width, STRIP):
-            stop = min(start + STRIP, width)
-            if largest(row, start, stop) > best[0]:
-                for j in range(start, stop):
-                    if row[j] > best[0] and first + j != own[query]:
-                        replace_worst(best, who, row[j], first + j)
+        keep_row(block[query], first, own[query], scores[query], ids[query])
 
 
 @njit(cache=True, nogil=True)

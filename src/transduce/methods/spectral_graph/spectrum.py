@@ -29,8 +29,8 @@ from transduce.methods.spectral_graph.chebyshev import NotConvergedError, leadin
 from transduce.methods.spectral_graph.device_graph import DeviceGraph
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
-ARPACK_ROWS = 20_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
-EXTRA = 31  # more columns than wanted vectors in the filtered block
+ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
+EXTRA = 32  # more columns than wanted vectors in the filtered block
 TOLERANCE = 1e-4  # residual norms of the filtered block
 LARGE, LARGE_TOLERANCE = 500_000, 1e-3
 GOOD = 1e-8  # residual norms asked of ARPACK
@@ -161,7 +161,7 @@ def graph_spectrum(
 
     Notes
     -----
-    Components of up to 800 rows are solved as dense matrices, of up to 20,000 by ARPACK in double precision (residuals
+    Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK in double precision (residuals
     below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision on the matrix in reverse
     Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if
     that is less). The residual of every pair is checked: what has not converged is tried again with a larger block,
@@ -337,7 +337,7 @@ def _filtered(
     tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
-        block = draw.standard_normal((len(order), d + extra), dtype=np.float32)
+        block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
         try:
             values, vectors, residuals = leading_pairs(
                 ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
