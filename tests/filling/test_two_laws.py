@@ -67,8 +67,12 @@ def split_counts(folder, split, task="regression"):
     return [(int(out[rows].sum()), law) for rows, law in zip((inside, outside), laws, strict=True)]
 
 
-def check_laws(found, *, exact=True):
-    """Hold counts of many splits against their law; with ties among scores fewer rows may be outside."""
+def check_laws(found, exact=(False, True)):
+    """Hold counts of many splits against their law, where it is not exact from above only.
+
+    Inside the sample an interval is extended where the value of the fit to all labels would be outside, so that fewer
+    rows than stated are; so it is in both groups where scores are equal.
+    """
     for group in (0, 1):
         counts, law = np.array([pair[group][0] for pair in found]), found[0][group][1]
         assert all(pair[group][1].n_calibration == law.n_calibration for pair in found)
@@ -77,13 +81,13 @@ def check_laws(found, *, exact=True):
             edge = int(np.searchsorted(total, level))
             above, chance = int((counts > edge).sum()), 1.0 - total[edge]
             assert binom.sf(above - 1, len(counts), chance) > 1e-5, (group, level)
-            if exact:
+            if exact[group]:
                 assert binom.cdf(above, len(counts), chance) > 1e-5, (group, level)
 
 
 @pytest.mark.timeout(300)
 def test_rows_inside_and_outside_of_the_sample(tmp_path):
-    check_laws([split_counts(tmp_path, split) for split in range(12)])
+    check_laws([split_counts(tmp_path, split) for split in range(10)])
 
 
 def test_a_wrong_level_would_be_noticed():
