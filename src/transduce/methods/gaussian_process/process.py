@@ -25,7 +25,7 @@ from transduce.methods.gaussian_process.moments import Match, Spread, match_mome
 
 FEW_ROWS = 512  # whose kernel values with some hundred points stay in the processor's cache
 PANEL = 128  # columns of a triangle that are worked on at once
-LARGEST_HALVED = 1000  # beyond, the copies that halving takes would be most of the memory
+LARGEST_HALVED = 700  # beyond, halving gains little and its copies take memory
 SINGULAR = (
     "The covariance matrix is not positive definite even with a millionth added to its diagonal: features or labels "
     "are too extreme for double precision."
