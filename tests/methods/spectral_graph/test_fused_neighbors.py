@@ -1,4 +1,4 @@
-"""The fused search for neighbours, in Triton's interpreter on the processor, against all scores."""
+"""The fused search for neighbours against all scores: on a CUDA device, or in Triton's interpreter on the processor."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from transduce.methods.spectral_graph import fused_neighbors as fused
 
 fused.HEIGHT = fused.STEP = 16
 torch.manual_seed(0)
+torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
 X = torch.randn(60, 5, dtype=torch.float64)
 X /= X.norm(dim=1, keepdim=True)
 X[7] = X[3]  # equal rows
@@ -31,14 +32,14 @@ cells = __import__("transduce.methods.spectral_graph.device_cells", fromlist=["x
 cells.HEIGHT = cells.STEP = 16
 cells.ROWS_IN_CELL = 12
 cells.TARGET = 1.0
-found, share = cells.search_device_cells(X, None, 4, 0, sample.numpy())
+found, share = cells.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
 scores = X @ X.T
 scores.fill_diagonal_(-torch.inf)
 wanted = scores.sort(dim=1, descending=True, stable=True)
 assert share == 1.0
 assert (found.ids == wanted.indices[:, :4]).double().mean() > 0.9
 cells.TARGET = 0.5
-_, share = cells.search_device_cells(X, None, 4, 0, sample.numpy())
+_, share = cells.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
 assert 0.5 <= share <= 1.0
 few = fused.search_fused(X[:4], None, 3, seed=0)
 assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()
@@ -47,10 +48,12 @@ assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1,
 
 def test_all_neighbours_are_found():
     """Triton decides once, when it is imported, whether it interprets: hence a process of its own."""
-    pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")
     source = str(Path(__file__).parents[3] / "src")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": source}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, *sys.path])}
+    if not torch.cuda.is_available():
+        environment["TRITON_INTERPRET"] = "1"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
     )

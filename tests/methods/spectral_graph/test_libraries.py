@@ -101,7 +101,7 @@ def test_filtered_spectrum(name, precision, monkeypatch):
     """The Chebyshev filter finds the eigenvalues of the dense matrix, to the residuals it states."""
     monkeypatch.setattr(device_spectrum, "DENSE_ROWS", 10)
     if precision == "single":
-        monkeypatch.setattr(device_spectrum, "ARPACK_ROWS", 10)
+        monkeypatch.setattr(device_spectrum, "DOUBLE_ROWS", 10)
     X, _ = make_blobs(400, centers=6, n_features=4, random_state=1)
     graph = built(X, name, metric="euclidean", n_neighbors=8)
     wanted = graph_spectrum(arrays.to_numpy(graph.matrix @ give(np.eye(400), name)), n_components=12)

@@ -19,7 +19,6 @@ from transduce.core.types import Array
 from transduce.methods.spectral_graph.chebyshev import FINEST, MOST_CYCLES, NotConvergedError, filter_degree
 from transduce.methods.spectral_graph.device_graph import DeviceGraph, merged
 from transduce.methods.spectral_graph.spectrum import (
-    ARPACK_ROWS,
     EXTRA,
     GOOD,
     LARGE,
@@ -30,6 +29,7 @@ from transduce.methods.spectral_graph.spectrum import (
 )
 
 DENSE_ROWS = 3000  # components up to this size are solved as dense matrices
+DOUBLE_ROWS = 20_000  # those up to this size are filtered in double precision, larger ones in single
 CHUNK = 2**20  # rows of a block in double precision at a time
 
 Pairs = tuple[Array, Any, Array]
@@ -148,7 +148,7 @@ def _filtered(
     n = S.shape[0]
     tries = [("float32", EXTRA), ("float32", 3 * EXTRA), ("float64", 3 * EXTRA)]
     tol = TOLERANCE if n <= LARGE else LARGE_TOLERANCE
-    if n <= ARPACK_ROWS:
+    if n <= DOUBLE_ROWS:
         tries, tol = [("float64", EXTRA), ("float64", 3 * EXTRA)], GOOD
     for precision, extra in tries:
         try:
