@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import TransductiveGPRegressor
+from transduce.core.linalg import few_threads
 from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
@@ -29,6 +30,7 @@ from transduce.methods.gaussian_process.process import (
     Objective,
     Posterior,
     cross_kernel,
+    kernel_times,
     lower_factor,
     lower_inverse,
     lower_kernel,
@@ -751,3 +753,15 @@ def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+@pytest.mark.parametrize("shift", [1, 5, 100, 511])
+def test_the_place_of_a_row_changes_no_bit(shift):
+    """In blocks of the size in which rows outside of a fit are answered, on one thread."""
+    rng = np.random.default_rng(0)
+    X, points, coefficients = rng.normal(size=(4608, 58)), rng.normal(size=(500, 58)), rng.normal(size=500)
+    relevance = rng.uniform(0.0, 0.1, size=58)
+    with few_threads(0):
+        whole = kernel_times(X, points, relevance, coefficients)
+        moved = kernel_times(np.roll(X, shift, axis=0), points, relevance, coefficients)
+    assert np.roll(moved, -shift).tobytes() == whole.tobytes()

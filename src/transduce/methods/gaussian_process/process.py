@@ -23,7 +23,9 @@ from transduce.core.types import Array
 from transduce.methods.gaussian_process import device_process
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
 
-FEW_ROWS = 512  # whose kernel values with some hundred points stay in the processor's cache
+# Their kernel values with some hundred points stay in the processor's cache; a multiple of what matrix products compute
+# at a time, so that the place of a row among others changes no bit of its answer.
+FEW_ROWS = 576
 PANEL = 128  # columns of a triangle that are worked on at once
 LARGEST_HALVED = 700  # beyond, halving gains little and its copies take memory
 SINGULAR = (
