@@ -25,9 +25,6 @@ from transduce.tables.target import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
-PATIENCE = (
-    3.0  # the clock of a fit to a sample: counts choose its methods, so that a busy machine changes no answer
-)
 ANSWER_SHARE = 0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
 MOST_EXACT = 3000  # labels up to which the Gaussian process is exact, its default
@@ -359,7 +356,7 @@ def _blend(
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         changed = True
-    clock = BUDGET_SHARE * budget / fits * (PATIENCE if settings.n_outside else 1.0)
+    clock = BUDGET_SHARE * budget / fits
     blend = TransductiveBlend(task=task, n_jobs=settings.n_jobs, budget_seconds=clock, random_state=seed)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs})

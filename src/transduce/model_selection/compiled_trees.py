@@ -140,6 +140,8 @@ def compile_trees(estimator: Any) -> CompiledTrees | None:
     numbers = type(estimator) is HistGradientBoostingRegressor and estimator.loss == "squared_error"
     if not numbers and type(estimator) is not HistGradientBoostingClassifier:
         return None
+    if not hasattr(estimator, "_predictors"):  # what they are made of is no public matter, and may move
+        return None
     trees = [(k, tree.nodes) for group in estimator._predictors for k, tree in enumerate(group)]
     if any(nodes["is_leaf"].sum() > MOST_LEAVES or nodes["is_categorical"].any() for _, nodes in trees):
         return None
