@@ -21,7 +21,8 @@ from transduce.tables.target import Target
 N_ROWS = 10
 MOST_COMPARED = 5000  # rows and labels among which rows are picked
 MOST_SECONDS = 2.0  # of a fit of the method whose learning curve is looked at
-REPEATS = 3
+FEW_TREES = 40  # of a forest: how errors shrink with labels shows with few
+REPEATS = 2
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,8 @@ def _quick(model: Any) -> Any:
     seconds = model.answer_.diagnostics["seconds"]
     for name in model.weights_.sort_values(ascending=False).index:
         if seconds[name] <= MOST_SECONDS and model.weights_[name] > 0.0:
-            return clone(model.estimators_[name])
+            found = clone(model.estimators_[name])
+            return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found
     return None
 
 

@@ -15,6 +15,7 @@ from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, too_few_labels
+from transduce.core.linalg import few_threads
 from transduce.core.notices import TooFewLabelsWarning
 from transduce.core.options import option
 from transduce.core.progress import stage
@@ -30,6 +31,8 @@ from transduce.tables.cells import without
 from transduce.tables.features import Features, vectorize
 from transduce.tables.new_columns import new_columns
 from transduce.tables.target import Target
+
+SMALL = 2000  # rows up to which idle threads of matrix products take more time than they save
 
 
 def fill_whole(
@@ -64,7 +67,8 @@ def fill_whole(
         raise ValueError(
             f"No column except {settings.target!r} varies from row to row: there is nothing to learn from."
         )
-    return _fill(frame, target, features, settings)
+    with few_threads(0 if len(frame) <= SMALL else len(frame)):
+        return _fill(frame, target, features, settings)
 
 
 def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings) -> FillResult:
