@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.checks import check_share
@@ -82,6 +81,8 @@ class CategoryMiscoverage:
     @property
     def probabilities(self) -> Array:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
+        from scipy.signal import fftconvolve  # takes half a second, and few need it
+
         found = np.ones(1)
         for part in self.parts:
             found = np.maximum(fftconvolve(found, part.probabilities), 0.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.signal import fftconvolve
 from scipy.special import gammaln
 from scipy.stats import betabinom, hypergeom
 
@@ -267,6 +266,8 @@ class ClassMiscoverage:
         -------
         int
         """
+        from scipy.signal import fftconvolve  # takes half a second, and few need it
+
         doubt = 1.0 - check_share("certainty", certainty)
         total = np.ones(1)
         for y in range(len(self.ranks)):

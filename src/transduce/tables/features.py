@@ -291,10 +291,10 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
 
 def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
     """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
-    from skrub import ToDatetime
-
     if present.str.contains(r"\d").mean() < NEARLY:
         return None, None
+    from skrub import ToDatetime
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for known in (texts, _without_odd_dates(present, texts)):
