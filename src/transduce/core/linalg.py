@@ -28,6 +28,7 @@ from transduce.core import arrays, inverses
 from transduce.core.types import Array
 
 EPSILON = float(np.finfo(float).eps)
+SMALL = 1000  # rows of a matrix on which a second thread does not pay
 
 IMPROPER = (
     "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not valid for "
@@ -42,10 +43,10 @@ def _thread_pools() -> ThreadpoolController:
 
 @contextmanager
 def few_threads(n: int) -> Iterator[None]:
-    """Keep BLAS to one thread while the matrices are small, n x n with n up to 400.
+    """Keep BLAS to one thread while the matrices are small, n x n with n up to 1,000.
 
     numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
-    milliseconds where the work takes microseconds.
+    milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def few_threads(n: int) -> Iterator[None]:
     ...     print(np.eye(2) @ np.ones(2))
     [1. 1.]
     """
-    if n > 400:
+    if n > SMALL:
         yield
     else:
         with _thread_pools().limit(limits=1, user_api="blas"):
