@@ -31,8 +31,8 @@ MOST_EXACT = 3000  # labels up to which the Gaussian process is exact, its defau
 POINTS = 500  # beyond, and where exact answers at so many rows would take too long
 _BY_POINT = 5e-9  # seconds a row for each of them
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
-# intervals are 9 % narrower with 30 labels, 2 % with 60, 6 % with 100, and 1 % wider with 300. Sets of classes are 12 %
-# smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
+# intervals are 1 % narrower with 30 labels and 7 % with 100, 2 % wider with 60 and 5 % with 300. Sets of classes are
+# 12 % smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
 ROW_BELOW = {"regression": 200, "classification": 50}
 
 NOTE_WEIGHTS = (

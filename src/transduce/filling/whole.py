@@ -32,7 +32,7 @@ from transduce.tables.features import Features, vectorize
 from transduce.tables.new_columns import new_columns
 from transduce.tables.target import Target
 
-SMALL = 2000  # rows up to which idle threads of matrix products take more time than they save
+SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 
 
 def fill_whole(
