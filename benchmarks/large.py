@@ -4,6 +4,7 @@
     python benchmarks/large.py --methods diamonds kin-32fh adult synthetic
     python benchmarks/large.py --dask 1000000
     python benchmarks/large.py --memory-rows 200000
+    python benchmarks/large.py --shape 200000 10 100000
     python benchmarks/large.py --graph 60000 20000
 
 Makes a table of 12 mixed columns (eight numbers, three categories, a date) in Parquet files of 500,000 rows, fills it
@@ -12,8 +13,8 @@ same files with pyarrow in the same run, and the largest memory of all processes
 `--methods` compares, on real tables, the methods that answer ten million rows quickly with all methods: how far off
 answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local cluster
 of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a
-sample and without. `--graph` compares the spectral graph transducer on all rows with one on a sample that answers
-all others.
+sample and without. `--shape` fills one of so many rows, columns and labels with the default settings.
+`--graph` compares the spectral graph transducer on all rows with one on a sample that answers all others.
 """
 
 from __future__ import annotations
@@ -265,6 +266,25 @@ def in_memory(n: int, n_labels: int) -> None:
     print(f"all rows over sample: {times[10 * n] / times[20_000]:.1f}")
 
 
+def one_shape(n: int, n_columns: int, n_labels: int) -> None:
+    """Print how long a table of numbers in memory takes with the default settings, and the largest memory."""
+    from transduce import fill
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, n_columns))
+    y = 2.0 * X[:, 0] + np.sin(X[:, 1]) + 0.5 * random.normal(size=n)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(n_columns)])
+    frame["y"] = np.where(np.arange(n) < n_labels, y, np.nan)
+    start, used = time.perf_counter(), time.process_time()
+    fill(frame, "y")
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(
+        f"{n:,} rows x {n_columns:,} columns, {n_labels:,} labels: {seconds:.1f} s ({used:.1f} s of the processor), "
+        f"{memory:.1f} GB"
+    )
+
+
 def graph(n: int, n_sample: int) -> None:
     """Compare the spectral graph on all rows with one on a sample, all other rows answered by their neighbours."""
     from spectral_graph import clustered
@@ -303,18 +323,21 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", metavar="TABLE")
     parser.add_argument("--dask", type=int, metavar="ROWS")
     parser.add_argument("--memory-rows", type=int)
+    parser.add_argument("--shape", type=int, nargs=3, metavar=("ROWS", "COLUMNS", "LABELS"))
     parser.add_argument("--graph", type=int, nargs=2, metavar=("ROWS", "SAMPLE"))
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     if given.memory_rows:
         in_memory(given.memory_rows, 1000)
+    if given.shape:
+        one_shape(*given.shape)
     if given.graph:
         graph(*given.graph)
     if given.methods:
         methods(given.methods, given.labels)
     if given.dask:
         dask(given.dask, given.labels)
-    if not (given.memory_rows or given.graph or given.methods or given.dask):
+    if not (given.memory_rows or given.shape or given.graph or given.methods or given.dask):
         folders([50_000, 100_000] if given.quick else given.rows, given.labels, given.jobs, given.keep)
 
 

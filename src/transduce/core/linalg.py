@@ -42,8 +42,8 @@ def _thread_pools() -> ThreadpoolController:
 
 
 @contextmanager
-def few_threads(n: int) -> Iterator[None]:
-    """Keep BLAS to one thread while the matrices are small, n x n with n up to 1,000.
+def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
+    """Keep BLAS to one thread while n, such as the rows of matrices, is at most `most`.
 
     numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
     milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
@@ -55,7 +55,7 @@ def few_threads(n: int) -> Iterator[None]:
     ...     print(np.eye(2) @ np.ones(2))
     [1. 1.]
     """
-    if n > SMALL:
+    if n > most:
         yield
     else:
         with _thread_pools().limit(limits=1, user_api="blas"):

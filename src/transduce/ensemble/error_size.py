@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from transduce.core.types import Array
 
-PENALTY = 30.0  # on the squared coefficients; from 10 to 100 benchmarks/width.py finds little difference
+PENALTY = 30.0  # on the squared coefficients; intervals are hardly wider with 10 or 100
 FARTHEST = 3.0  # standard deviations at which value and spread are cut off
 LEAST = 0.1  # of the root mean square spread is added to every spread, so that a spread of 0 has a logarithm
 
@@ -71,21 +71,19 @@ class ErrorSize:
         signals = _signals(values, spreads, typical)
         centres = _mean(signals, shares)
         units = np.sqrt(_mean((signals - centres) ** 2, shares))
-        units = np.where(
-            units > 1e-9 * (1.0 + np.abs(centres)), units, np.inf
-        )  # one that never varies says nothing
-        plain = cls(np.zeros(3), centres, units, typical, 1.0)
+        varies = units > 1e-9 * (1.0 + np.abs(centres))  # a signal that does not says nothing
+        same = cls(np.zeros(3), centres, np.where(varies, units, np.inf), typical, 0.0)
         sizes = np.abs(errors)
         mean = float(_mean(sizes, shares))
         if mean == 0.0:
-            return cls(np.zeros(3), centres, units, typical, 0.0)
-        z = plain._features(values, spreads)
+            return same
+        z = same._features(values, spreads)
         tight = {"ftol": 1e-15, "gtol": 1e-9}
         found = minimize(
             _loss, np.zeros(3), (z, sizes / mean, shares), jac=True, method="L-BFGS-B", options=tight
         )
         factor = float(np.sqrt(_mean((sizes * np.exp(-z @ found.x)) ** 2, shares)))
-        return cls(found.x, centres, units, typical, factor)
+        return replace(same, coefficients=found.x, factor=factor)
 
     def at(self, values: Array, spreads: Array) -> Array:
         """Return standard errors at rows with these values and spreads of the members."""

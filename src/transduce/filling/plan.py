@@ -18,6 +18,7 @@ from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
+from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.catalogue import default_members, every_method
 from transduce.model_selection.hidden_labels import last_step
@@ -27,7 +28,7 @@ FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
 ANSWER_SHARE = 0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
-MOST_EXACT = 3000  # labels up to which the Gaussian process is exact, its default
+MOST_EXACT = TransductiveGPRegressor().max_exact  # labels
 POINTS = 500  # beyond, and where exact answers at so many rows would take too long
 _BY_POINT = 5e-9  # seconds a row for each of them
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such

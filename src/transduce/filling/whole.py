@@ -67,7 +67,7 @@ def fill_whole(
         raise ValueError(
             f"No column except {settings.target!r} varies from row to row: there is nothing to learn from."
         )
-    with few_threads(0 if len(frame) <= SMALL else len(frame)):
+    with few_threads(len(frame), SMALL):
         return _fill(frame, target, features, settings)
 
 

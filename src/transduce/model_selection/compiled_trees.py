@@ -106,7 +106,7 @@ def _add(ranks, feature, rank, keep, starts, values, column, leftmost, out):  # 
     n = ranks.shape[1]
     possible = np.empty(n, np.uint16)
     for tree in range(len(starts) - 1):
-        possible[:] = 2**12 - 1
+        possible[:] = 2**MOST_LEAVES - 1
         for condition in range(starts[tree], starts[tree + 1]):
             own, edge, left = ranks[feature[condition]], rank[condition], keep[condition]
             for row in range(n):
