@@ -43,9 +43,9 @@ def test_numbers_agree_with_the_library(method):
     frame, _ = wild_table("mixed")
     result = fill(frame, "target", method=method, random_state=3, confidence=0.8, guarantee="column")
     inner = (
-        TransductiveRidge(random_state=3)
+        TransductiveRidge(standardize=False, random_state=3)
         if method == "ridge"
-        else TransductiveBlend(task="regression", random_state=3)
+        else TransductiveBlend(task="regression", standardize=False, random_state=3)
     )
     X = vectorize(frame, "target", random_state=3).matrix
     model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(X, frame["target"])
@@ -69,7 +69,7 @@ def test_classes_agree_with_the_library():
     frame, _ = wild_table("many classes")
     result = fill(frame, "target", random_state=1)
     X = vectorize(frame, "target", random_state=1).matrix
-    blend = TransductiveBlend(task="classification", random_state=1)
+    blend = TransductiveBlend(task="classification", standardize=False, random_state=1)
     model = ConformalTransducer(blend, refit=True, random_state=1).fit(X, frame["target"].to_numpy())
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == model.answer_.values.tolist()
@@ -89,8 +89,9 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     frame["price"] = np.where(np.arange(60) < 10, 2 * frame["size"], np.nan)
     result = fill(frame, "price")
     X = vectorize(frame, "price").matrix
-    machine = RidgeConfidenceMachine(settings="leave-one-out", residual="studentized").fit(X, frame["price"])
-    blend = TransductiveBlend(task="regression", random_state=0).fit(X, frame["price"])
+    machine = RidgeConfidenceMachine(settings="leave-one-out", residual="studentized", standardize=False)
+    machine.fit(X, frame["price"])
+    blend = TransductiveBlend(task="regression", standardize=False, random_state=0).fit(X, frame["price"])
     np.testing.assert_array_equal(result.answer.values, blend.answer_.values)
     np.testing.assert_array_equal(
         result.frame[["price_lower", "price_upper"]][10:],

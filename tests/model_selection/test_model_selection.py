@@ -41,7 +41,7 @@ from transduce.core.folds import random_folds
 from transduce.core.validation import read_sample
 from transduce.model_selection import TransductiveSearchCV, choose_method, cross_val_transduce
 from transduce.model_selection import folds as _folding
-from transduce.model_selection.catalogue import default_members, name_members
+from transduce.model_selection.catalogue import default_members, every_method, name_members
 from transduce.model_selection.hidden_labels import Problem, ask
 
 FIXED = {"width": 1.5, "ridge": 0.1}
@@ -878,3 +878,38 @@ def test_a_feature_that_hardly_varies_among_the_labels_moves_no_answer_far(task,
     model = default_members(task, 40, 30)[0][name].fit(X[:30], y[:30])
     found = model.predict(X[30:]) if task == "regression" else model.decision_function(X[30:])
     assert np.abs(found).max() < 20.0
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_members_take_features_as_they_are_if_told(task):
+    """Where one feature is made tiny, answers change without standardising, and stay with it."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 3))
+    y = X[:, 0] - X[:, 1] if task == "regression" else np.where(X[:, 0] > X[:, 1], "a", "b").astype(object)
+    small = X * [1e-3, 1.0, 1.0]
+    for standardize in (True, False):
+        for name, method in every_method(
+            task, 90, 0, n_labels=60, n_features=3, standardize=standardize
+        ).items():
+            found = [
+                TransductiveBlend({name: method}, weights="equal", task=task, random_state=0).fit(
+                    rows, np.where(np.arange(90) < 60, y, None)
+                )
+                for rows in (X, small)
+            ]
+            answers = [
+                model.answer_.values if task == "regression" else model.answer_.probabilities
+                for model in found
+            ]
+            free = name in ("random_forest", "extra_trees", "boosted_trees")
+            same = np.allclose(*answers, atol=1e-3)
+            assert same == (standardize or free), (name, standardize)
+
+
+def test_few_labels_are_no_ground_for_weak_penalties():
+    few, some, many = (
+        default_members("regression", 300, n_labels, n_features=20)[0] for n_labels in (10, 30, 300)
+    )
+    assert [members["ridge"][-1].alphas.min().round(9) for members in (few, some, many)] == [3.0, 1.0, 0.1]
+    assert [members["transductive_ridge"].ridge for members in (few, some, many)] == [0.03, "loo", "loo"]
+    assert [members["gaussian_process"].relevance for members in (few, some, many)] == [False, True, True]

@@ -17,8 +17,66 @@ def kinds(frame, **settings):
     assert features.matrix.shape == (len(frame), len(features.names)) == (len(frame), len(features.origins))
     assert np.isfinite(features.matrix).all()
     np.testing.assert_allclose(features.matrix.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(features.matrix.std(axis=0), 1, atol=1e-9)
+    for name in dict.fromkeys(features.origins):
+        check_spread(name, features)
     return features
+
+
+def check_spread(name, features):
+    """Numbers and words have standard deviation 1; two values, categories and dates as a whole, that or less."""
+    own = features.matrix[:, [origin == name for origin in features.origins]]
+    kind = features.columns.set_index("name").loc[name, "kind"]
+    if kind in ("category", "date"):
+        rare = kind == "category" and np.isin(np.ptp(own, axis=0), 2.0).all()
+        total = own.var(axis=0).sum()
+        assert total <= 1 + 1e-9 if rare else abs(total - 1) < 1e-9
+        return
+    for feature in own.T:
+        two = len(np.unique(feature)) == 2
+        assert abs(np.ptp(feature) - 2) < 1e-9 if two else abs(feature.std() - 1) < 1e-9
+
+
+def test_every_column_counts_the_same():
+    n = 400
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": random.normal(7.0, 3.0, n),
+            "colour": random.choice(list("abcdefgh"), n),
+            "place": random.choice([f"town {k}" for k in range(60)], n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D"),
+        }
+    )
+    features = kinds(frame)
+    totals = pd.Series(features.matrix.var(axis=0)).groupby(features.origins).sum()
+    np.testing.assert_allclose(totals, 1.0)
+    assert features.origins.count("place") == 10
+
+
+def test_rare_values_are_not_far_off():
+    n = 500
+    frame = pd.DataFrame({"x": np.arange(n) % 9.0, "rare": np.zeros(n), "kind": ["plain"] * n})
+    frame.loc[3, "x"] = np.nan
+    frame.loc[[5, 8], "rare"] = 1.0
+    frame.loc[7, "kind"] = "odd"
+    features = kinds(frame)
+    assert features.names == ["x", "x is missing", "rare", "kind: plain"]
+    assert np.abs(features.matrix).max() < 2.5
+
+
+def test_a_few_absurd_numbers_do_not_set_the_scale():
+    plain = np.random.default_rng(1).normal(5.0, 2.0, 300)
+    dirty = plain.copy()
+    dirty[[4, 90]] = [1e15, -3e200]
+    found = vectorize(pd.DataFrame({"x": dirty, "z": plain})).matrix
+    rest = np.delete(np.arange(300), [4, 90])
+    assert np.abs(found[rest, 0] - found[rest, 1]).max() < 0.1
+    assert found[[4, 90], 0].tolist() == [100.0, -100.0]
+    long_tail = np.exp(2.0 * plain)  # this is no mistake: it keeps its standard deviation
+    assert vectorize(pd.DataFrame({"x": long_tail})).matrix.max() < 100.0
+    mostly = np.where(np.arange(300) < 3, 7.0, 0.0)
+    mostly[0] = 6.0
+    assert abs(vectorize(pd.DataFrame({"x": mostly})).matrix.std() - 1.0) < 1e-9
 
 
 @pytest.mark.parametrize(

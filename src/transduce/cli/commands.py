@@ -335,6 +335,7 @@ def compare_file(  # noqa: PLR0913
         task=labels.task,
         scoring=SCORES[labels.task],
         cv=folds,
+        standardize=False,
         n_jobs=n_jobs,
         random_state=random_state,
     )

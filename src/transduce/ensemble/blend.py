@@ -41,6 +41,9 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
         (leave-one-out in closed form, the trees that did not draw a row, another cut of the same graph), else from five
         folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
+    standardize : bool, default=True
+        Whether the default members that depend on the scale of features give each standard deviation 1 first. Members
+        that are given do as they are set.
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     budget_seconds : float or None, default=None
@@ -115,6 +118,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         weights: Any = "shrunk",
         task: str = "auto",
         cv: Any = "auto",
+        standardize: bool = True,
         n_jobs: int | None = None,
         budget_seconds: float | None = None,
         random_state: Any = None,
@@ -124,6 +128,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         self.weights = weights
         self.task = task
         self.cv = cv
+        self.standardize = standardize
         self.n_jobs = n_jobs
         self.budget_seconds = budget_seconds
         self.random_state = random_state
@@ -151,8 +156,14 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
-            size = problem.n_rows, len(problem.labels)
-            members, left_out = default_members(problem.task, *size, seed, n_features=self.n_features_in_)
+            members, left_out = default_members(
+                problem.task,
+                problem.n_rows,
+                len(problem.labels),
+                seed,
+                n_features=self.n_features_in_,
+                standardize=self.standardize,
+            )
         else:
             members = name_members("estimators", self.estimators)
         settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)
@@ -168,6 +179,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         """Check the settings, and return table and labels: finite numbers for the default members."""
         self._forget()
         checks.check_choice("task", self.task, TASKS)
+        checks.check_flag("standardize", self.standardize)
         checks.check_jobs(self.n_jobs)
         if self.budget_seconds is not None:
             checks.check_positive("budget_seconds", self.budget_seconds)

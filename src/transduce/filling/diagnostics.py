@@ -144,7 +144,7 @@ def relevance(model: Any, features: Features) -> pd.Series | None:
     """Return how much each column matters, from 0 to 1, by the Gaussian process or else the trees behind a model."""
     found = parts(model).values()
     for member in found:
-        if hasattr(member, "relevance_"):
+        if getattr(member, "relevance", False):  # of each feature, and not one of all
             spread = arrays.to_numpy(member.feature_spread_)
             return _by_column(arrays.to_numpy(member.relevance_) * spread, features)
     for member in found:

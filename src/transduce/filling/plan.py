@@ -19,7 +19,6 @@ from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
 from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
-from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.catalogue import default_members, every_method
 from transduce.model_selection.hidden_labels import last_step
 from transduce.tables.target import Target
@@ -126,9 +125,11 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
     Examples
     --------
     >>> plan("auto", "regression", n_rows=900, n_labels=200).model.estimator
-    TransductiveBlend(budget_seconds=120.0, random_state=0, task='regression')
+    TransductiveBlend(budget_seconds=120.0, random_state=0, standardize=False,
+                      task='regression')
     >>> plan("auto", "regression", n_rows=300, n_labels=10).model
-    RidgeConfidenceMachine(residual='studentized', settings='leave-one-out')
+    RidgeConfidenceMachine(residual='studentized', settings='leave-one-out',
+                           standardize=False)
     """
     word, settings = read_method(method, task), settings or PlanSettings()
     n_calibration = _held_out(task, n_labels, settings)
@@ -225,13 +226,14 @@ def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
 
 def _machine(task: str, settings: PlanSettings) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
+    common: dict[str, Any] = {
+        "settings": "leave-one-out",
+        "confidence": settings.confidence,
+        "standardize": False,
+    }
     if task == "regression":
-        return RidgeConfidenceMachine(
-            settings="leave-one-out", residual="studentized", confidence=settings.confidence
-        )
-    return RidgeConfidenceClassifier(
-        settings="leave-one-out", confidence=settings.confidence, label_conditional=settings.label_conditional
-    )
+        return RidgeConfidenceMachine(residual="studentized", **common)
+    return RidgeConfidenceClassifier(label_conditional=settings.label_conditional, **common)
 
 
 def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
@@ -248,11 +250,8 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
 
 
 def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
-    """Return the estimator of a method with one estimator."""
-    if name == "spectral-graph":
-        # Without the scaling that the comparison has before it: features have one scale already.
-        return SpectralGraphTransducer(metric="euclidean", random_state=random_state)
-    return every_method(task, n_rows, random_state)[METHODS[name].member]
+    """Return the estimator of a method with one estimator; features have their scale already."""
+    return every_method(task, n_rows, random_state, standardize=False)[METHODS[name].member]
 
 
 # Seconds for each row, or label, and class; measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
@@ -340,7 +339,9 @@ def _blend(
 ) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
     seed, budget = settings.random_state, settings.budget_seconds
-    members, found = default_members(task, n_rows, n_labels, seed, n_features=settings.n_features)
+    members, found = default_members(
+        task, n_rows, n_labels, seed, n_features=settings.n_features, standardize=False
+    )
     slow = slow_to_answer(members, n_labels, settings)
     left_out = found | dict.fromkeys(slow, "it answers too slowly for so many rows")
     changed = bool(slow)
@@ -358,7 +359,9 @@ def _blend(
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         changed = True
     clock = BUDGET_SHARE * budget / fits
-    blend = TransductiveBlend(task=task, n_jobs=settings.n_jobs, budget_seconds=clock, random_state=seed)
+    blend = TransductiveBlend(
+        task=task, standardize=False, n_jobs=settings.n_jobs, budget_seconds=clock, random_state=seed
+    )
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs})
     return blend, left_out, sum(costs.values()), _about_slow(slow, settings)

@@ -200,7 +200,7 @@ def _classes(matrix: Array, known: Question) -> dict[str, AnyArray]:
     values[known.rows] = known.labels
     codes = np.full(len(matrix), None, dtype=object)
     codes[known.rows] = known.labels.astype(int)
-    blend = TransductiveBlend(task="classification", random_state=0).fit(matrix, codes)
+    blend = TransductiveBlend(task="classification", standardize=False, random_state=0).fit(matrix, codes)
     assert blend.answer_.probabilities is not None
     classes = np.asarray(blend.classes_, dtype=np.int64)
     chances = corrected(blend.answer_.probabilities, classes, known)

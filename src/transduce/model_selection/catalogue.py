@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 
+from transduce.core.types import Array
 from transduce.methods.billiard.classifier import BayesianTransducer
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
@@ -38,6 +39,8 @@ GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold bu
 TREES = 200
 LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
 FEW_LABELS = 30
+FEW_RIDGE = 0.03  # penalty of transductive ridge for numbers with few labels
+SMALLEST_PENALTY = 30.0  # of ridge regression, over the number of labels
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
@@ -54,8 +57,12 @@ BLENDED = {
         "boosted_trees",
     ),
 }
-# Smaller steps and leaves than the defaults: as good with many labels, better with some hundred.
-BOOSTING = {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 200, "l2_regularization": 1.0}
+# Smaller steps and leaves than the defaults, and of numbers some features only at each split: where labels say much
+# this comes near to CatBoost, and where they say little the other members count for more.
+BOOSTING = {
+    "regression": {"learning_rate": 0.08, "max_leaf_nodes": 8, "max_iter": 400, "max_features": 0.3},
+    "classification": {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 100},
+}
 
 
 def default_members(
@@ -65,6 +72,7 @@ def default_members(
     random_state: Any = None,
     *,
     n_features: int | None = None,
+    standardize: bool = True,
     compare: bool = False,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return methods that suit a table, by name, and for those that do not, why.
@@ -78,6 +86,9 @@ def default_members(
         Seed of every method that has one.
     n_features : int, optional
         Columns of the table, if they are known.
+    standardize : bool, default=True
+        Whether methods that depend on the scale of features give each standard deviation 1 first. Not for features
+        whose scale says how much they are to count, such as those of `transduce.tables.features.vectorize`.
     compare : bool, default=False
         Whether to return all methods, as for a comparison, or the members of a blend.
 
@@ -90,9 +101,10 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
     Gaussian process looks for its parameters on 500 labels at most, and for one relevance of all features where they
-    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join from 500 labels on.
-    Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels;
-    the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000
+    are more than 100, or more than the labels. Each tree of a forest draws 10,000 labels at most. Boosted trees join
+    from 500 labels on. Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out
+    above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label
+    spreading above 20,000
     rows.
 
     Examples
@@ -104,7 +116,8 @@ def default_members(
     >>> left_out
     {'spectral_graph': '30,000 rows are more than 20,000'}
     """
-    methods = every_method(task, n_rows, random_state, n_labels=n_labels, n_features=n_features)
+    size = {"n_labels": n_labels, "n_features": n_features}
+    methods = every_method(task, n_rows, random_state, **size, standardize=standardize)
     methods = {name: method for name, method in methods.items() if compare or name in BLENDED[task]}
     if n_labels < MANY_LABELS:
         methods.pop("boosted_trees")
@@ -125,6 +138,7 @@ def every_method(
     *,
     n_labels: int | None = None,
     n_features: int | None = None,
+    standardize: bool = True,
 ) -> dict[str, Any]:
     """Return all methods for a task by name, however slow they are on such a table.
 
@@ -135,19 +149,23 @@ def every_method(
         Beyond 1,500 rows transductive ridge has 500 centres at most.
     random_state : int, RandomState or None, default=None
     n_labels : int, optional
-        From 30 labels on (or if not given) a leaf of the random forest for classes holds three rows at least, and
-        extremely randomised trees draw their rows. Beyond 10,000 each tree of a forest draws so many.
+        From 30 labels on (or if not given) a leaf of the random forest for classes holds three rows at least,
+        extremely randomised trees draw their rows, and transductive ridge for numbers chooses its penalty by
+        leave-one-out. Penalties of ridge regression are tried from 30 over the number of labels on. Beyond 10,000 each
+        tree of a forest draws so many.
     n_features : int, optional
-        Beyond 100 the Gaussian process has one relevance for all, and a forest for numbers tries 100 at a split.
+        Beyond 100, or the number of labels, the Gaussian process has one relevance for all; beyond 100 a forest for
+        numbers tries 100 at a split.
+    standardize : bool, default=True
+        Whether methods that depend on the scale of features give each standard deviation 1 first.
 
     Returns
     -------
     dict of str to estimator
     """
     size = _Size(n_rows, n_labels, n_features)
-    if task == "regression":
-        return _number_methods(size, random_state)
-    return _class_methods(size, random_state)
+    make = _number_methods if task == "regression" else _class_methods
+    return make(size, random_state, standardize)
 
 
 @dataclass(frozen=True)
@@ -171,6 +189,18 @@ class _Size:
         return self.n_features is not None and self.n_features > MOST_FEATURES
 
     @property
+    def relevance(self) -> bool:
+        """Whether so many labels can tell how much each feature matters."""
+        most = MOST_FEATURES if self.n_labels is None else min(MOST_FEATURES, self.n_labels)
+        return self.n_features is None or self.n_features <= most
+
+    @property
+    def penalties(self) -> Array:
+        """What ridge regression chooses from: with few labels leave-one-out is no ground for a small penalty."""
+        smallest = 1e-3 if self.n_labels is None else SMALLEST_PENALTY / self.n_labels
+        return np.geomspace(smallest, 1e5, 30)
+
+    @property
     def drawn(self) -> int | None:
         """How many labels each tree of a forest draws; None for as many as there are."""
         return DRAWN if self.n_labels is not None and self.n_labels > DRAWN else None
@@ -184,43 +214,61 @@ def _clip() -> FunctionTransformer:
     return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
 
 
-def _number_methods(size: _Size, random_state: Any) -> dict[str, Any]:
+def _scaled(standardize: bool, *steps: Any) -> Any:
+    """Return steps, after a first one that gives features standard deviation 1 among the rows with a label."""
+    steps = (StandardScaler(), *steps) if standardize else steps
+    return make_pipeline(*steps) if len(steps) > 1 else steps[0]
+
+
+def _number_methods(size: _Size, random_state: Any, standardize: bool) -> dict[str, Any]:
     return {
-        "transductive_ridge": TransductiveRidge(centres=size.centres, random_state=random_state),
+        "transductive_ridge": TransductiveRidge(
+            ridge=FEW_RIDGE if size.few else "loo",
+            centres=size.centres,
+            standardize=standardize,
+            random_state=random_state,
+        ),
         "gaussian_process": TransductiveGPRegressor(
             matching=0,
             prior=(0.1, 2.0),
-            relevance=not size.wide,
+            relevance=size.relevance,
+            standardize=standardize,
             n_restarts=1,
             tol=1e-5,
             max_searched=SEARCHED,
             random_state=random_state,
         ),
-        "confidence_machine": RidgeConfidenceMachine(confidence=0.5),
-        "ridge": make_pipeline(StandardScaler(), _clip(), RidgeCV(np.logspace(-3, 4, 30))),
+        "confidence_machine": RidgeConfidenceMachine(confidence=0.5, standardize=standardize),
+        "ridge": _scaled(standardize, _clip(), RidgeCV(size.penalties)),
         "random_forest": RandomForestRegressor(
             TREES,
             max_features=MOST_FEATURES if size.wide else 1.0,
             max_samples=size.drawn,
             random_state=random_state,
         ),
-        "boosted_trees": HistGradientBoostingRegressor(**BOOSTING, random_state=random_state),
+        "boosted_trees": HistGradientBoostingRegressor(
+            **BOOSTING["regression"], l2_regularization=1.0, random_state=random_state
+        ),
     }
 
 
-def _class_methods(size: _Size, random_state: Any) -> dict[str, Any]:
+def _class_methods(size: _Size, random_state: Any, standardize: bool) -> dict[str, Any]:
     neighbors = min(NEIGHBORS, size.n_rows)
     return {
-        "transductive_ridge": TransductiveRidgeClassifier(centres=size.centres, random_state=random_state),
-        "bayesian_transduction": BayesianTransducer(softness=0.3, tolerance=0.05, random_state=random_state),
-        "spectral_graph": make_pipeline(
-            StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+        "transductive_ridge": TransductiveRidgeClassifier(
+            centres=size.centres, standardize=standardize, random_state=random_state
         ),
-        "label_spreading": make_pipeline(
-            StandardScaler(), LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
+        "bayesian_transduction": BayesianTransducer(
+            softness=0.3, tolerance=0.05, standardize=standardize, random_state=random_state
         ),
-        "confidence_machine": RidgeConfidenceClassifier(confidence=0.5),
-        "logistic_regression": make_pipeline(StandardScaler(), _clip(), LogisticRegression(max_iter=2000)),
+        "spectral_graph": _scaled(
+            standardize, SpectralGraphTransducer(metric="euclidean", random_state=random_state)
+        ),
+        "label_spreading": _scaled(
+            standardize, LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
+        ),
+        "confidence_machine": RidgeConfidenceClassifier(confidence=0.5, standardize=standardize),
+        "logistic_regression": _scaled(standardize, _clip(), LogisticRegression(max_iter=2000)),
         "random_forest": RandomForestClassifier(
             TREES, min_samples_leaf=1 if size.few else LEAF, max_samples=size.drawn, random_state=random_state
         ),
@@ -228,7 +276,9 @@ def _class_methods(size: _Size, random_state: Any) -> dict[str, Any]:
         "extra_trees": ExtraTreesClassifier(
             TREES, bootstrap=not size.few, max_samples=size.drawn, random_state=random_state
         ),
-        "boosted_trees": HistGradientBoostingClassifier(**BOOSTING, random_state=random_state),
+        "boosted_trees": HistGradientBoostingClassifier(
+            **BOOSTING["classification"], l2_regularization=1.0, random_state=random_state
+        ),
     }
 
 

@@ -97,6 +97,7 @@ def choose_method(  # noqa: PLR0913
     task: str = "auto",
     cv: Any = 5,
     scoring: Any = None,
+    standardize: bool = True,
     n_jobs: int | None = None,
     random_state: Any = None,
     missing_label: Any = None,
@@ -118,6 +119,8 @@ def choose_method(  # noqa: PLR0913
         Folds, as in `cross_val_transduce`.
     scoring : None, str or callable, default=None
         One scikit-learn score. None: negative root mean squared error for numbers, accuracy for classes.
+    standardize : bool, default=True
+        Whether the methods of this package that depend on the scale of features give each standard deviation 1 first.
     n_jobs : int or None, default=None
         Fits at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
@@ -150,13 +153,19 @@ def choose_method(  # noqa: PLR0913
     >>> choice.table.index[-1], choice.task
     ('mean', 'regression')
     """
+    checks.check_flag("standardize", standardize)
     checks.check_jobs(n_jobs)
     given = {} if candidates is None else name_members("candidates", candidates)
     problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
     random = check_random_state(random_state)
     seed = int(random.randint(np.iinfo(np.int32).max))
     methods, failures = default_members(
-        problem.task, len(problem.sample.labelled), len(problem.labels), seed, compare=True
+        problem.task,
+        len(problem.sample.labelled),
+        len(problem.labels),
+        seed,
+        standardize=standardize,
+        compare=True,
     )
     methods = methods | given
     failures = {name: why for name, why in failures.items() if name not in given}

@@ -13,7 +13,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.tables.cells import read_cells
 from transduce.tables.numbers_in_text import is_missing
 
-_FARTHEST = 1e8  # of a feature of a later row, in standard deviations
+FARTHEST = 100.0  # of a feature, in standard deviations
 
 
 def as_texts(series: pd.Series) -> pd.Series:
@@ -229,13 +229,24 @@ def _repeated(levels: Any, length: int, *, date: bool) -> pd.Series:
 
 
 class Scale(NamedTuple):
-    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
+    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread.
+
+    Examples
+    --------
+    >>> Scale("rooms", "rooms", 5.0, 0.8, 0.2).apply(np.array([4.0, 5.0, 1e9])).round(9)
+    array([  0.,   1., 100.])
+    """
 
     column: Any
     feature: str
     largest: float
     mean: float
     spread: float
+
+    def apply(self, values: Array) -> Array:
+        """Return a feature as methods see it; what is absurdly far is cut off."""
+        with np.errstate(over="ignore"):
+            return np.clip((values / self.largest - self.mean) / self.spread, -FARTHEST, FARTHEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,8 +303,5 @@ class Encoder:
         for j, scale in enumerate(self.scales):
             if scale.column not in found:
                 found[scale.column] = self.readings[scale.column].parts(scale.column, frame[scale.column])
-            values = found[scale.column][scale.feature]
-            with np.errstate(over="ignore"):
-                scaled = (values / scale.largest - scale.mean) / scale.spread
-            columns[j] = np.clip(scaled, -_FARTHEST, _FARTHEST)
+            columns[j] = scale.apply(found[scale.column][scale.feature])
         return columns.T

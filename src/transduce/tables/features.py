@@ -45,6 +45,9 @@ LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
+LEAST_SPREAD = 0.5  # of 0 and 1, or of a category: that of two equally frequent ones
+OUTER_SHARE = 0.005  # of the rows, on each side, that may be far from all others
+MOST_BY_FAR = 2.0  # times as large a spread with them as without is theirs alone
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
     r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
@@ -58,7 +61,8 @@ class Features:
     Parameters
     ----------
     matrix : array of shape (n, d)
-        Finite, every feature with mean 0 and standard deviation 1.
+        Finite, every feature with mean 0, on a scale on which every column but texts counts the same: numbers have
+        standard deviation 1, and so have the features of a category or a date together.
     names : list of str
         What each feature is.
     origins : list
@@ -143,7 +147,16 @@ def vectorize(
     `notes` name them.
     Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
     dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
-    at most 50 features. Columns of identifiers and of one value are dropped. Everything is fitted on the features of
+    at most 50 features. Columns of identifiers and of one value are dropped.
+
+    Each column of numbers has standard deviation 1, and the features of a category, or the parts of a date, have it
+    together, so that a column does not count the more the more features it becomes. Two values are taken for equally
+    frequent ones: a rare category, or a cell that is missing in a few rows, does not put these far from all others.
+    Nor do a few absurd numbers set the scale of their column; no feature is more than 100 off.
+    Methods that would standardise every feature again undo this (``standardize=False``). Each word or direction of a
+    text has standard deviation 1.
+
+    Everything is fitted on the features of
     all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
     need.
 
@@ -437,14 +450,51 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
 
 
 def _scale(column: _Column) -> list[Scale]:
-    """Give features mean 0 and standard deviation 1, drop the constant ones, and return how."""
-    scales, scaled = [], {}
-    for name, values in column.parts.items():
-        largest = float(np.abs(values).max(initial=0.0)) or 1.0
-        values = values / largest  # so that no square is too large
-        mean, spread = float(values.mean()), float(values.std())
-        if spread > 1e-10:
-            scales.append(Scale(column.name, name, largest, mean, spread))
-            scaled[name] = (values - mean) / spread
-    column.parts = scaled
-    return scales
+    """Give features mean 0 and their share of the column's spread, drop the constant ones, and return how."""
+    scales = {name: _own_scale(column, name) for name in column.parts}
+    scales = {name: scale for name, scale in scales.items() if scale.spread > 1e-10}
+    if column.kind == "category":
+        total = sum((scale.spread * scale.largest) ** 2 for scale in scales.values()) ** 0.5
+        total = max(total, LEAST_SPREAD) if isinstance(column.reading, LevelsReading) else total
+        scales = {name: scale._replace(spread=total / scale.largest) for name, scale in scales.items()}
+    elif column.kind == "date":
+        root = len(scales) ** 0.5
+        scales = {name: scale._replace(spread=scale.spread * root) for name, scale in scales.items()}
+    elif column.kind == "number":
+        scales = {name: _of_two(scale, column.parts[name]) for name, scale in scales.items()}
+    column.parts = {name: scale.apply(column.parts[name]) for name, scale in scales.items()}
+    return list(scales.values())
+
+
+def _own_scale(column: _Column, name: str) -> Scale:
+    """Return mean and standard deviation of a feature, without a few numbers that are far from all others."""
+    values = column.parts[name]
+    if column.kind in ("number", "date"):
+        values = _without_far(values)
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0
+    values = values / largest  # so that no square is too large
+    return Scale(column.name, name, largest, float(values.mean()), float(values.std()))
+
+
+def _of_two(scale: Scale, values: Array) -> Scale:
+    """Return the scale of a feature; of two values, that of equally frequent ones, however rare one of them is."""
+    low, high = float(values.min()), float(values.max())
+    if not np.all((values == low) | (values == high)):
+        return scale
+    return scale._replace(
+        spread=max(scale.spread, LEAST_SPREAD * (high / scale.largest - low / scale.largest))
+    )
+
+
+def _without_far(values: Array) -> Array:
+    """Return numbers with the outermost of them brought in, if these alone make up most of the spread."""
+    n_outer = max(1, int(OUTER_SHARE * len(values)))
+    if len(values) <= 4 * n_outer:
+        return values
+    order = np.sort(values)
+    n = len(order)
+    if order[n // 4] == order[-1 - n // 4]:  # most are equal: those that differ are rare, and not far off
+        return values
+    inner = np.clip(values, order[n_outer], order[-1 - n_outer])
+    size = float(np.abs(values).max())
+    return inner if (values / size).std() > MOST_BY_FAR * (inner / size).std() else values
