@@ -40,6 +40,7 @@ TREES = 200
 LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
 FEW_LABELS = 30
 FEW_RIDGE = 0.03  # penalty of transductive ridge for numbers with few labels
+FEW_C = 0.3  # inverse penalty of logistic regression, likewise
 SMALLEST_PENALTY = 30.0  # of ridge regression, over the number of labels
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
@@ -149,10 +150,10 @@ def every_method(
         Beyond 1,500 rows transductive ridge has 500 centres at most.
     random_state : int, RandomState or None, default=None
     n_labels : int, optional
-        From 30 labels on (or if not given) a leaf of the random forest for classes holds three rows at least,
-        extremely randomised trees draw their rows, and transductive ridge for numbers chooses its penalty by
-        leave-one-out. Penalties of ridge regression are tried from 30 over the number of labels on. Beyond 10,000 each
-        tree of a forest draws so many.
+        Below 30 labels penalties are larger: 0.03 of transductive ridge for numbers, which otherwise chooses it by
+        leave-one-out, and 1 / 0.3 of logistic regression; extremely randomised trees try half of the features at a
+        split; leaves of the random forest for classes may hold one row instead of three. Penalties of ridge regression
+        are tried from 30 over the number of labels on. Beyond 10,000 each tree of a forest draws so many.
     n_features : int, optional
         Beyond 100, or the number of labels, the Gaussian process has one relevance for all; beyond 100 a forest for
         numbers tries 100 at a split.
@@ -268,13 +269,19 @@ def _class_methods(size: _Size, random_state: Any, standardize: bool) -> dict[st
             standardize, LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
         ),
         "confidence_machine": RidgeConfidenceClassifier(confidence=0.5, standardize=standardize),
-        "logistic_regression": _scaled(standardize, _clip(), LogisticRegression(max_iter=2000)),
+        "logistic_regression": _scaled(
+            standardize, _clip(), LogisticRegression(C=FEW_C if size.few else 1.0, max_iter=2000)
+        ),
         "random_forest": RandomForestClassifier(
             TREES, min_samples_leaf=1 if size.few else LEAF, max_samples=size.drawn, random_state=random_state
         ),
         # From drawn rows, as in a forest: each tree has rows that it did not see, which weigh it in a blend.
         "extra_trees": ExtraTreesClassifier(
-            TREES, bootstrap=not size.few, max_samples=size.drawn, random_state=random_state
+            TREES,
+            bootstrap=True,
+            max_features=0.5 if size.few else "sqrt",
+            max_samples=size.drawn,
+            random_state=random_state,
         ),
         "boosted_trees": HistGradientBoostingClassifier(
             **BOOSTING["classification"], l2_regularization=1.0, random_state=random_state
