@@ -30,6 +30,7 @@ from transduce.core.answer import Answer
 from transduce.core.drift import Drift
 from transduce.core.guarantee import Guarantee, percent
 from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.reuse import reusing
 from transduce.core.types import AnyArray, Mask
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer, take
 
@@ -340,9 +341,10 @@ def fit_calibrated(
     order = np.concatenate([rows[~held_out], random.permutation(both)])
     visible = np.flatnonzero(~held_out)
     inner = chosen.ready(estimator, rows[~held_out], 0)
-    found = ask(inner, problem, visible, both, order=order, transductive=settings.transductive)
-    _pass_on(found)
-    second = _fit_to_all(chosen.ready(estimator, rows, 0), problem, settings, found, held_out)
+    with reusing():
+        found = ask(inner, problem, visible, both, order=order, transductive=settings.transductive)
+        _pass_on(found)
+        second = _fit_to_all(chosen.ready(estimator, rows, 0), problem, settings, found, held_out)
     calibrated = Calibrated.build(
         found,
         problem.numbers[held_out],

@@ -15,12 +15,12 @@ from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.diagnostics import Values
 from transduce.model_selection.cross_validation import cross_val_transduce
+from transduce.model_selection.hidden_labels import is_transducer
 from transduce.tables.features import Features
 from transduce.tables.target import Target
 
 N_ROWS = 10
 MOST_COMPARED = 5000  # rows and labels among which rows are picked
-MOST_SECONDS = 2.0  # of a fit of the method whose learning curve is looked at
 FEW_TREES = 40  # of a forest: how errors shrink with labels shows with few
 REPEATS = 2
 
@@ -177,13 +177,16 @@ def _gain(values: Values, features: Features, target: Target, seed: int) -> floa
 
 
 def _quick(model: Any) -> Any:
-    """Return the method, or the member of a blend with the largest weight, whose fits are quick; None if none is."""
+    """Return the method, or the member of a blend with the largest weight that is fitted to labelled rows only.
+
+    Such fits are quick, and which one is taken does not depend on the clock.
+    """
     if not isinstance(model, TransductiveBlend):
         return clone(model)
-    seconds = model.answer_.diagnostics["seconds"]
-    for name in model.weights_.sort_values(ascending=False).index:
-        if seconds[name] <= MOST_SECONDS and model.weights_[name] > 0.0:
-            found = clone(model.estimators_[name])
+    for name in model.weights_.sort_values(ascending=False, kind="stable").index:
+        member = model.estimators_[name]
+        if model.weights_[name] > 0.0 and not is_transducer(member):
+            found = clone(member)
             return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found
     return None
 

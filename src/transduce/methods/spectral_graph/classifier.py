@@ -25,18 +25,10 @@ from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph import device_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph
-from transduce.methods.spectral_graph.device_graph import DeviceGraph
-from transduce.methods.spectral_graph.device_spectrum import device_spectrum
-from transduce.methods.spectral_graph.graph import (
-    GraphSettings,
-    Metric,
-    NeighborGraph,
-    build_graph,
-    similar_rows,
-    unit_rows,
-)
+from transduce.methods.spectral_graph.fitted_graph import FittedGraph, fit_graph
+from transduce.methods.spectral_graph.graph import GraphSettings, Metric, similar_rows
 from transduce.methods.spectral_graph.labels import known_labels
-from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
+from transduce.methods.spectral_graph.spectrum import Spectrum
 
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
 
@@ -301,22 +293,6 @@ class SpectralGraphTransducer(ClassTransducer):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedGraph:
-    """What no labelling changes: the graph of all rows, its spectrum, and what new rows are compared with.
-
-    `rows` have norm 1 if the metric is the cosine; None if the graph was given.
-    """
-
-    settings: GraphSettings
-    n_components: int
-    index: Any
-    rows: Any
-    scale: float | None
-    graph: NeighborGraph | DeviceGraph | None
-    spectrum: Spectrum
-
-
-@dataclass(frozen=True, eq=False)
 class Fitted:
     """A graph, and the labelling of its rows."""
 
@@ -359,40 +335,6 @@ class Fitted:
         sums = xp.sum(similar, axis=1)[:, None]
         means = xp.sum(similar[:, :, None] * each, axis=1) / xp.where(sums > 0.0, sums, xp.ones_like(sums))
         return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
-
-
-def fit_graph(
-    X: Any, rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
-) -> FittedGraph:
-    """Return graph and spectrum of rows that have been read, or what was given instead of them."""
-    settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
-    known, scale, graph, spectrum = None, None, None, X
-    if arrays.is_foreign(rows):
-        return fit_device_graph(rows, settings, n_components, random)
-    if settings.precomputed and not isinstance(X, Spectrum):
-        graph = NeighborGraph(check_graph(rows))
-        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
-    elif not settings.precomputed:
-        graph = build_graph(rows, settings, random)
-        known = unit_rows(rows) if settings.metric == "cosine" else rows
-        scale = graph.diagnostics["scale"]
-    if graph is not None:
-        spectrum = graph_spectrum(
-            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
-        )
-    return FittedGraph(settings, n_components, getattr(X, "index", None), known, scale, graph, spectrum)
-
-
-def fit_device_graph(
-    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
-) -> FittedGraph:
-    """Return graph and spectrum of rows on a device."""
-    if settings.precomputed:
-        raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
-    graph = device_graph.build_device_graph(rows, settings, random)
-    spectrum = device_spectrum(graph, n_components, random)
-    known = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
-    return FittedGraph(settings, n_components, None, known, graph.diagnostics["scale"], graph, spectrum)
 
 
 def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray) -> tuple[Answer, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -110,6 +110,20 @@ class Spectrum:
         alone = (size == 0.0)[components]
         entries[alone] = 1.0
         return sp.csr_array((entries, components, np.arange(n + 1)), shape=(n, self.count))
+
+    def take(self, rows: AnyArray) -> Spectrum:
+        """Return the spectrum of the same graph with its rows in another order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce.methods.spectral_graph import graph_spectrum
+        >>> spectrum = graph_spectrum(np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1))
+        >>> spectrum.take(np.array([1, 0, 2])).degrees
+        array([2., 1., 1.])
+        """
+        moved = {name: getattr(self, name)[rows] for name in ("vectors", "components", "degrees")}
+        return replace(self, **moved)
 
     def save(self, path: str | Path) -> None:
         """Write the spectrum to a file of plain arrays (npz)."""

@@ -1,0 +1,75 @@
+"""Work on the same rows that several fits share: done once in a block, and forgotten at its end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+T = TypeVar("T")
+_found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", default=None)
+
+
+@contextmanager
+def reusing() -> Iterator[None]:
+    """Keep in this block what `once` computes, until the outermost such block ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with reusing():
+    ...     first = once("sum", np.arange(3.0), (), lambda: [3.0])
+    ...     again = once("sum", np.arange(3.0), (), lambda: [3.0])
+    >>> first is again
+    True
+    """
+    if _found.get() is not None:
+        yield
+        return
+    token = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(token)
+
+
+def is_reusing() -> bool:
+    """Return whether a block of `reusing` is open."""
+    return _found.get() is not None
+
+
+def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
+    """Return what `compute` returns; in a block of `reusing`, compute it once for the same rows and settings.
+
+    Parameters
+    ----------
+    name : str
+        What is computed.
+    rows : array or sparse array of shape (n, d)
+        What it is computed of; looked at entry by entry.
+    settings : hashable
+        All else that it depends on, seeds included.
+    compute : callable
+        Nobody may change what it returns.
+    """
+    found = _found.get()
+    if found is None:
+        return compute()
+    key = (name, settings, _fingerprint(rows))
+    if key not in found:
+        found[key] = compute()
+    return found[key]
+
+
+def _fingerprint(rows: Any) -> tuple[Any, ...]:
+    """Return what only equal rows share."""
+    pieces = (rows.data, rows.indices, rows.indptr) if sp.issparse(rows) else (rows,)
+    seen = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        seen.update(np.ascontiguousarray(piece).data)
+    return (rows.shape, str(rows.dtype), seen.digest())
