@@ -64,11 +64,14 @@ def quality(shares: np.ndarray, right: np.ndarray, true: np.ndarray) -> dict[str
     }
 
 
-def measure(X: np.ndarray, y: np.ndarray, n_labels: int, seed: int) -> list[dict[str, object]]:
+def measure(
+    X: np.ndarray, y: np.ndarray, n_labels: int, seed: int, standardize: bool
+) -> list[dict[str, object]]:
     """Return one line for the shares as they are and one for the probabilities."""
     shown = y.copy()
     shown[n_labels:] = None
-    answer = TransductiveBlend(task="classification", random_state=seed).fit(X, shown).answer_
+    blend = TransductiveBlend(task="classification", standardize=standardize, random_state=seed)
+    answer = blend.fit(X, shown).answer_
     truth = y[n_labels:]
     after, power = answer.probabilities, answer.diagnostics["power"]
     columns = np.array([np.flatnonzero(answer.classes == label)[0] for label in truth])
@@ -90,9 +93,11 @@ def main() -> None:
             for n_labels in LABELS:
                 for kind in (draws_of_the_race, draws_of_mixed_tables):
                     for name, X, y, seed in kind(n_labels, draw):
+                        own_scale = kind is draws_of_mixed_tables
                         known = {"tables": kind.__name__[9:].replace("_", " "), "table": name}
                         lines += [
-                            {**known, "labels": n_labels, **line} for line in measure(X, y, n_labels, seed)
+                            {**known, "labels": n_labels, **line}
+                            for line in measure(X, y, n_labels, seed, not own_scale)
                         ]
                         print(f"{draw} {n_labels} {name}", flush=True)
     table = pd.DataFrame(lines)
