@@ -390,6 +390,22 @@ def test_files_that_are_no_tables(tmp_path, monkeypatch, name, content, words):
     assert result.stderr.count("transduce:") == 1
 
 
+def test_several_targets_of_different_kinds(houses):
+    """Options for numbers go to the numbers, those for classes to the classes; alone they are refused."""
+    frame = pd.read_csv(houses)
+    frame["kind"] = np.where(frame["rooms"].fillna(3) > 3, "large", "small").astype(object)
+    frame.loc[::3, "kind"] = None
+    frame.to_csv("kinds.csv", index=False)
+    both = ["--target", "target", "--target", "kind", "--method", "ridge"]
+    result = run("fill", "kinds.csv", *both, "--min", "-1000", "--probabilities")
+    assert result.exit_code == 0, result.output
+    back = pd.read_csv("kinds-filled.csv")
+    assert back["target_lower"].min() >= -1000
+    assert {"kind_probability_large", "kind_probability_small"} <= set(back)
+    refused = run("fill", "kinds.csv", "--target", "kind", "--method", "ridge", "--min", "0", "--force")
+    assert "--min is for numbers" in refused.stderr
+
+
 def test_several_targets_in_one_run(houses):
     frame = pd.read_csv(houses)
     frame["area"] = frame["rooms"].fillna(3) * 20 + np.random.default_rng(0).normal(size=len(frame))

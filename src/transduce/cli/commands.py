@@ -25,6 +25,7 @@ from transduce.datasets.houses import load_houses
 from transduce.display.comparison import plot_comparison
 from transduce.distributed import cluster_runner
 from transduce.filling import FillResult, fill, fill_folder, load, save
+from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
 from transduce.tables.cells import without
@@ -101,10 +102,12 @@ def fill_file(
         source.check_column(name)
     check_columns(source.frame, targets)
     ignored = list(settings.pop("ignore", ()))  # one target tells nothing of another
-    results = [
-        fill(source, name, source=source.name, ignore=[*ignored, *(set(targets) - {name})], **settings)
-        for name in targets
-    ]
+    tasks = _tasks(source, targets, settings) if len(targets) > 1 else {}
+    results = []
+    for name in targets:
+        given = suited(settings, tasks[name], set(tasks.values())) if tasks else settings
+        others = set(targets) - {name}
+        results.append(fill(source, name, source=source.name, ignore=[*ignored, *others], **given))
     if to.save is not None:
         save(to.save, source, targets[0], force=to.force, ignore=ignored, **settings)
     written = _write(source, results, out, ways)
@@ -114,6 +117,13 @@ def fill_file(
             show_result(result, written if result is results[-1] else [], err=out == "-")
 
     return show
+
+
+def _tasks(source: tables.Table, targets: list[str], settings: dict[str, Any]) -> dict[str, str]:
+    """Return what the labels of each target are."""
+    frame = without(source.frame, list(settings.get("missing", ())))
+    task = settings.get("task", "auto")
+    return {name: read_target(frame, name, task=task, cells=source.cells(name)).task for name in targets}
 
 
 def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:

@@ -294,7 +294,7 @@ def answering_cost(member: str, n_labels: int, settings: PlanSettings) -> float:
     if member == "gaussian_process":
         return _BY_POINT * (n_labels if _is_exact(n_labels, settings) else POINTS)
     if member == "boosted_trees":
-        return 7e-7 * (settings.n_classes if settings.n_classes > 2 else 1)
+        return 4e-7 * (settings.n_classes if settings.n_classes > 2 else 1) if settings.n_classes else 1e-6
     slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
     slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5}
     return slow.get(member, 3e-7)

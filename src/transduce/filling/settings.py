@@ -16,6 +16,10 @@ from transduce.filling.plan import read_method
 
 BUDGET_SECONDS = 300.0
 SAMPLE = 20_000
+SUITED = {  # settings that only suit labels of one kind
+    "regression": ("tolerance", "minimum", "maximum"),
+    "classification": ("label_conditional", "probabilities"),
+}
 ON_DEVICES = ("ridge", "gaussian-process", "spectral-graph")  # methods that compute where the features are
 
 
@@ -109,9 +113,9 @@ class FillSettings:
     def for_task(self, task: str) -> FillSettings:
         """Return the settings with the method's full name, or raise a ValueError if they do not suit the task."""
         if task == "regression" and (self.label_conditional or self.probabilities):
-            names = f"{option('label_conditional')} and {option('probabilities')}"
+            names = " and ".join(option(name) for name in SUITED["classification"])
             raise ValueError(f"{names} are for classes, and these labels are numbers.")
-        for name in ("tolerance", "minimum", "maximum"):
+        for name in SUITED["regression"]:
             if task == "classification" and getattr(self, name) is not None:
                 raise ValueError(f"{option(name)} is for numbers, and these labels are classes.")
         found = replace(self, method=read_method(self.method, task), task=task)
@@ -155,6 +159,29 @@ class FillSettings:
         """The settings by name, those of how labels came about among them."""
         found = asdict(self)
         return found | found.pop("how_labelled")
+
+
+def suited(settings: dict[str, Any], task: str, others: Collection[str]) -> dict[str, Any]:
+    """Return the settings for one of several targets: without those that are meant for targets of another task.
+
+    Parameters
+    ----------
+    settings : dict
+        Of `transduce.fill`, for all targets.
+    task : {"regression", "classification"}
+        What the labels of this target are.
+    others : collection of str
+        What those of all targets are.
+
+    Examples
+    --------
+    >>> suited({"minimum": 0.0, "probabilities": True}, "regression", {"regression", "classification"})
+    {'minimum': 0.0}
+    >>> suited({"minimum": 0.0, "probabilities": True}, "regression", {"regression"})  # fill refuses the second
+    {'minimum': 0.0, 'probabilities': True}
+    """
+    meant = [name for other in others if other != task for name in SUITED[other]]
+    return {name: value for name, value in settings.items() if name not in meant}
 
 
 def _columns(name: str, wanted: Collection[Any]) -> list[Any]:
