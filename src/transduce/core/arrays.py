@@ -18,6 +18,8 @@ import numpy as np
 import scipy.linalg
 from sklearn import get_config
 
+from transduce.core.options import option
+
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "
     "or pass a numpy array."
@@ -142,7 +144,7 @@ def to_device(X: Any, device: str = "cuda") -> Any:
             raise RuntimeError("torch finds no CUDA device")
         return torch.as_tensor(X, dtype=torch.float64).to(target)
     except RuntimeError as error:
-        raise ValueError(f"device={device!r} cannot be used: {error}.") from error
+        raise ValueError(f"{option('device', device)} cannot be used: {error}.") from error
 
 
 def _to_cupy(X: Any, device: str) -> Any:
@@ -150,10 +152,10 @@ def _to_cupy(X: Any, device: str) -> Any:
         import cupy
     except ModuleNotFoundError:
         raise ValueError(
-            f"device={device!r} needs torch or cupy: pip install transduce[gpu] brings torch."
+            f"{option('device', device)} needs torch or cupy: pip install transduce[gpu] brings torch."
         ) from None
     if not device.startswith("cuda"):
-        raise ValueError(f"device={device!r} needs torch; cupy has 'cuda' alone.")
+        raise ValueError(f"{option('device', device)} needs torch; cupy has 'cuda' alone.")
     return cupy.asarray(X, dtype=cupy.float64)
 
 
