@@ -1,4 +1,7 @@
-"""Work on the same rows that several fits share: done once in a block, and forgotten at its end."""
+"""Work on the same rows that several fits share: done once in a block, and forgotten at its end.
+
+What it gives must not depend on whether a block is open: worker processes have none.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+MOST_KEPT = 2  # results, the latest ones
 T = TypeVar("T")
 _found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", default=None)
 
 
 @contextmanager
 def reusing() -> Iterator[None]:
-    """Keep in this block what `once` computes, until the outermost such block ends.
+    """Keep in this block the last results of `once`, until the outermost such block ends.
 
     Examples
     --------
@@ -38,11 +42,6 @@ def reusing() -> Iterator[None]:
         _found.reset(token)
 
 
-def is_reusing() -> bool:
-    """Return whether a block of `reusing` is open."""
-    return _found.get() is not None
-
-
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
     """Return what `compute` returns; in a block of `reusing`, compute it once for the same rows and settings.
 
@@ -61,9 +60,11 @@ def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> 
     if found is None:
         return compute()
     key = (name, settings, _fingerprint(rows))
-    if key not in found:
-        found[key] = compute()
-    return found[key]
+    result = found.pop(key) if key in found else compute()
+    found[key] = result
+    while len(found) > MOST_KEPT:
+        del found[next(iter(found))]
+    return result
 
 
 def _fingerprint(rows: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.diagnostics import Values
+from transduce.filling.plan import cost
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.hidden_labels import is_transducer
 from transduce.tables.features import Features
@@ -21,6 +22,7 @@ from transduce.tables.target import Target
 
 N_ROWS = 10
 MOST_COMPARED = 5000  # rows and labels among which rows are picked
+MOST_SECONDS = 3.0  # of a fit of the method whose learning curve is looked at
 FEW_TREES = 40  # of a forest: how errors shrink with labels shows with few
 REPEATS = 2
 
@@ -158,7 +160,7 @@ def next_labels(answer: Answer, values: Values, features: Features, target: Targ
 
 def _gain(values: Values, features: Features, target: Target, seed: int) -> float | None:
     """Return by which share errors get smaller with twice the labels, by a power law through two sizes."""
-    method = _quick(values.estimator)
+    method = _quick(values.estimator, target)
     if method is None or target.n_labels < 20 or target.n_labels > MOST_COMPARED:
         return None
     sizes, errors = [], []
@@ -176,16 +178,19 @@ def _gain(values: Values, features: Features, target: Target, seed: int) -> floa
     return float(1.0 - 0.5 ** np.clip(power, 0.0, 1.0))
 
 
-def _quick(model: Any) -> Any:
-    """Return the method, or the member of a blend with the largest weight that is fitted to labelled rows only.
+def _quick(model: Any, target: Target) -> Any:
+    """Return the method, or the member of a blend with the largest weight whose fits are quick; None if none is.
 
-    Such fits are quick, and which one is taken does not depend on the clock.
+    Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough.
     """
     if not isinstance(model, TransductiveBlend):
         return clone(model)
+    is_class = target.task == "classification"
+    n_classes = len(set(target.labels[~target.missing])) if is_class else 0
+    size = len(target.labels), target.n_labels, n_classes
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
         member = model.estimators_[name]
-        if model.weights_[name] > 0.0 and not is_transducer(member):
+        if model.weights_[name] > 0.0 and not is_transducer(member) and cost(name, *size) <= MOST_SECONDS:
             found = clone(member)
             return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found
     return None

@@ -143,7 +143,7 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
         notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}.", *slow]
     else:
-        inner, left_out, notes = named(word, task, n_rows, settings.random_state), {}, []
+        inner, left_out, notes = named(word, task, n_rows, n_labels, settings), {}, []
         seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels, settings.n_classes)
     what = "intervals" if task == "regression" else "sets"
     if n_calibration == 0:
@@ -249,9 +249,10 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
     )
 
 
-def named(name: str, task: str, n_rows: int, random_state: int) -> Any:
+def named(name: str, task: str, n_rows: int, n_labels: int, settings: PlanSettings) -> Any:
     """Return the estimator of a method with one estimator; features have their scale already."""
-    return every_method(task, n_rows, random_state, standardize=False)[METHODS[name].member]
+    size = {"n_labels": n_labels, "n_features": settings.n_features}
+    return every_method(task, n_rows, settings.random_state, **size, standardize=False)[METHODS[name].member]
 
 
 # Seconds for each row, or label, and class; measured with 2,000 labels of 10 to 300 classes in 3,000 rows.

@@ -33,7 +33,7 @@ class Prepared:
     Parameters
     ----------
     matrix : array of shape (n, d)
-        Features with mean 0 and standard deviation 1.
+        Features, on the scale that `transduce.tables.features.vectorize` gives them.
     unit : array or sparse array of shape (n, p)
         Words and features as rows of norm 1, for linear models and for likeness.
     spectrum : Spectrum

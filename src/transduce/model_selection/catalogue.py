@@ -198,7 +198,7 @@ class _Size:
     @property
     def penalties(self) -> Array:
         """What ridge regression chooses from: with few labels leave-one-out is no ground for a small penalty."""
-        smallest = 1e-3 if self.n_labels is None else SMALLEST_PENALTY / self.n_labels
+        smallest = 1e-3 if self.n_labels is None else SMALLEST_PENALTY / max(self.n_labels, 1)
         return np.geomspace(smallest, 1e5, 30)
 
     @property
@@ -208,15 +208,15 @@ class _Size:
 
 
 def _clip() -> FunctionTransformer:
-    """Return a step that cuts features off at so many standard deviations of the labelled rows.
+    """Return a step that cuts features off at 3 standard deviations.
 
-    A feature that hardly varies among few labelled rows is millions of these away at some of the others.
+    A feature that hardly varies among few labelled rows is millions of theirs away at some of the others.
     """
     return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
 
 
 def _scaled(standardize: bool, *steps: Any) -> Any:
-    """Return steps, after a first one that gives features standard deviation 1 among the rows with a label."""
+    """Return steps, after a first one that gives features standard deviation 1 among the rows they are fitted to."""
     steps = (StandardScaler(), *steps) if standardize else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 

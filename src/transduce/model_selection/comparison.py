@@ -164,6 +164,7 @@ def choose_method(  # noqa: PLR0913
         len(problem.sample.labelled),
         len(problem.labels),
         seed,
+        n_features=problem.X.shape[1] if hasattr(problem.X, "shape") else None,
         standardize=standardize,
         compare=True,
     )

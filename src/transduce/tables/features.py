@@ -45,9 +45,12 @@ LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
-LEAST_SPREAD = 0.5  # of 0 and 1, or of a category: that of two equally frequent ones
-OUTER_SHARE = 0.005  # of the rows, on each side, that may be far from all others
-MOST_BY_FAR = 2.0  # times as large a spread with them as without is theirs alone
+LEAST_SPREAD = (
+    0.5  # of a feature, beside how far cells lie that differ from most: that of 0 and 1, equally frequent
+)
+FAR = 100.0  # times as far from the median as nearly all others that differ from it
+MOST_FAR = 0.1  # of these cells may be far
+FEWEST_TO_TELL = 20  # rows
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
     r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
@@ -61,8 +64,9 @@ class Features:
     Parameters
     ----------
     matrix : array of shape (n, d)
-        Finite, every feature with mean 0, on a scale on which every column but texts counts the same: numbers have
-        standard deviation 1, and so have the features of a category or a date together.
+        Finite, every feature with mean 0 (absurd cells left aside), on a scale on which every column but texts counts
+        the same: numbers have standard deviation 1, and so have the features of a category or a date together; less
+        where most cells are equal.
     names : list of str
         What each feature is.
     origins : list
@@ -150,9 +154,11 @@ def vectorize(
     at most 50 features. Columns of identifiers and of one value are dropped.
 
     Each column of numbers has standard deviation 1, and the features of a category, or the parts of a date, have it
-    together, so that a column does not count the more the more features it becomes. Two values are taken for equally
-    frequent ones: a rare category, or a cell that is missing in a few rows, does not put these far from all others.
-    Nor do a few absurd numbers set the scale of their column; no feature is more than 100 off.
+    together, so that a column does not count the more the more features it becomes; whether a cell is missing is a
+    feature besides. Where most cells are equal, the spread is half the distance at which the others lie, if that is
+    more: a rare category, or a cell that is missing in a few rows, does not put these far from all others. Nor do
+    absurd numbers, a hundred times as far from the median as nearly all others, set mean and scale of their column; no
+    feature is more than 100 off.
     Methods that would standardise every feature again undo this (``standardize=False``). Each word or direction of a
     text has standard deviation 1.
 
@@ -460,41 +466,30 @@ def _scale(column: _Column) -> list[Scale]:
     elif column.kind == "date":
         root = len(scales) ** 0.5
         scales = {name: scale._replace(spread=scale.spread * root) for name, scale in scales.items()}
-    elif column.kind == "number":
-        scales = {name: _of_two(scale, column.parts[name]) for name, scale in scales.items()}
     column.parts = {name: scale.apply(column.parts[name]) for name, scale in scales.items()}
     return list(scales.values())
 
 
 def _own_scale(column: _Column, name: str) -> Scale:
-    """Return mean and standard deviation of a feature, without a few numbers that are far from all others."""
-    values = column.parts[name]
-    if column.kind in ("number", "date"):
-        values = _without_far(values)
+    """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
+    values, alone = column.parts[name], column.kind in ("number", "date")
+    values = _without_far(values) if alone else values
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
     values = values / largest  # so that no square is too large
-    return Scale(column.name, name, largest, float(values.mean()), float(values.std()))
-
-
-def _of_two(scale: Scale, values: Array) -> Scale:
-    """Return the scale of a feature; of two values, that of equally frequent ones, however rare one of them is."""
-    low, high = float(values.min()), float(values.max())
-    if not np.all((values == low) | (values == high)):
-        return scale
-    return scale._replace(
-        spread=max(scale.spread, LEAST_SPREAD * (high / scale.largest - low / scale.largest))
-    )
+    spread = float(values.std())
+    if alone:
+        apart = values - np.median(values)
+        apart = apart[apart != 0.0]
+        spread = max(spread, LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0)
+    return Scale(column.name, name, largest, float(values.mean()), spread)
 
 
 def _without_far(values: Array) -> Array:
-    """Return numbers with the outermost of them brought in, if these alone make up most of the spread."""
-    n_outer = max(1, int(OUTER_SHARE * len(values)))
-    if len(values) <= 4 * n_outer:
+    """Return the numbers without those that are absurdly far from all others, if there are enough to tell."""
+    with np.errstate(over="ignore"):
+        distance = np.abs(values - np.median(values))
+    apart = distance[distance > 0.0]
+    if len(values) < FEWEST_TO_TELL or not len(apart):
         return values
-    order = np.sort(values)
-    n = len(order)
-    if order[n // 4] == order[-1 - n // 4]:  # most are equal: those that differ are rare, and not far off
-        return values
-    inner = np.clip(values, order[n_outer], order[-1 - n_outer])
-    size = float(np.abs(values).max())
-    return inner if (values / size).std() > MOST_BY_FAR * (inner / size).std() else values
+    usual = float(np.quantile(apart, 1.0 - MOST_FAR, method="lower"))
+    return values[distance <= FAR * usual]

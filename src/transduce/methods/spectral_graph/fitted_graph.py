@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.reuse import is_reusing, once
+from transduce.core.reuse import once
 from transduce.methods.spectral_graph import device_graph
 from transduce.methods.spectral_graph.device_graph import DeviceGraph
 from transduce.methods.spectral_graph.device_spectrum import device_spectrum
@@ -68,8 +68,8 @@ def graph_with_spectrum(
 ) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features.
 
-    Fits that share their work (`transduce.core.reuse`) have the same rows, but each in another order: they are computed
-    in an order that is the rows' own, and put back.
+    They are computed in an order that is the rows' own, and put back: so fits that share their work
+    (`transduce.core.reuse`) need not have the rows in the same order, and those that do not have the same answers.
     """
 
     def compute(rows: Any) -> tuple[NeighborGraph, Spectrum]:
@@ -78,11 +78,12 @@ def graph_with_spectrum(
             graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
         )
 
-    if not is_reusing() or callable(settings.metric) or rows.shape[0] > MOST_KEPT:
-        return compute(rows)
     order = row_order(rows)
     ordered, seed = rows[order], pickle.dumps(random.get_state())
-    graph, spectrum = once("graph", ordered, (settings, n_components, seed), lambda: compute(ordered))
+    if callable(settings.metric) or rows.shape[0] > MOST_KEPT:
+        graph, spectrum = compute(ordered)
+    else:
+        graph, spectrum = once("graph", ordered, (settings, n_components, seed), lambda: compute(ordered))
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     found = NeighborGraph(graph[back][:, back])

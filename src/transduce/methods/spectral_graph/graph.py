@@ -229,9 +229,10 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
             found, share = nearly_nearest_rows(ordered, k, metric, method, random, n_jobs, report)
     scale = None if metric == "cosine" or k == 0 else median_scale(found)
     graph, n_random = assemble(found.ids, similarities(found, scale), random)
-    back = np.empty_like(order)
-    back[order] = np.arange(n)
-    graph = NeighborGraph(graph[back][:, back])
+    if np.any(order[1:] < order[:-1]):
+        back = np.empty_like(order)
+        back[order] = np.arange(n)
+        graph = NeighborGraph(graph[back][:, back])
     graph.sort_indices()
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
     graph.diagnostics = {
