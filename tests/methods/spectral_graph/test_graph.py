@@ -584,3 +584,20 @@ def test_bad_graphs(A, match):
 def test_bad_number_of_components(n_components):
     with warnings.catch_warnings(), pytest.raises(ValueError, match="n_components must be a whole number"):
         graph_spectrum(np.ones((3, 3)), n_components=n_components)
+
+
+def test_a_spectrum_in_another_order_is_that_of_the_moved_graph():
+    random = np.random.default_rng(0)
+    blocks = [random.uniform(size=(k, k)) for k in (5, 3, 4)]
+    A = sp.block_diag([block + block.T for block in blocks]).toarray()
+    order = random.permutation(12)
+    moved, again = (
+        graph_spectrum(A, n_components=3).take(order),
+        graph_spectrum(A[np.ix_(order, order)], n_components=3),
+    )
+    np.testing.assert_array_equal(moved.components, again.components)
+    np.testing.assert_allclose(moved.degrees, again.degrees)
+    np.testing.assert_allclose(moved.values, again.values)
+    np.testing.assert_array_equal(moved.owners, again.owners)
+    np.testing.assert_allclose(moved.null_vectors().toarray(), again.null_vectors().toarray())
+    np.testing.assert_allclose(np.abs(moved.vectors), np.abs(again.vectors), atol=1e-9)  # up to signs

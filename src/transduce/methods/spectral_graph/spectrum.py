@@ -112,7 +112,7 @@ class Spectrum:
         return sp.csr_array((entries, components, np.arange(n + 1)), shape=(n, self.count))
 
     def take(self, rows: AnyArray) -> Spectrum:
-        """Return the spectrum of the same graph with its rows in another order.
+        """Return the spectrum of the same graph with its rows in another order, components numbered by their first row.
 
         Examples
         --------
@@ -122,8 +122,17 @@ class Spectrum:
         >>> spectrum.take(np.array([1, 0, 2])).degrees
         array([2., 1., 1.])
         """
-        moved = {name: getattr(self, name)[rows] for name in ("vectors", "components", "degrees")}
-        return replace(self, **moved)
+        components = self.components[rows]
+        found, first = np.unique(components, return_index=True)
+        number = np.empty(self.count, dtype=components.dtype)
+        number[found[np.argsort(first)]] = np.arange(len(found))
+        return replace(
+            self,
+            vectors=self.vectors[rows],
+            degrees=self.degrees[rows],
+            components=number[components],
+            owners=number[self.owners],
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the spectrum to a file of plain arrays (npz)."""
