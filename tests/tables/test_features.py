@@ -120,6 +120,8 @@ def test_what_is_no_mistake_keeps_its_standard_deviation():
         (pd.array([1, None, 3] * (N // 3), dtype="Int64"), "number", 2),
         ([True, False] * (N // 2), "number", 1),
         (np.array([1e300, -1e300] * (N // 2)), "number", 1),
+        (np.array([1.7e308, -1.7e308] * (N // 2)), "number", 1),
+        (np.arange(N) * 1e-300, "number", 1),
         (["a", "b", None] * (N // 3), "category", 3),
         (pd.Categorical(["u", "v"] * (N // 2)), "category", 1),
         (["01234", "50667"] * (N // 2), "category", 1),

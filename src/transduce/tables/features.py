@@ -39,18 +39,13 @@ from transduce.tables.encoder import (
     is_number,
     marked,
 )
+from transduce.tables.scaling import scale_features
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
 MOST_WORDS = 20_000
-LEAST_SPREAD = (
-    0.5  # of a feature, beside how far cells lie that differ from most: that of 0 and 1, equally frequent
-)
-FAR = 100.0  # times as far from the median as nearly all others that differ from it
-MOST_FAR = 0.1  # of these cells may be far
-FEWEST_TO_TELL = 20  # rows
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 _IDENTIFIER = re.compile(
     r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
@@ -190,7 +185,9 @@ def vectorize(
     scales: list[Scale] = []
     parts: list[Array] = []
     for column in columns:
-        scales += _scale(column)
+        found = scale_features(column.name, column.parts, _shared(column))
+        column.parts = {scale.feature: scale.apply(column.parts[scale.feature]) for scale in found}
+        scales += found
         parts += column.parts.values()
     matrix = np.empty((len(frame), len(parts)))
     if parts:
@@ -204,6 +201,13 @@ def vectorize(
         _notes(columns),
         Encoder(readings, table, scales),
     )
+
+
+def _shared(column: _Column) -> str:
+    """Return how the features of a column share its spread."""
+    if column.kind == "category":
+        return "levels" if isinstance(column.reading, LevelsReading) else "letters"
+    return column.kind
 
 
 def _notes(columns: list[_Column]) -> list[str]:
@@ -453,43 +457,3 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
     reduced = reduction.fit_transform(weights)
     column.reading = WordsReading(words, reduction)
     return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
-
-
-def _scale(column: _Column) -> list[Scale]:
-    """Give features mean 0 and their share of the column's spread, drop the constant ones, and return how."""
-    scales = {name: _own_scale(column, name) for name in column.parts}
-    scales = {name: scale for name, scale in scales.items() if scale.spread > 1e-10}
-    if column.kind == "category":
-        total = sum((scale.spread * scale.largest) ** 2 for scale in scales.values()) ** 0.5
-        total = max(total, LEAST_SPREAD) if isinstance(column.reading, LevelsReading) else total
-        scales = {name: scale._replace(spread=total / scale.largest) for name, scale in scales.items()}
-    elif column.kind == "date":
-        root = len(scales) ** 0.5
-        scales = {name: scale._replace(spread=scale.spread * root) for name, scale in scales.items()}
-    column.parts = {name: scale.apply(column.parts[name]) for name, scale in scales.items()}
-    return list(scales.values())
-
-
-def _own_scale(column: _Column, name: str) -> Scale:
-    """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
-    values, alone = column.parts[name], column.kind in ("number", "date")
-    values = _without_far(values) if alone else values
-    largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    values = values / largest  # so that no square is too large
-    spread = float(values.std())
-    if alone:
-        apart = values - np.median(values)
-        apart = apart[apart != 0.0]
-        spread = max(spread, LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0)
-    return Scale(column.name, name, largest, float(values.mean()), spread)
-
-
-def _without_far(values: Array) -> Array:
-    """Return the numbers without those that are absurdly far from all others, if there are enough to tell."""
-    with np.errstate(over="ignore"):
-        distance = np.abs(values - np.median(values))
-    apart = distance[distance > 0.0]
-    if len(values) < FEWEST_TO_TELL or not len(apart):
-        return values
-    usual = float(np.quantile(apart, 1.0 - MOST_FAR, method="lower"))
-    return values[distance <= FAR * usual]
