@@ -31,7 +31,7 @@ MOST_EXACT = TransductiveGPRegressor().max_exact  # labels
 POINTS = 500  # beyond, and where exact answers at so many rows would take too long
 _BY_POINT = 5e-9  # seconds a row for each of them
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
-# intervals are 1 % narrower with 30 labels and 7 % with 100, 2 % wider with 60 and 5 % with 300. Sets of classes are
+# intervals are as wide with 30 labels, 7 % narrower with 100, 2 % wider with 60 and 5 % with 300. Sets of classes are
 # 12 % smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
 ROW_BELOW = {"regression": 200, "classification": 50}
 
