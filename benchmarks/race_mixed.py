@@ -256,8 +256,8 @@ def _verdict(kind: str, size: int, errors: pd.DataFrame, ranks: pd.Series) -> st
     gap = round(ranks["auto"] - ranks[rival], 2)
     verb = "has" if gap < 0 else "shares" if gap == 0 else "does not have"
     return (
-        f"- {kind}, {size:,} labels: **auto** {verb} the best mean rank, {ranks['auto']:.2f}; the best other is {rival} "
-        f"with {ranks[rival]:.2f}; **auto** is ahead of it on {int((gaps < 0).sum())} of {len(gaps)} tables "
+        f"- {kind}, {size:,} labels: **auto** {verb} the best mean rank, {ranks['auto']:.2f}; the best other is "
+        f"{rival} with {ranks[rival]:.2f}; **auto** is ahead of it on {int((gaps < 0).sum())} of {len(gaps)} tables "
         f"(Wilcoxon p {p:.2g})."
     )
 
