@@ -66,7 +66,7 @@ def changes(task: str, n_labels: int) -> dict[str, Change]:
     found: dict[str, Change] = {AS_IT_IS: lambda members: members, STANDARDISED: lambda members: members}
     if task == "regression":
         found["ridge chooses from 0.001 on"] = weak_ridge
-        found["a relevance of each feature"] = with_settings("gaussian_process", relevance=True)
+        found["one relevance of all features"] = with_settings("gaussian_process", relevance=False)
         found["without the Gaussian process"] = without("gaussian_process")
         if few:
             found["transductive ridge by leave-one-out"] = with_settings("transductive_ridge", ridge="loo")

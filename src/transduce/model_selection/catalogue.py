@@ -102,7 +102,7 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
     Gaussian process looks for its parameters on 500 labels at most, and for one relevance of all features where they
-    are more than 100, or more than the labels. Each tree of a forest draws 10,000 labels at most. Boosted trees join
+    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join
     from 500 labels on. Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out
     above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label
     spreading above 20,000
@@ -155,8 +155,7 @@ def every_method(
         split; leaves of the random forest for classes may hold one row instead of three. Penalties of ridge regression
         are tried from 30 over the number of labels on. Beyond 10,000 each tree of a forest draws so many.
     n_features : int, optional
-        Beyond 100, or the number of labels, the Gaussian process has one relevance for all; beyond 100 a forest for
-        numbers tries 100 at a split.
+        Beyond 100 the Gaussian process has one relevance for all, and a forest for numbers tries 100 at a split.
     standardize : bool, default=True
         Whether methods that depend on the scale of features give each standard deviation 1 first.
 
@@ -188,12 +187,6 @@ class _Size:
     @property
     def wide(self) -> bool:
         return self.n_features is not None and self.n_features > MOST_FEATURES
-
-    @property
-    def relevance(self) -> bool:
-        """Whether so many labels can tell how much each feature matters."""
-        most = MOST_FEATURES if self.n_labels is None else min(MOST_FEATURES, self.n_labels)
-        return self.n_features is None or self.n_features <= most
 
     @property
     def penalties(self) -> Array:
@@ -232,7 +225,7 @@ def _number_methods(size: _Size, random_state: Any, standardize: bool) -> dict[s
         "gaussian_process": TransductiveGPRegressor(
             matching=0,
             prior=(0.1, 2.0),
-            relevance=size.relevance,
+            relevance=not size.wide,
             standardize=standardize,
             n_restarts=1,
             tol=1e-5,
