@@ -102,10 +102,9 @@ def default_members(
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
     Gaussian process looks for its parameters on 500 labels at most, and for one relevance of all features where they
-    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join
-    from 500 labels on. Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out
-    above 1,000 labels; the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label
-    spreading above 20,000
+    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join from 500 labels on.
+    Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels;
+    the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000
     rows.
 
     Examples
