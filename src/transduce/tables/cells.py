@@ -362,8 +362,8 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
     known = np.flatnonzero(np.isfinite(values))
     if len(known) <= _MOST_FAR:
         return []
-    with np.errstate(over="ignore"):
-        distance = np.abs(values[known] - np.median(values[known]))
+    scaled = values[known] / (float(np.abs(values[known]).max()) or 1.0)  # nothing is too large then
+    distance = np.abs(scaled - np.median(scaled))
     farthest = np.argsort(-distance, kind="stable")[: _MOST_FAR + 1]
     sizes = distance[farthest]
     apart = [k for k in range(1, len(sizes)) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
