@@ -152,17 +152,17 @@ function rest() {
 
 // ------------------------------------------------------------------------------------------------ looking
 
+// The dialog closes when the row is there: a key pressed sooner must not label the row before it.
 async function choose(row) {
   try {
-    closeDialogs();
-    if (model.view.proposal?.row === row) return back();
-    model.looking = await read(`/api/row/${row}`);
+    model.looking = model.view.proposal?.row === row ? null : await read(`/api/row/${row}`);
     draw();
-    $("row").focus({ preventScroll: false });
+    closeDialogs();
+    if (model.looking) $("row").focus({ preventScroll: false });
   } catch (error) {
+    closeDialogs();
     failed(error);
   }
-  return null;
 }
 
 function back() {
