@@ -183,13 +183,7 @@ def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, **settings: 
 
 
 def read_size(text: str) -> float:
-    """Return a number of bytes.
-
-    Examples
-    --------
-    >>> read_size("2GB"), read_size("500 MB")
-    (2000000000.0, 500000000.0)
-    """
+    """Return a number of bytes."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
     try:
         return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[2]]  # type: ignore[index]

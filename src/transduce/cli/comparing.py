@@ -24,19 +24,7 @@ def candidates_for(task: str, random_state: int) -> dict[str, Any]:
 
 
 def readable(choice: MethodChoice) -> pd.DataFrame:
-    """Return the comparison with errors in the target's unit, or shares of right answers, by the names of --method.
-
-    Parameters
-    ----------
-    choice : MethodChoice
-        Scored by `SCORES`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``method``; ``off by`` or ``right``, on average over the folds; ``±``, its standard deviation over them;
-        ``seconds a fit``. Methods that --method does not take are in brackets.
-    """
+    """Return the comparison with errors in the target's unit, or shares of right answers, by the names of --method."""
     numbers = choice.task == "regression"
     table = choice.table
     names = [called(name) for name in table.index]

@@ -23,27 +23,7 @@ _LOADERS: dict[str, Any] = {
 
 
 def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
-    """Return a bundled table with holes, the column they are in, and that column without them.
-
-    Parameters
-    ----------
-    name : str
-        One of `TABLES`.
-    seed : int, default=0
-        Decides which labels stay; those of the houses are always the same.
-
-    Returns
-    -------
-    table : pandas.DataFrame
-    target : str
-    truth : pandas.Series
-
-    Examples
-    --------
-    >>> table, target, truth = demo_table("wine")
-    >>> target, int(table[target].notna().sum()), len(truth)
-    ('cultivar', 60, 178)
-    """
+    """Return a bundled table with holes, the column they are in, and that column without them."""
     if name not in TABLES:
         raise ValueError(f"There is no demo {name!r}: choose one of {', '.join(map(repr, TABLES))}.")
     target, n_labels, _ = TABLES[name]
@@ -65,26 +45,14 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was guaranteed about a filled column, and what was observed.
+    """What was guaranteed about a filled column, and what was observed."""
 
-    Parameters
-    ----------
-    n_unlabelled, n_outside : int
-        Cells filled, and how many of their true values are outside their interval or set.
-    confidence, certainty : float
-    at_most : int or None
-        Bound on how many are outside, with that certainty; None if nothing was guaranteed about the column.
-    right : float
-        R² of the values, or share of right classes.
-    task : {"regression", "classification"}
-    """
-
-    n_unlabelled: int
-    n_outside: int
+    n_unlabelled: int  # cells filled, and how many of their true values are outside their interval or set
+    n_outside: int  # cells filled, and how many of their true values are outside their interval or set
     confidence: float
     certainty: float
-    at_most: int | None
-    right: float
+    at_most: int | None  # bound on how many are outside, with that certainty
+    right: float  # R² of the values, or share of right classes
     task: str
 
     def __str__(self) -> str:
@@ -120,18 +88,7 @@ def inside(filled: FillResult, truth: pd.Series) -> Mask:
 
 
 def compare_with_truth(filled: FillResult, truth: pd.Series) -> Verdict:
-    """Return what was guaranteed and what was observed.
-
-    Parameters
-    ----------
-    filled : FillResult
-    truth : pandas.Series
-        The column without holes.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Return what was guaranteed and what was observed."""
     unlabelled = filled.answer.rows
     true, values = truth.to_numpy()[unlabelled], filled.answer.values
     if filled.task == "regression":

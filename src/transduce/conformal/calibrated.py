@@ -23,40 +23,18 @@ Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """Answers and labels of calibration rows, answers at unlabelled rows, and their scores.
-
-    Parameters
-    ----------
-    calibration, unlabelled : Reply
-    labels : array of shape (c,)
-        Calibration labels: numbers, or numbers of classes.
-    class_sizes : tuple of int
-        Number of labels of every class, held out or not; empty for numbers.
-    by_class : bool
-        Whether every class is compared with its own calibration rows.
-    nonconformity : str
-        The score.
-    measures : tuple of two arrays
-        Numbers: what distances are divided by, shapes (c,) and (m,). Classes: the score of every class, shapes
-        (c, n_classes) and (m, n_classes).
-    ties : tuple of two arrays, shapes (c,) and (m,)
-        What decides between equal scores.
-    unit : float
-        Scores (of numbers: distances) that differ by less are equal.
-    weights : Weighing, optional
-        How much each row weighs, and with which it is compared; all the same if not given.
-    """
+    """Answers and labels of calibration rows, answers at unlabelled rows, and their scores."""
 
     calibration: Reply
     unlabelled: Reply
-    labels: AnyArray
-    class_sizes: tuple[int, ...]
-    by_class: bool
-    nonconformity: str
-    measures: tuple[Array, Array]
-    ties: tuple[Array, Array]
-    unit: float
-    weights: Weighing | None = None
+    labels: AnyArray  # (c,) calibration labels: numbers, or numbers of classes
+    class_sizes: tuple[int, ...]  # number of labels of every class, held out or not; empty for numbers
+    by_class: bool  # whether every class is compared with its own calibration rows
+    nonconformity: str  # the score
+    measures: tuple[Array, Array]  # numbers
+    ties: tuple[Array, Array]  # what decides between equal scores
+    unit: float  # scores (of numbers: distances) that differ by less are equal
+    weights: Weighing | None = None  # how much each row weighs, and with which it is compared
 
     @classmethod
     def build(
@@ -72,24 +50,7 @@ class Calibrated:
     ) -> Calibrated:
         """Score all rows in the same way, and split them into calibration and unlabelled rows.
 
-        Parameters
-        ----------
-        found : Reply
-            At the calibration rows, then the unlabelled ones.
-        labels, shown : array of shape (c,) and (v,)
-            Calibration labels and visible labels: numbers, or numbers of classes. A class that no visible row has
-            scores infinity, as it does at an unlabelled row whose class has no label at all: calibration rows must be
-            treated in the same way.
-        class_sizes : tuple of int
-        by_class : bool
-        wanted : str
-            Score, or "auto".
-        ties : array of shape (c + m,)
-
-        Returns
-        -------
-        Calibrated
-            All rows weigh the same.
+        Shapes: labels, shown (c,), ties (c + m,).
         """
         n_classes, c = len(class_sizes), len(labels)
         name = choose_score(wanted, found, n_classes) if len(found.values) else wanted
@@ -238,15 +199,7 @@ class Calibrated:
     def looks(self, wanted: dict[str, Any]) -> tuple[Array, Array, Mask]:
         """Return how much unlabelled and calibration rows look wanted, and which calibration labels are wanted.
 
-        Parameters
-        ----------
-        wanted : dict
-            ``above`` and ``below`` (numbers), ``label`` (number of a class) or ``correct``.
-
-        Returns
-        -------
-        unlabelled, calibration : array of shape (m,) and (c,)
-        good : boolean array of shape (c,)
+        Returns shape unlabelled, calibration (m,), good (c,).
         """
         looks, good = [], np.ones(len(self.labels), dtype=bool)
         for part, measure in zip((self.unlabelled, self.calibration), self.measures[::-1], strict=True):

@@ -28,34 +28,16 @@ AUTO, ESTIMATE, IGNORE = SHIFTS
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What is known of how labels came about, row by row.
+    """What is known of how labels came about, row by row."""
 
-    Parameters
-    ----------
-    drawn : boolean array of shape (l,) or None
-        Which labels are of rows that were drawn at random.
-    probability : array of shape (n,) or None
-        With which each row was chosen to be labelled.
-    shift : {"auto", "estimate", "ignore"}
-        Whether odds are estimated: if a test says that labelled and unlabelled rows differ, always, or never.
-    factor : float
-        By how much odds may be off.
-    groups, categories : integer array of shape (n,) or None
-        Numbers of the group and of the category of each row.
-    category_names : tuple of str
-        By their numbers.
-    order : array of shape (n,) or None
-        Place of each row along an order.
-    """
-
-    drawn: Mask | None = None
-    probability: Array | None = None
-    shift: str = AUTO
-    factor: float = 1.0
-    groups: AnyArray | None = None
-    categories: AnyArray | None = None
-    category_names: tuple[str, ...] = ()
-    order: Array | None = None
+    drawn: Mask | None = None  # (l,) which labels are of rows that were drawn at random
+    probability: Array | None = None  # (n,) with which each row was chosen to be labelled
+    shift: str = AUTO  # whether odds are estimated
+    factor: float = 1.0  # by how much odds may be off
+    groups: AnyArray | None = None  # (n,) numbers of the group and of the category of each row
+    categories: AnyArray | None = None  # (n,) numbers of the group and of the category of each row
+    category_names: tuple[str, ...] = ()  # by their numbers
+    order: Array | None = None  # (n,) place of each row along an order
 
     def assumed(self, found: Guarantee) -> Guarantee:
         """Return a guarantee with what it rests on, given how labels came about."""

@@ -17,21 +17,7 @@ APART = 0.1  # p-value of places along the order below which they are not taken 
 def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0) -> Drift:
     """Return whether labelled and unlabelled rows lie apart along an order, and whether errors drift along it.
 
-    Parameters
-    ----------
-    order : array of shape (n,)
-        Place of each row: a time, say.
-    labelled : boolean array of shape (n,)
-    at : array of shape (c,)
-        Places of the calibration rows.
-    errors : list of arrays of shape (c,)
-        What may drift there: the size of errors and, for numbers, errors with their sign.
-    seed : int, default=0
-        Of the permutations.
-
-    Returns
-    -------
-    Drift
+    Shapes: order (n,), labelled (n,), at (c,), errors (c,).
 
     Notes
     -----
@@ -39,13 +25,6 @@ def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], se
     ``(1 + number of permutations of the order that reach it) / (n_permutations + 1)``. A rank correlation r over c rows
     has, after Fisher's transformation, a standard error of about ``1 / sqrt(c - 3)``, which says how large one is found
     with a probability of 80 %.
-
-    Examples
-    --------
-    >>> place = np.arange(40.0)
-    >>> found = drift_along(place, place < 20, place[:20], [place[:20]])
-    >>> found.later, found.found
-    (1.0, True)
     """
     late, early = order[~labelled], order[labelled]
     later, apart = 0.5, False

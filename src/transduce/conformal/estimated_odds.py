@@ -24,42 +24,19 @@ SURE = 1e-3  # probabilities closer than this to 0 or 1 are not believed
 
 @dataclass(frozen=True, eq=False)
 class EstimatedOdds:
-    """Odds that each row has no label, up to a common factor, as a model sees them that was not fitted to the row.
+    """Odds that each row has no label, up to a common factor, as a model sees them that was not fitted to the row."""
 
-    Parameters
-    ----------
-    odds : array of shape (n,)
-        Capped.
-    probability : array of shape (n,)
-        That the row has a label, if half of all had one.
-    model : {"chance", "logistic regression", "random forest"}
-        The one whose probabilities were best at rows it had not seen; ``"chance"``: nothing is better than none.
-    n_capped : int
-        Rows whose odds were capped.
-    beyond : boolean array of shape (n,)
-        Rows whose odds, before the cap, exceed those of every labelled row: none is like them.
-    """
-
-    odds: Array
-    probability: Array
-    model: str
-    n_capped: int
-    beyond: Mask
+    odds: Array  # (n,) capped
+    probability: Array  # (n,) that the row has a label, if half of all had one
+    model: str  # the one whose probabilities were best at rows it had not seen
+    n_capped: int  # rows whose odds were capped
+    beyond: Mask  # (n,) rows whose odds, before the cap, exceed those of every labelled row
 
 
 def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features.
 
-    Parameters
-    ----------
-    X : array-like, frame or sparse matrix of shape (n, d), or sequence of n texts
-    labelled : boolean array of shape (n,)
-    seed : int
-        Of folds, drawn rows and trees.
-
-    Returns
-    -------
-    EstimatedOdds
+    Shapes: X (n, d), labelled (n,).
 
     Notes
     -----

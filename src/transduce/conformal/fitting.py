@@ -108,36 +108,17 @@ def check_wrapped(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CalibratedFit:
-    """What was fitted: all that answers at any level are read from.
-
-    Parameters
-    ----------
-    problem : Problem
-    held_out : boolean array of shape (l,)
-        Which of the labels calibrate.
-    first : Fitted
-        Fitted to the other labels.
-    second : Reply or None
-        Answers of a fit to all labels, at the unlabelled rows.
-    calibrated : Calibrated
-    exchangeability : Exchangeability or None
-    chosen : Chosen
-        How labels came about.
-    estimated : EstimatedOdds or None
-        Odds that rows have no label, if they were estimated.
-    tolerance : float or None
-        By how much a number may be off.
-    """
+    """What was fitted: all that answers at any level are read from."""
 
     problem: Problem
-    held_out: Mask
-    first: Fitted
-    second: Reply | None
+    held_out: Mask  # (l,) which of the labels calibrate
+    first: Fitted  # fitted to the other labels
+    second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     calibrated: Calibrated
     exchangeability: Exchangeability | None
-    chosen: Chosen
-    estimated: EstimatedOdds | None
-    tolerance: float | None
+    chosen: Chosen  # how labels came about
+    estimated: EstimatedOdds | None  # odds that rows have no label, if they were estimated
+    tolerance: float | None  # by how much a number may be off
 
     @property
     def shown(self) -> AnyArray:
@@ -319,22 +300,7 @@ def hold_out(settings: Settings, chosen: Chosen, problem: Problem, random: np.ra
 def fit_calibrated(
     estimator: Any, problem: Problem, settings: Settings, chosen: Chosen, random: np.random.RandomState
 ) -> CalibratedFit:
-    """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Cloned.
-    problem : Problem
-    settings : Settings
-    chosen : Chosen
-        How labels came about.
-    random : numpy.random.RandomState
-
-    Returns
-    -------
-    CalibratedFit
-    """
+    """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate."""
     rows, unlabelled = problem.rows, problem.sample.unlabelled
     held_out = hold_out(settings, chosen, problem, random)
     both = np.concatenate([rows[held_out], unlabelled])

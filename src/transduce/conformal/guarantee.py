@@ -30,28 +30,7 @@ def calibrated_guarantee(
     certainty: float = 0.95,
     wrong: CountBound | None = None,
 ) -> Guarantee:
-    """Return what is guaranteed of calibrated answers at a level.
-
-    Parameters
-    ----------
-    found : Calibrated
-    confidence : float
-    n_labelled : int
-        Labels, held out or not.
-    verdict : Verdict or None
-        What a test found about labelled and unlabelled rows, if there was one.
-    chosen : Chosen, optional
-        How labels came about; by chance, if not given.
-    certainty : float, default=0.95
-        Of the guarantee for the whole column.
-    wrong : CountBound, optional
-        On the number of wrong answers.
-
-    Returns
-    -------
-    Guarantee
-        Its kind depends on counts, weights and the test alone, never on the calibration labels.
-    """
+    """Return what is guaranteed of calibrated answers at a level."""
     chosen = chosen or Chosen()
     n_unreached = int((~found.unlabelled.given).sum())
     common = Guarantee(

@@ -14,29 +14,7 @@ from transduce.core.types import AnyArray, Mask
 def calibration_number(
     n_labelled: int, confidence: float, *, by_class: bool = False, factor: float = 1.0
 ) -> int:
-    """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level.
-
-    Parameters
-    ----------
-    n_labelled : int
-    confidence : float
-    by_class : bool, default=False
-        Whether every class has a threshold of its own; then half are held out.
-    factor : float, default=1.0
-        By how much odds may be off; the level then needs about ``factor ** 2`` times as many labels.
-
-    Returns
-    -------
-    int
-        About ``min(l / 2, 5 sqrt(l))``, but no fewer than the level needs, if at least a third of the labels stays
-        visible; rounded so that ``(c + 1)(1 - confidence)`` is whole, where that is possible. The number must not
-        depend on the labels themselves, or the guarantee would not be exact.
-
-    Examples
-    --------
-    >>> [calibration_number(labels, 0.9) for labels in (64, 1000, 14, 10)]
-    [29, 149, 9, 0]
-    """
+    """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level."""
     least = fewest_calibration(confidence)
     if factor > 1.0:
         least = int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
@@ -49,13 +27,7 @@ def calibration_number(
 
 
 def labels_needed(confidence: float) -> int:
-    """Return the fewest labels of which `calibration_number` holds some out.
-
-    Examples
-    --------
-    >>> labels_needed(0.9), labels_needed(0.5)
-    (13, 3)
-    """
+    """Return the fewest labels of which `calibration_number` holds some out."""
     n_labelled = fewest_calibration(confidence) + 2
     while calibration_number(n_labelled, confidence) == 0:
         n_labelled += 1
@@ -83,13 +55,7 @@ def read_number(wanted: Any, n_labelled: int) -> int:
 
 
 def hold_out_groups(groups: AnyArray, number: int, random: np.random.RandomState) -> Mask:
-    """Return which labels to hold out so that these are all labels of so many groups, drawn at random.
-
-    Examples
-    --------
-    >>> hold_out_groups(np.array([5, 5, 7, 9]), 3, np.random.RandomState(0))
-    array([ True,  True,  True,  True])
-    """
+    """Return which labels to hold out so that these are all labels of so many groups, drawn at random."""
     return np.isin(groups, random.choice(np.unique(groups), number, replace=False))
 
 

@@ -16,21 +16,7 @@ def powered_mean(
 ) -> pd.DataFrame:
     """Return the mean of the missing labels by prediction-powered inference, with its standard error.
 
-    Parameters
-    ----------
-    unlabelled : array of shape (m,) or (m, q)
-        Predictions at the unlabelled rows.
-    calibration, labels : array of shape (c,) or (c, q)
-        Predictions at the calibration rows, and their labels.
-    columns : sequence, optional
-        Names of the q columns.
-    weights : array of shape (c,), optional
-        How far each calibration row stands for the unlabelled ones; the same for all if not given.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns estimate, standard_error, and plain, the mean of the predictions alone.
+    Shapes: unlabelled (m,) or (m, q), calibration, labels (c,) or (c, q), weights (c,).
 
     Notes
     -----
@@ -45,12 +31,6 @@ def powered_mean(
     References
     ----------
     Angelopoulos, Bates, Fannjiang, Jordan, Zrnic (2023). Prediction-powered inference. Science 382.
-
-    Examples
-    --------
-    >>> powered_mean(np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.array([2.0, 3.0])).round(2)
-       estimate  standard_error  plain
-    0       2.5            0.71    2.0
     """
     parts = (part[:, None] if part.ndim == 1 else part for part in (unlabelled, calibration, labels))
     unlabelled, calibration, labels = parts
@@ -76,19 +56,7 @@ def class_shares(
 ) -> pd.DataFrame:
     """Return shares of classes with an exact interval: calibration rows are a random part of all rows.
 
-    Parameters
-    ----------
-    estimated : pandas.DataFrame
-        As `powered_mean` returns it, a line for every class.
-    codes : integer array of shape (c,) or None
-        Classes of the calibration rows; None if they are no random part of all rows: then there is no interval.
-    n_unlabelled : int
-    confidence : float
-
-    Returns
-    -------
-    pandas.DataFrame
-        With lower and upper besides; the estimate is moved into the interval.
+    Shapes: codes (c,).
     """
     found = estimated.copy()
     if codes is None:

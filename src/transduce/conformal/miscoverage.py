@@ -285,28 +285,7 @@ class ClassMiscoverage:
 
 
 def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calibration: int) -> float:
-    """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty.
-
-    Parameters
-    ----------
-    share : float
-        Wanted share of rows inside, above 0 and up to 1.
-    certainty : float
-        Strictly between 0 and 1.
-    n_unlabelled, n_calibration : int
-        Numbers of unlabelled rows and of calibration labels.
-
-    Returns
-    -------
-    float
-        ``k / (c + 1)`` for the smallest rank k at which no more than ``m (1 - share)`` rows are outside with
-        probability `certainty`. If no level is enough, a ValueError says how many calibration labels would be.
-
-    Examples
-    --------
-    >>> confidence_for(0.9, 0.95, n_unlabelled=256, n_calibration=39)
-    0.975
-    """
+    """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty."""
     certainty = check_share("certainty", certainty)
     if share != 1:
         check_share("share (or 1)", share)

@@ -26,24 +26,12 @@ BLOCK = 4608
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How rows are scored one by one; fixed by the rows of the fit, so that all rows outside are treated alike.
+    """How rows are scored one by one; fixed by the rows of the fit, so that all rows outside are treated alike."""
 
-    Parameters
-    ----------
-    nonconformity : str
-        The score.
-    spread : float
-        Stands in for a standard error that is not a positive number.
-    unit : float
-        Scores (of numbers: distances) that differ by less are equal.
-    seen : tuple of bool
-        Which classes have a label in the fit; empty for numbers.
-    """
-
-    nonconformity: str
-    spread: float
-    unit: float
-    seen: tuple[bool, ...]
+    nonconformity: str  # the score
+    spread: float  # stands in for a standard error that is not a positive number
+    unit: float  # scores (of numbers: distances) that differ by less are equal
+    seen: tuple[bool, ...]  # which classes have a label in the fit; empty for numbers
 
     @classmethod
     def of(cls, inside: Reply, shown: AnyArray, n_classes: int, wanted: str = "auto") -> Scoring:
@@ -75,24 +63,6 @@ class Scoring:
 class OutsideCalibration:
     """A fitted estimator, and calibration rows that it has not seen, from which any other such row is answered.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        Sees neither the calibration rows nor the rows to be answered.
-    scoring : Scoring
-    calibration : Reply
-        Its predictions at the calibration rows.
-    labels : array of shape (c,)
-        Their labels: numbers, or numbers of classes.
-    n_shown : tuple of int
-        Labels of every class in the fit; one number for all where labels are numbers.
-    by_class : bool, default=False
-        Whether every class is compared with its own calibration rows.
-    tolerance : float, optional
-        Numbers: by how much an answer may be off.
-    drawn : bool, default=False
-        Whether the calibration rows were drawn at random by the user.
-
     Notes
     -----
     Given the fit, the calibration rows and the rows to be answered are exchangeable if chance chose which rows have a
@@ -100,14 +70,14 @@ class OutsideCalibration:
     by itself, so that cutting a table into parts changes nothing.
     """
 
-    fitted: Fitted
+    fitted: Fitted  # sees neither the calibration rows nor the rows to be answered
     scoring: Scoring
-    calibration: Reply
-    labels: AnyArray
-    n_shown: tuple[int, ...]
-    by_class: bool = False
-    tolerance: float | None = None
-    drawn: bool = False
+    calibration: Reply  # its predictions at the calibration rows
+    labels: AnyArray  # (c,) their labels: numbers, or numbers of classes
+    n_shown: tuple[int, ...]  # labels of every class in the fit; one number for all where labels are numbers
+    by_class: bool = False  # whether every class is compared with its own calibration rows
+    tolerance: float | None = None  # numbers: by how much an answer may be off
+    drawn: bool = False  # whether the calibration rows were drawn at random by the user
 
     @property
     def classes(self) -> AnyArray | None:
@@ -133,20 +103,7 @@ class OutsideCalibration:
         )
 
     def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
-        """Return the answers at rows, each by itself.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        confidence : float
-        rows : int array of shape (m,), optional
-            Where the rows are in their table; 0, 1, ... by default.
-
-        Returns
-        -------
-        Answer
-            Its guarantee is "none": that of all rows together is `guarantee`.
-        """
+        """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
         reply = _in_blocks(self.fitted, X)
         table = self._beside(reply)
         found = Answer(
@@ -192,22 +149,7 @@ class OutsideCalibration:
         certainty: float = 0.95,
         verdict: Verdict | None = None,
     ) -> Guarantee:
-        """Return what is guaranteed of the answers at rows that no fit saw.
-
-        Parameters
-        ----------
-        confidence : float
-        n_answered, n_unreached : int
-            How many rows have an answer, and how many have none.
-        certainty : float, default=0.95
-            Of the guarantee for all of them together.
-        verdict : Verdict, optional
-            What a test found about labelled and unlabelled rows.
-
-        Returns
-        -------
-        Guarantee
-        """
+        """Return what is guaranteed of the answers at rows that no fit saw."""
         kind: Any = int if self.classes is not None else float
         nothing = Reply(
             np.broadcast_to(np.zeros(1, dtype=kind), (n_answered,)),
@@ -241,42 +183,7 @@ def calibrate_outside(
 ) -> OutsideCalibration:
     """Calibrate a fitted estimator by labelled rows that it has not seen.
 
-    Parameters
-    ----------
-    fitted : Fitted
-    inside : array of shape (s, d)
-        Some rows of the fit: they fix how rows are scored.
-    shown : array of shape (v,)
-        Labels of the fit: numbers, or numbers of classes.
-    X : array of shape (c, d)
-        Calibration rows.
-    labels : array of shape (c,)
-        Their labels: numbers, or numbers of classes.
-    by_class : bool, default=False
-        Whether every class gets a threshold of its own.
-    tolerance : float, optional
-        Numbers: by how much an answer may be off.
-
-    Returns
-    -------
-    OutsideCalibration
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from transduce.model_selection.hidden_labels import Fitted
-    >>> random = np.random.default_rng(0)
-    >>> X = random.normal(size=(200, 2))
-    >>> y = X[:, 0] + 0.1 * random.normal(size=200)
-    >>> fitted = Fitted(LinearRegression().fit(X[:50], y[:50]), None, np.arange(50), 50)
-    >>> model = calibrate_outside(fitted, X[:50], y[:50], X[50:100], y[50:100])
-    >>> answer = model.answer(X[100:], 0.9)
-    >>> inside = [piece[0] <= label <= piece[1] for piece, label in zip(answer.regions.hull(), y[100:])]
-    >>> bool(np.mean(inside) > 0.8)
-    True
-    >>> model.guarantee(0.9, n_answered=100).outside.at_most
-    19
+    Shapes: inside (s, d), shown (v,), X (c, d), labels (c,).
     """
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)

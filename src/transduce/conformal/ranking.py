@@ -16,17 +16,6 @@ SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p 
 class Ranking:
     """Scores of the calibration rows, their weights, and what decides between equal ones.
 
-    Parameters
-    ----------
-    scores : array of shape (c,)
-        Score of each calibration row at its label.
-    calibration_ties, unlabelled_ties : array of shape (c,) and (m,)
-        Which of two equal scores counts as the larger one; all zero to count both as at least as large.
-    weights, own : array of shape (c,) and (m,), optional
-        Odds that a row has no label, up to a common factor, of calibration and unlabelled rows; all 1 if not given.
-    factor : float, default=1.0
-        The true odds may be up to this many times larger or smaller.
-
     Notes
     -----
     With G the factor, the p-value of a score S at the unlabelled row j is the largest that any odds between ``w / G``
@@ -35,12 +24,12 @@ class Ranking:
     ``1 - confidence``. With equal weights and G = 1 that is ``(1 + count) / (c + 1)``.
     """
 
-    scores: Array
-    calibration_ties: Array
-    unlabelled_ties: Array
-    weights: Array | None = None
-    own: Array | None = None
-    factor: float = 1.0
+    scores: Array  # (c,) score of each calibration row at its label
+    calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
+    unlabelled_ties: Array  # (c,) which of two equal scores counts as the larger one
+    weights: Array | None = None  # (c,)
+    own: Array | None = None  # (c,)
+    factor: float = 1.0  # the true odds may be up to this many times larger or smaller
 
     def _sums(self, among: Mask) -> tuple[Array, Array, Array]:
         """Return sums over the smallest k scores and over all others, shape (c + 1,), and what the row itself adds."""
@@ -105,19 +94,7 @@ class Ranking:
 def intervals(ranking: Ranking, values: Array, scales: Array, confidence: float, unit: float) -> Regions:
     """Return ``value ± threshold * scale`` at the unlabelled rows; the whole line if calibration labels are too few.
 
-    Parameters
-    ----------
-    ranking : Ranking
-        Its scores are distances, rounded to multiples of `unit`, over scales.
-    values, scales : array of shape (m,)
-    confidence : float
-    unit : float
-        Distances that differ by less are equal: an end lies half a unit outside of the last distance that is inside, so
-        that a label is inside if and only if its rounded distance ranks so.
-
-    Returns
-    -------
-    Regions of m rows
+    Shapes: values, scales (m,).
     """
     limits, closed = ranking.thresholds(confidence)
     bounded = np.isfinite(limits)
@@ -137,17 +114,7 @@ def intervals(ranking: Ranking, values: Array, scales: Array, confidence: float,
 def class_p_values(ranking: Ranking, table: Array, calibration_codes: AnyArray | None = None) -> Array:
     """Return the p-value of every class at the unlabelled rows, shape (m, n_classes).
 
-    Parameters
-    ----------
-    ranking : Ranking
-    table : array of shape (m, n_classes)
-        Score of every class at every unlabelled row.
-    calibration_codes : integer array of shape (c,), optional
-        Classes of the calibration rows, if every class is to be compared with its own.
-
-    Returns
-    -------
-    array of shape (m, n_classes)
+    Shapes: table (m, n_classes), calibration_codes (c,); returns (m, n_classes).
     """
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
@@ -157,11 +124,5 @@ def class_p_values(ranking: Ranking, table: Array, calibration_codes: AnyArray |
 
 
 def label_sets(p_values: Array, confidence: float) -> Mask:
-    """Return which classes have a p-value above ``1 - confidence``.
-
-    Examples
-    --------
-    >>> label_sets(np.array([[0.1, 0.2]]), 0.9)
-    array([[False,  True]])
-    """
+    """Return which classes have a p-value above ``1 - confidence``."""
     return np.asarray(p_values > 1.0 - confidence + SLACK)

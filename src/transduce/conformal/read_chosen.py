@@ -61,13 +61,7 @@ def read_factor(sensitivity: Any) -> float:
 
 
 def read_probability(probability: Any, labelled: Mask) -> Array:
-    """Return the probability with which each row was chosen to be labelled, or raise a ValueError.
-
-    Examples
-    --------
-    >>> read_probability([1, 0.5], np.array([True, False]))
-    array([1. , 0.5])
-    """
+    """Return the probability with which each row was chosen to be labelled, or raise a ValueError."""
     try:
         numbers = np.asarray(probability, dtype=float)
     except (TypeError, ValueError):
@@ -93,14 +87,7 @@ def read_probability(probability: Any, labelled: Mask) -> Array:
 
 
 def read_codes(name: str, cells: Any, n: int) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return the number of each row's group or category, and their names, or raise a ValueError.
-
-    Examples
-    --------
-    >>> codes, names = read_codes("groups", ["b", "a", "b"], 3)
-    >>> codes.tolist(), names
-    ([1, 0, 1], ("'a'", "'b'"))
-    """
+    """Return the number of each row's group or category, and their names, or raise a ValueError."""
     column = pd.Series(np.asarray(cells, dtype=object) if np.ndim(cells) == 1 else [], dtype=object)
     if len(column) != n:
         raise ValueError(f"{name} must name a group or category for each of the {n} rows.")

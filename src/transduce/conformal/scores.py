@@ -95,21 +95,7 @@ SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
 def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
-    """Return the score to use, or raise a ValueError that says which ones the estimator supports.
-
-    Parameters
-    ----------
-    wanted : str
-        ``"auto"`` or a score.
-    found : Reply
-        At all rows without a visible label, so that the choice cannot tell calibration from unlabelled rows.
-    n_classes : int
-        0 for numbers.
-
-    Returns
-    -------
-    str
-    """
+    """Return the score to use, or raise a ValueError that says which ones the estimator supports."""
     known = CLASS_SCORES if n_classes else NUMBER_SCORES
     if wanted == "auto":
         return next(name for name, score in known.items() if score.clear(found))
@@ -127,13 +113,7 @@ def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
 
 
 def margins(scores: Array) -> Array:
-    """Return by how much each class falls short of the best of the others, shape (n, n_classes); negative if it wins.
-
-    Examples
-    --------
-    >>> margins(np.array([[1.0, 3.0, 2.0]]))
-    array([[ 2., -1.,  1.]])
-    """
+    """Give by how much each class falls short of the best of the others, shape (n, n_classes); negative if it wins."""
     if scores.shape[1] < 2:
         return -scores
     ranked = np.sort(scores, axis=1)
@@ -142,26 +122,13 @@ def margins(scores: Array) -> Array:
 
 
 def resolution(*numbers: Array) -> float:
-    """Return a unit below which differences between numbers of this size are rounding: 64 units in the last place.
-
-    Examples
-    --------
-    >>> resolution(np.array([0.3, -1.0])) == 2.0**-46
-    True
-    """
+    """Return a unit below which differences between numbers of this size are rounding: 64 units in the last place."""
     size = max((float(np.max(np.abs(part[np.isfinite(part)]), initial=0.0)) for part in numbers), default=0.0)
     return float(2.0 ** (np.ceil(np.log2(size)) - 46)) if size > 1e-280 else 0.0
 
 
 def rounded(numbers: Array, unit: float) -> Array:
-    """Return numbers as multiples of a unit, so that those which differ by rounding are equal; infinities stay.
-
-    Examples
-    --------
-    >>> found = rounded(np.array([0.3 - 0.1, 0.2]), 2.0**-46)
-    >>> bool(found[0] == found[1])
-    True
-    """
+    """Return numbers as multiples of a unit, so that those which differ by rounding are equal; infinities stay."""
     if unit == 0.0:
         return numbers
     with np.errstate(over="ignore", invalid="ignore"):

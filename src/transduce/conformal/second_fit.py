@@ -14,21 +14,7 @@ from transduce.core.validation import class_codes
 def confidence_in(codes: AnyArray, p: Array) -> Array:
     """Return, for each row, the highest level at which all classes except the answered one are ruled out.
 
-    Parameters
-    ----------
-    codes : int array of shape (m,)
-        Numbers of the answered classes; where there is none (-1), the class with the largest p-value takes its place.
-    p : array of shape (m, n_classes)
-        p-values.
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> confidence_in(np.array([0, 1]), np.array([[0.6, 0.05], [0.6, 0.05]]))
-    array([0.95, 0.4 ])
+    Shapes: codes (m,), p (m, n_classes); returns (m,).
     """
     others = p.copy()
     others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = -np.inf
@@ -37,18 +23,6 @@ def confidence_in(codes: AnyArray, p: Array) -> Array:
 
 def with_values(answer: Answer, better: Answer) -> Answer:
     """Return an answer with the values of a better one; its intervals or sets are extended to contain them.
-
-    Parameters
-    ----------
-    answer : Answer
-        With regions, or with label sets and p-values.
-    better : Answer
-        Values, status and, if there are some, standard errors or probabilities at the same rows. Its classes are among
-        those of `answer`.
-
-    Returns
-    -------
-    Answer
 
     Notes
     -----

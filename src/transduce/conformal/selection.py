@@ -93,24 +93,7 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
 
 
 def pick(p_values: Array, false_discovery: float) -> Mask:
-    """Return which rows the Benjamini-Hochberg rule picks.
-
-    Parameters
-    ----------
-    p_values : array of shape (m,)
-    false_discovery : float
-        Bound on the expected share of mistakes among the rows picked.
-
-    Returns
-    -------
-    boolean array of shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pick(np.array([0.01, 0.04, 0.5]), 0.1)
-    array([ True,  True, False])
-    """
+    """Return which rows the Benjamini-Hochberg rule picks. Shapes: p_values (m,); returns (m,)."""
     if len(p_values) == 0:
         return np.zeros(0, dtype=bool)
     return np.asarray(false_discovery_control(p_values) <= false_discovery + 1e-12)

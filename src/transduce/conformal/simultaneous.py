@@ -17,28 +17,13 @@ MOST_CELLS = 20_000_000  # of a table of levels and counts
 def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState) -> AnyArray:
     """Draw numbers of unlabelled scores above each calibration score, from Polya's urn.
 
-    Parameters
-    ----------
-    n_unlabelled, n_calibration : int
-    n_draws : int
-    random : RandomState
-
-    Returns
-    -------
-    integer array of shape (n_draws, n_calibration)
-        Above the smallest, the second smallest, ... calibration score; each row descends.
+    Returns shape (n_draws, n_calibration).
 
     Notes
     -----
     Calibration scores cut the line into c + 1 gaps. An unlabelled score falls into a gap with probability
     proportional to one plus the unlabelled scores already there: the shares of the gaps are uniform on the simplex,
     the counts multinomial.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draw_urn(8, 3, 10_000, np.random.RandomState(0)).mean(axis=0).round()  # 8 * (3, 2, 1) / 4
-    array([6., 4., 2.])
     """
     gaps = random.standard_exponential((n_draws, n_calibration + 1))
     rng = np.random.default_rng(random.randint(2**31 - 1))
@@ -60,22 +45,7 @@ def simultaneous_bounds(
 ) -> AnyArray:
     """Return bounds on the number outside that hold at all levels at once.
 
-    Parameters
-    ----------
-    certainty : float
-        Strictly between 0 and 1.
-    n_unlabelled, n_calibration : int
-        Numbers m and c of unlabelled rows and calibration labels.
-    n_draws : int, default=2000
-        Draws from the urn; with more the bounds are not safer, but tighter and more stable.
-    random_state : int, RandomState or None, default=0
-        Seed of the urn.
-
-    Returns
-    -------
-    integer array of shape (n_calibration,)
-        For the thresholds at the smallest, second smallest, ... calibration score. The level of rank k is ``k / (c +
-        1)``.
+    Returns shape (n_calibration,).
 
     Notes
     -----
@@ -87,14 +57,6 @@ def simultaneous_bounds(
 
     Above some ten million pairs of rank and count only a part of the ranks is looked at; the others take the
     bound of the next lower one, which is valid for them too.
-
-    Examples
-    --------
-    >>> from transduce.conformal.miscoverage import Miscoverage
-    >>> int(simultaneous_bounds(0.9, n_unlabelled=50, n_calibration=19)[17])  # at level 18 / 20, and all others
-    15
-    >>> Miscoverage(50, 19, 18).quantile(0.9)  # for this level alone
-    10
     """
     check_share("certainty", certainty)
     if n_calibration == 0 or n_unlabelled == 0:

@@ -13,25 +13,13 @@ EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """Weights of calibration and unlabelled rows.
+    """Weights of calibration and unlabelled rows."""
 
-    Parameters
-    ----------
-    calibration, unlabelled : array of shape (c,) and (m,)
-        Odds that a row has no label, up to a common factor.
-    kind : {"equal", "known", "estimated", "groups"}
-        Where they come from.
-    factor : float, default=1.0
-        The true odds may be up to this many times larger or smaller.
-    cells : tuple of two integer arrays of shape (c,) and (m,), optional
-        Category of each row, if rows are compared within categories only.
-    """
-
-    calibration: Array
-    unlabelled: Array
-    kind: str = EQUAL
-    factor: float = 1.0
-    cells: tuple[AnyArray, AnyArray] | None = None
+    calibration: Array  # (c,) odds that a row has no label, up to a common factor
+    unlabelled: Array  # (c,) odds that a row has no label, up to a common factor
+    kind: str = EQUAL  # where they come from
+    factor: float = 1.0  # the true odds may be up to this many times larger or smaller
+    cells: tuple[AnyArray, AnyArray] | None = None  # (c,)
 
     @classmethod
     def equal(cls, n_calibration: int, n_unlabelled: int, factor: float = 1.0) -> Weighing:
@@ -99,22 +87,10 @@ class Weighing:
 
 
 def effective_needed(confidence: float) -> float:
-    """Return how many labels of equal weight a level takes where weights are estimated.
-
-    Examples
-    --------
-    >>> round(effective_needed(0.9))
-    20
-    """
+    """Return how many labels of equal weight a level takes where weights are estimated."""
     return 2.0 / (1.0 - confidence)
 
 
 def odds_without_label(probability: Array) -> Array:
-    """Return the odds that a row has no label, by the probability that it has one.
-
-    Examples
-    --------
-    >>> odds_without_label(np.array([0.2, 0.5, 1.0]))
-    array([4., 1., 0.])
-    """
+    """Return the odds that a row has no label, by the probability that it has one."""
     return (1.0 - probability) / probability

@@ -16,24 +16,7 @@ from transduce.model_selection.hidden_labels import Reply
 def wrong_answers(
     found: Calibrated, second: Reply | None, certainty: float, tolerance: float | None = None
 ) -> CountBound | None:
-    """Return a bound on the number of wrong answers at the unlabelled rows.
-
-    Parameters
-    ----------
-    found : Calibrated
-    second : Reply or None
-        Answers of a second fit, which the calibration labels were not kept from. The bound is about the first fit, so
-        that rows where the two differ are added: their number is known. Numbers count as different if they are a
-        quarter of the tolerance apart, and the first fit is then held to three quarters of it.
-    certainty : float
-    tolerance : float, optional
-        Numbers: an answer is wrong if it is off by more than this. None for classes.
-
-    Returns
-    -------
-    CountBound or None
-        None if there are no calibration rows with an answer, or if numbers come without a tolerance.
-    """
+    """Return a bound on the number of wrong answers at the unlabelled rows."""
     is_class = found.n_classes > 0
     if not is_class and tolerance is None:
         return None
@@ -52,19 +35,7 @@ def wrong_by_class(
 ) -> tuple[tuple[Any, CountBound], ...]:
     """Return a bound on the wrong answers among the rows that are answered with each class, each by itself.
 
-    Parameters
-    ----------
-    found : Calibrated
-    second : Reply or None
-        Answers of a second fit.
-    certainty : float
-        Of each bound by itself, not of all together.
-    classes : array of shape (n_classes,)
-
-    Returns
-    -------
-    tuple of (class, CountBound)
-        Only where a bound says more than that all may be wrong.
+    Shapes: classes (n_classes,).
     """
     wrong, _ = _wrong_and_changed(found, second, None)
     known, given = found.calibration.given, found.unlabelled.given

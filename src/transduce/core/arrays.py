@@ -31,13 +31,7 @@ _dispatching: ContextVar[bool] = ContextVar("transduce_dispatching", default=Fal
 
 
 def library_of(array: Any) -> str:
-    """Return the name of the library that an array belongs to; "numpy" for anything that is not an array.
-
-    Examples
-    --------
-    >>> library_of(np.ones(2)), library_of([1, 2])
-    ('numpy', 'numpy')
-    """
+    """Return the name of the library that an array belongs to; "numpy" for anything that is not an array."""
     name = type(array).__module__.partition(".")[0]
     if name in ("torch", "cupy"):
         return name
@@ -74,21 +68,7 @@ def dispatching() -> Iterator[None]:
 
 
 def namespace(*arrays: Any) -> Any:
-    """Return the array API namespace of some arrays: numpy itself unless one belongs to another library.
-
-    Parameters
-    ----------
-    *arrays : array
-
-    Returns
-    -------
-    module
-
-    Examples
-    --------
-    >>> namespace(np.ones(2)).__name__
-    'numpy'
-    """
+    """Return the array API namespace of some arrays: numpy itself unless one belongs to another library."""
     foreign = [array for array in arrays if is_foreign(array)]
     if not foreign:
         return np
@@ -160,13 +140,7 @@ def _to_cupy(X: Any, device: str) -> Any:
 
 
 def to_numpy(array: Any) -> Any:
-    """Return an array as numpy's, copied from its device if it has one; anything else as it is.
-
-    Examples
-    --------
-    >>> to_numpy(np.ones(1))
-    array([1.])
-    """
+    """Return an array as numpy's, copied from its device if it has one; anything else as it is."""
     library = library_of(array)
     if library == "torch":
         return array.detach().cpu().numpy()
@@ -178,25 +152,7 @@ def to_numpy(array: Any) -> Any:
 
 
 def beside(values: Any, like: Any, dtype: Any = None) -> Any:
-    """Return values as an array of the library and on the device of another; by default in double precision.
-
-    Parameters
-    ----------
-    values : array
-        numpy's, or already there.
-    like : array
-    dtype : str, optional
-        Name of a type in the array API: "int64", "bool", ...; None for that of `values`.
-
-    Returns
-    -------
-    array
-
-    Examples
-    --------
-    >>> beside(np.arange(2), np.ones(1), "float64")
-    array([0., 1.])
-    """
+    """Return values as an array of the library and on the device of another; by default in double precision."""
     xp = namespace(like)
     kind = None if dtype is None else getattr(xp, dtype)
     if xp is np:
@@ -254,13 +210,7 @@ def _run(mask: Any) -> slice | None:
 
 
 def replaced(array: Any, mask: Any, values: Any) -> Any:
-    """Return an array (n, c) with other rows (k, c) where numpy's mask is True.
-
-    Examples
-    --------
-    >>> replaced(np.zeros((3, 1)), np.array([True, False, True]), np.array([[1.0], [2.0]])).ravel()
-    array([1., 0., 2.])
-    """
+    """Return an array (n, c) with other rows (k, c) where numpy's mask is True."""
     if not is_foreign(array):
         array = array.copy()
         array[mask] = values
@@ -305,12 +255,7 @@ def free_bytes(like: Any) -> float:
 
 
 def check_fits(need: float, like: Any, what: str, advice: str) -> None:
-    """Raise a MemoryError that says what is needed and what is free, before an allocation that cannot fit.
-
-    Examples
-    --------
-    >>> check_fits(1e30, np.ones(1), "The matrix", "Give fewer rows.")
-    """
+    """Raise a MemoryError that says what is needed and what is free, before an allocation that cannot fit."""
     free = free_bytes(like)
     if need > free:
         raise MemoryError(
@@ -351,14 +296,7 @@ def diagonal(A: Any) -> Any:
 
 
 def shifted(A: Any, number: Any) -> Any:
-    """Return ``A + number I``.
-
-    Examples
-    --------
-    >>> shifted(np.ones((2, 2)), 1.0)
-    array([[2., 1.],
-           [1., 2.]])
-    """
+    """Return ``A + number I``."""
     n = A.shape[0]
     if library_of(A) == "torch":
         A = A.clone()
@@ -385,13 +323,7 @@ def with_diagonal(A: Any, number: float) -> Any:
 
 
 def cholesky(A: Any) -> Any:
-    """Return the lower Cholesky factor of a matrix, or of a batch of them; numpy's LinAlgError if there is none.
-
-    Examples
-    --------
-    >>> cholesky(np.array([[4.0]]))
-    array([[2.]])
-    """
+    """Return the lower Cholesky factor of a matrix, or of a batch of them; numpy's LinAlgError if there is none."""
     library = library_of(A)
     if library == "torch":
         import torch
@@ -410,20 +342,7 @@ def cholesky(A: Any) -> Any:
 def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
     """Return ``L^-1 b``, or ``L'^-1 b``, for a lower triangular factor and many right sides.
 
-    Parameters
-    ----------
-    factor : array of shape (n, n)
-    b : array of shape (n,) or (n, k)
-    transposed : bool, default=False
-
-    Returns
-    -------
-    array of the shape of `b`
-
-    Examples
-    --------
-    >>> triangular_solve(np.array([[2.0]]), np.array([4.0]))
-    array([2.])
+    Shapes: factor (n, n), b (n,) or (n, k).
     """
     library = library_of(factor)
     if library == "numpy":
@@ -455,20 +374,7 @@ def cholesky_solve(factor: Any, b: Any) -> Any:
 def kth_largest(values: Any, k: int) -> Any:
     """Return the `k`-th largest of each line, by selection where the library has one.
 
-    Parameters
-    ----------
-    values : array of shape (m, n)
-    k : int
-        From 1 to n.
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> kth_largest(np.array([[3.0, 1.0, 2.0]]), 2)
-    array([2.])
+    Shapes: values (m, n); returns (m,).
     """
     library, place = library_of(values), values.shape[1] - k
     if library == "torch":
@@ -484,20 +390,7 @@ def kth_largest(values: Any, k: int) -> Any:
 def top_k(values: Any, k: int) -> tuple[Any, Any]:
     """Return the `k` largest of each line and where they stand, largest first; of equal ones any.
 
-    Parameters
-    ----------
-    values : array of shape (m, n)
-    k : int
-        From 1 to n.
-
-    Returns
-    -------
-    values, positions : array of shape (m, k)
-
-    Examples
-    --------
-    >>> top_k(np.array([[3.0, 1.0, 2.0]]), 2)
-    (array([[3., 2.]]), array([[0, 2]]))
+    Shapes: values (m, n); returns values, positions (m, k).
     """
     if library_of(values) == "torch":
         found = values.topk(k, dim=1)
@@ -516,13 +409,7 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
 
 
 def lexsort(columns: Any) -> Any:
-    """Return the order of rows by the first column, then the second, and so on; `columns` has shape (n, d).
-
-    Examples
-    --------
-    >>> lexsort(np.array([[1.0, 2.0], [1.0, 1.0], [0.0, 5.0]]))
-    array([2, 1, 0])
-    """
+    """Return the order of rows by the first column, then the second, and so on; `columns` has shape (n, d)."""
     if not is_foreign(columns):
         return np.lexsort(columns.T[::-1])
     xp = namespace(columns)
@@ -533,14 +420,7 @@ def lexsort(columns: Any) -> Any:
 
 
 def unique_rows(X: Any) -> Any:
-    """Return the distinct rows in ascending order.
-
-    Examples
-    --------
-    >>> unique_rows(np.array([[2.0], [1.0], [2.0]]))
-    array([[1.],
-           [2.]])
-    """
+    """Return the distinct rows in ascending order."""
     if not is_foreign(X):
         return np.unique(X, axis=0)
     xp = namespace(X)
@@ -552,20 +432,7 @@ def unique_rows(X: Any) -> Any:
 def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
     """Return the smallest value of each of `n` groups; `n` for an empty one.
 
-    Parameters
-    ----------
-    values, groups : integer array of shape (t,)
-    n : int
-        No value is larger.
-
-    Returns
-    -------
-    integer array of shape (n,)
-
-    Examples
-    --------
-    >>> smallest_by_group(np.array([5, 2, 3]), np.array([0, 0, 1]), 3)
-    array([2, 3, 3])
+    Shapes: values, groups (t,); returns (n,).
     """
     xp, library = namespace(values), library_of(values)
     found = xp.full((n,), n, dtype=values.dtype, **on_device(values))
@@ -580,13 +447,7 @@ def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
 
 
 def sum_by_group(values: Any, groups: Any, n: int) -> Any:
-    """Return the sum of the values of each of `n` groups.
-
-    Examples
-    --------
-    >>> sum_by_group(np.array([5.0, 2.0, 3.0]), np.array([0, 0, 1]), 3)
-    array([7., 3., 0.])
-    """
+    """Return the sum of the values of each of `n` groups."""
     library = library_of(values)
     if library == "torch":
         return zeros((n,), values).index_add_(0, groups, values)
@@ -598,17 +459,7 @@ def sum_by_group(values: Any, groups: Any, n: int) -> Any:
 class SparseRows:
     """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks.
 
-    Parameters
-    ----------
-    indptr, indices : integer array of shape (n + 1,) and (t,)
-    data : array of shape (t,)
-    shape : tuple of two ints
-
-    Examples
-    --------
-    >>> SparseRows(np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0]), (2, 2)) @ np.eye(2)
-    array([[0., 2.],
-           [3., 0.]])
+    Shapes: indptr (n + 1,), indices (n + 1,), data (t,).
     """
 
     def __init__(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:

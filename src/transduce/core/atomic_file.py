@@ -13,15 +13,7 @@ from typing import BinaryIO
 
 
 def check_free(path: str | Path, *, force: bool = False) -> None:
-    """Raise a FileExistsError if the file exists already, a FileNotFoundError if its folder is missing.
-
-    Parameters
-    ----------
-    path : str or Path
-        "-" for standard output, which is always free.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    """
+    """Raise a FileExistsError if the file exists already, a FileNotFoundError if its folder is missing."""
     if str(path) == "-":
         return
     path = Path(path)
@@ -39,25 +31,7 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
-    """Open a file to write bytes to, which takes its name once the block has ended well.
-
-    Parameters
-    ----------
-    path : str or Path
-        "-" for standard output.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(Path(folder) / "a.txt") as file:
-    ...         _ = file.write(b"all of it")
-    ...     print((Path(folder) / "a.txt").read_text())
-    all of it
-    """
+    """Open a file to write bytes to, which takes its name once the block has ended well."""
     check_free(path, force=force)
     if str(path) == "-":
         stream = sys.stdout.buffer

@@ -7,33 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Drift:
-    """What was found along an order of the rows.
-
-    Parameters
-    ----------
-    later : float
-        Share of pairs of an unlabelled and a labelled row in which the unlabelled one comes later.
-    apart : bool
-        Whether labelled and unlabelled rows lie at different places along the order, by more than chance.
-    p_value : float or None
-        Probability of so large a drift of the errors at calibration rows if there were none; None if they are too few.
-    found : bool
-        Whether errors drift.
-    detectable : float or None
-        The smallest rank correlation of errors with the order that is found four times in five.
-
-    Examples
-    --------
-    >>> print(Drift(0.98, True, 0.3, False, 0.41))
-    Along the order, unlabelled rows come later than labelled ones in 98 % of pairs: exchangeable means here that
-    nothing changes along it, except by chance. No drift of the errors was found (p = 0.3); one with a rank
-    correlation of 0.4 would be found four times in five, a weaker one less often.
-    """
+    """What was found along an order of the rows."""
 
     later: float
     apart: bool
     p_value: float | None
-    found: bool
+    found: bool  # whether errors drift
     detectable: float | None = None
 
     def __str__(self) -> str:

@@ -35,60 +35,24 @@ _HOLDS = {
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage, to as many digits as it has.
-
-    Examples
-    --------
-    >>> percent(0.9), percent(0.975)
-    ('90 %', '97.5 %')
-    """
+    """Return a share as a percentage, to as many digits as it has."""
     return f"{100 * share:.6g} %"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun in singular or plural.
-
-    Examples
-    --------
-    >>> counted(1, "label"), counted(1200, "label")
-    ('1 label', '1,200 labels')
-    """
+    """Return a number with its noun in singular or plural."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test found about the assumption that chance alone decided which rows have a label.
+    """What a test found about the assumption that chance alone decided which rows have a label."""
 
-    Parameters
-    ----------
-    p_value : float or None
-        None if there were too few rows, or no features, to test.
-    shifted : bool
-        Whether labelled and unlabelled rows differ.
-    n_labelled, n_unlabelled : int
-        Rows that were compared.
-    features : tuple of str
-        The features in which they differ, the most different first.
-    detectable : float or None
-        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
-        if it would not find any.
-
-    Examples
-    --------
-    >>> print(Verdict(0.002, True, 40, 160, ("age",)))
-    Labelled and unlabelled rows differ (p = 0.002, most of all in age): more than chance decided which rows have a
-    label, and guarantees that rest on chance may fail.
-    >>> print(Verdict(0.3, False, 40, 160, detectable=0.92))
-    No difference between 40 labelled and 160 unlabelled rows was found (p = 0.3). With so many rows a shift of one
-    column by 0.9 standard deviations would be found at least four times in five; smaller ones may well be there.
-    """
-
-    p_value: float | None
-    shifted: bool
-    n_labelled: int
-    n_unlabelled: int
-    features: tuple[str, ...] = ()
+    p_value: float | None  # none if there were too few rows, or no features, to test
+    shifted: bool  # whether labelled and unlabelled rows differ
+    n_labelled: int  # rows that were compared
+    n_unlabelled: int  # rows that were compared
+    features: tuple[str, ...] = ()  # the features in which they differ, the most different first
     detectable: float | None = None
 
     @property
@@ -123,30 +87,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CountBound:
-    """A bound on a number of rows, with a certainty.
+    """A bound on a number of rows, with a certainty."""
 
-    Parameters
-    ----------
-    certainty : float
-        Probability with which the bound holds.
-    at_most : int
-        The bound.
-    of : int
-        Number of rows that it is about.
-    expected : float or None
-        Upper bound on the expected number.
-
-    Examples
-    --------
-    >>> bound = CountBound(0.95, 22, 100, 10.0)
-    >>> bound.at_most, bound.of
-    (22, 100)
-    """
-
-    certainty: float
-    at_most: int
-    of: int
-    expected: float | None = None
+    certainty: float  # probability with which the bound holds
+    at_most: int  # the bound
+    of: int  # number of rows that it is about
+    expected: float | None = None  # upper bound on the expected number
 
 
 @dataclass(frozen=True)
@@ -292,15 +238,7 @@ class Guarantee:
 
 
 def too_few_labels(found: Guarantee, n_labels: int, least: int) -> Guarantee:
-    """Return that nothing is guaranteed, since there are fewer labels than the confidence takes.
-
-    Examples
-    --------
-    >>> few = too_few_labels(Guarantee("exact", about="interval", confidence=0.9), 5, 9)
-    >>> print(few)
-    none: Nothing is guaranteed at 90 %. It takes at least 9 labels, and there are 5: the values stand without a
-    guarantee, and every interval is the whole line.
-    """
+    """Return that nothing is guaranteed, since there are fewer labels than the confidence takes."""
     region, _, everything = _HOLDS[found.about]
     reason = (
         f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "

@@ -13,14 +13,7 @@ LEAF = 160  # rows of the diagonal blocks of a factor that are inverted as they 
 
 
 def triangular_inverse(factor: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, by blocks: nearly all of it matrix products.
-
-    Examples
-    --------
-    >>> triangular_inverse(np.array([[2.0, 0.0], [2.0, 1.0]]))
-    array([[ 0.5,  0. ],
-           [-1. ,  1. ]])
-    """
+    """Return the inverse of a lower triangular matrix, by blocks: nearly all of it matrix products."""
     n = factor.shape[0]
     return _block_inverses(factor, 1)[0, ...][:n, :n]
 
@@ -164,13 +157,7 @@ def _inverse_by_halves(A: Any) -> tuple[float, tuple[Any, Any, Any]]:
 
 
 def cholesky_inverse(factor: Any) -> Any:
-    """Return ``(L L')^-1`` from the lower factor L, both triangles.
-
-    Examples
-    --------
-    >>> cholesky_inverse(np.array([[2.0]]))
-    array([[0.25]])
-    """
+    """Return ``(L L')^-1`` from the lower factor L, both triangles."""
     if factor.shape[0] < 2:
         return 1.0 / factor**2
     upper, left, corner = cholesky_inverse_blocks(factor)

@@ -32,70 +32,25 @@ KernelLike = str | Callable[..., float]
 
 
 def check_kernel(kernel: KernelLike) -> None:
-    """Raise a ValueError unless `kernel` is a known name or a callable.
-
-    Parameters
-    ----------
-    kernel : str or callable
-
-    Examples
-    --------
-    >>> check_kernel("rfb")
-    Traceback (most recent call last):
-    ValueError: Unknown kernel 'rfb': use one of additive_chi2, chi2, ..., sigmoid, or a callable.
-    """
+    """Raise a ValueError unless `kernel` is a known name or a callable."""
     if not callable(kernel) and not (isinstance(kernel, str) and kernel in _NAMES):
         names = ", ".join(sorted(_NAMES))
         raise ValueError(f"Unknown kernel {kernel!r}: use one of {names}, or a callable.")
 
 
 def uses_width(kernel: KernelLike) -> bool:
-    """Return whether the kernel has a length scale.
-
-    Parameters
-    ----------
-    kernel : str or callable
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> uses_width("rbf"), uses_width("linear")
-    (True, False)
-    """
+    """Return whether the kernel has a length scale."""
     return isinstance(kernel, str) and kernel in _WITH_WIDTH
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its settings fixed.
-
-    Parameters
-    ----------
-    name : str or callable
-        A kernel name of scikit-learn's ``pairwise_kernels``, ``"exponential"``, or a function of two
-        rows that returns a number.
-    width : float
-        Length scale. ``"rbf"`` is ``exp(-|u - v|^2 / (2 width^2))``, ``"exponential"`` is
-        ``exp(-|u - v| / (2 width^2))``, ``"laplacian"`` is ``exp(-|u - v|_1 / width)`` and ``"chi2"`` is
-        ``exp(-chi2(u, v) / width)``.
-    degree, coef0 : float
-        ``"poly"`` is ``(<u, v> + coef0) ** degree``; ``"sigmoid"`` is ``tanh(<u, v> + coef0)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Kernel("poly", degree=2).matrix(np.array([[1.0], [2.0]]), np.array([[1.0]]))
-    array([[4.],
-           [9.]])
-    """
+    """A kernel with its settings fixed."""
 
     name: KernelLike
-    width: float = 1.0
-    degree: float = 3
-    coef0: float = 1.0
+    width: float = 1.0  # length scale
+    degree: float = 3  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
+    coef0: float = 1.0  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
 
     def matrix(self, X: Array, Z: Array) -> Array:
         """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
@@ -172,26 +127,13 @@ class Kernel:
 def squared_distances(X: Array, Z: Array, width: float) -> Array:
     """Return the squared distances of rows (n, d) and rows (k, d), good to a billionth of ``width ** 2``.
 
-    Parameters
-    ----------
-    X, Z : array of shape (n, d) and (k, d)
-    width : float
-
-    Returns
-    -------
-    array of shape (n, k)
+    Shapes: X, Z (n, d); returns (n, k).
 
     Notes
     -----
     ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
     than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
     differences are squared one by one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> squared_distances(np.array([[1e9]]), np.array([[1e9 + 0.5]]), 1.0)
-    array([[0.25]])
     """
     centre = Z.mean(axis=0)
     centred_X = X - centre
@@ -207,29 +149,12 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
 def median_width(X: Array, *, max_rows: int = 1000) -> float:
     """Return the median distance between two rows.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows, labelled and unlabelled alike.
-    max_rows : int, default=1000
-        With more rows than this, that many are taken at even steps along the rows in sorted order.
-
-    Returns
-    -------
-    float
-        The median; the mean of the positive distances if the median is 0 (more duplicates than not);
-        1.0 if all rows are equal.
+    Shapes: X (n, d).
 
     Notes
     -----
     The rule is a symmetric function of the rows: their order does not matter, nor which of them have
     labels. Costs ``max_rows^2 / 2`` distances.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> median_width(np.array([[0.0], [1.0], [3.0]]))
-    2.0
     """
     if arrays.is_foreign(X):
         return device_kernels.median_width(X, max_rows)

@@ -47,13 +47,6 @@ def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
 
     numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
     milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with few_threads(2):
-    ...     print(np.eye(2) @ np.ones(2))
-    [1. 1.]
     """
     if n > most:
         yield
@@ -63,16 +56,7 @@ def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says.
-
-    Examples
-    --------
-    >>> n_threads(3)
-    3
-    >>> with few_threads(0):
-    ...     n_threads(None)
-    1
-    """
+    """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says."""
     if n_jobs is not None:
         return int(effective_n_jobs(n_jobs))
     return max(
@@ -83,32 +67,7 @@ def n_threads(n_jobs: int | None) -> int:
 def guarded_cholesky(A: Array) -> tuple[Array, float]:
     """Return the lower Cholesky factor of a symmetric matrix, and what had to be added to its diagonal.
 
-    Parameters
-    ----------
-    A : array of shape (n, n)
-        Symmetric, positive definite up to rounding.
-
-    Returns
-    -------
-    factor : array of shape (n, n)
-        Lower triangular ``L`` with ``L L' = A + jitter I``.
-    jitter : float
-        0.0 when `A` could be factorised as it is; otherwise the smallest of 1, 100, 10,000, ... times
-        ``n * eps * max(diag(A))`` that makes it possible.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a jitter of a millionth of the largest diagonal entry is not enough: then `A` is
-        far from positive definite, and adding more would change the problem.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> factor, jitter = guarded_cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
-    >>> factor, jitter
-    (array([[2., 0.],
-           [1., 2.]]), 0.0)
+    Shapes: A (n, n); returns factor (n, n).
     """
     n, foreign = A.shape[0], arrays.is_foreign(A)
     largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
@@ -128,23 +87,7 @@ def guarded_cholesky(A: Array) -> tuple[Array, float]:
 
 
 def inverse_diagonal(factor: Array) -> Array:
-    """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``.
-
-    Parameters
-    ----------
-    factor : array of shape (n, n)
-        Lower triangular, non-zero diagonal.
-
-    Returns
-    -------
-    array of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inverse_diagonal(np.array([[2.0, 0.0], [0.0, 4.0]]))
-    array([0.25  , 0.0625])
-    """
+    """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``. Shapes: factor (n, n); returns (n,)."""
     if arrays.is_foreign(factor):
         return arrays.namespace(factor).sum(inverses.triangular_inverse(factor) ** 2, axis=0)
     inverse, info = lapack.dtrtri(factor, lower=1)

@@ -27,15 +27,7 @@ def take(file: IO[bytes], message: str) -> None:
 
 @contextmanager
 def locked(path: Path, message: str) -> Iterator[None]:
-    """Hold a file that stands for something else, while the block runs.
-
-    Parameters
-    ----------
-    path : Path
-        Made if it does not exist, and removed at the end.
-    message : str
-        What a BlockingIOError says if another process holds it.
-    """
+    """Hold a file that stands for something else, while the block runs."""
     with open(path, "ab") as file:
         take(file, message)
         try:

@@ -10,26 +10,13 @@ GUARANTEES = ("auto", "row", "column")
 
 @dataclass(frozen=True)
 class Method:
-    """A method as the command line names it.
-
-    Parameters
-    ----------
-    name : str
-    says : str
-        What it does, in a line.
-    paper : str
-        Where it comes from.
-    member : str
-        Its name among the members of a comparison; "" if it is not one of them.
-    tasks : tuple of str
-        What it can fill.
-    """
+    """A method as the command line names it."""
 
     name: str
-    says: str
-    paper: str
-    member: str = ""
-    tasks: tuple[str, ...] = ("regression", "classification")
+    says: str  # what it does, in a line
+    paper: str  # where it comes from
+    member: str = ""  # its name among the members of a comparison; "" if it is not one of them
+    tasks: tuple[str, ...] = ("regression", "classification")  # what it can fill
 
 
 SYSTEMS = (

@@ -4,10 +4,4 @@ from __future__ import annotations
 
 
 class TooFewLabelsWarning(UserWarning):
-    """There are too few labels for this confidence: every interval is the whole line, every set holds all classes.
-
-    Examples
-    --------
-    >>> issubclass(TooFewLabelsWarning, UserWarning)
-    True
-    """
+    """There are too few labels for this confidence: every interval is the whole line, every set holds all classes."""

@@ -29,16 +29,7 @@ def command_line() -> Iterator[None]:
 
 
 def option(name: str, value: Any = None) -> str:
-    """Return a setting as the user would write it, with a value if one is given.
-
-    Examples
-    --------
-    >>> option("task", "classification"), option("budget_seconds")
-    ("task='classification'", 'budget_seconds')
-    >>> with command_line():
-    ...     option("task", "classification"), option("budget_seconds")
-    ('--task classification', '--budget')
-    """
+    """Return a setting as the user would write it, with a value if one is given."""
     if not _ON_COMMAND_LINE.get():
         return name if value is None else f"{name}={value!r}"
     word = f"--{_NAMES.get(name, name).replace('_', '-')}"
@@ -49,13 +40,7 @@ def option(name: str, value: Any = None) -> str:
 
 
 def missing_option(words: list[Any]) -> str:
-    """Return the setting that says which values mark empty cells.
-
-    Examples
-    --------
-    >>> missing_option(["-", "?"])
-    "missing=['-', '?']"
-    """
+    """Return the setting that says which values mark empty cells."""
     if not _ON_COMMAND_LINE.get():
         return f"missing={words!r}"
     return " ".join(option("missing", word) for word in words)

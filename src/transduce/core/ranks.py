@@ -11,79 +11,29 @@ def nonconformity_rank(confidence: float, n: int) -> int:
     """Return how many of `n` rows must be at least as nonconforming as the unlabelled row for a label to be kept.
 
     A label is kept when its p-value ``(1 + count) / (n + 1)`` exceeds ``1 - confidence``; 0 keeps all labels.
-
-    Examples
-    --------
-    >>> nonconformity_rank(0.9, 9), nonconformity_rank(0.9, 8), nonconformity_rank(0.95, 100)
-    (1, 0, 5)
     """
     # 1 - 0.9 is a hair below 0.1 in floating point: without the 1e-12, p = 0.1 would exceed it.
     return int(np.floor((1.0 - confidence + 1e-12) * (n + 1)))
 
 
 def p_values(above: Any, tied: Any, n: Any, tau: Any = 1.0) -> Any:
-    """Return p-values from counts among `n` labelled rows.
-
-    Parameters
-    ----------
-    above, tied, n : array or int
-    tau : array or float, default=1.0
-        The share of ties, the unlabelled row itself among them, that counts; uniform random numbers smooth.
-
-    Returns
-    -------
-    array or float
-
-    Examples
-    --------
-    >>> p_values(1, 2, 9)
-    0.4
-    """
+    """Return p-values from counts among `n` labelled rows."""
     return (above + tau * (tied + 1.0)) / (n + 1.0)
 
 
 def calibration_rank(confidence: float, n_calibration: int) -> int:
-    """Return which of the calibration scores, in ascending order, is the threshold: ``ceil((c + 1) confidence)``.
-
-    Parameters
-    ----------
-    confidence : float
-    n_calibration : int
-        Number c of calibration labels.
-
-    Returns
-    -------
-    int
-        From 1 to c; ``c + 1`` if no calibration score is large enough for the level.
-
-    Examples
-    --------
-    >>> calibration_rank(0.9, 39), calibration_rank(0.9, 9), calibration_rank(0.9, 8)
-    (36, 9, 9)
-    """
+    """Return which of the calibration scores, in ascending order, is the threshold: ``ceil((c + 1) confidence)``."""
     return n_calibration + 1 - nonconformity_rank(confidence, n_calibration)
 
 
 def threshold(scores: Any, rank: int) -> float:
-    """Return the `rank`-th smallest score; infinity if there are not so many.
-
-    Examples
-    --------
-    >>> threshold([3.0, 1.0, 2.0], 2), threshold([3.0, 1.0, 2.0], 4)
-    (2.0, inf)
-    """
+    """Return the `rank`-th smallest score; infinity if there are not so many."""
     scores = np.asarray(scores, dtype=float)
     return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= len(scores) else np.inf
 
 
 def fewest_calibration(confidence: float) -> int:
-    """Return the smallest number of calibration labels that supports a level: c with ``c / (c + 1) >= confidence``.
-
-    Examples
-    --------
-    >>> fewest_calibration(0.9), fewest_calibration(0.95), fewest_calibration(0.5)
-    (9, 19, 1)
-    """
+    """Return the smallest number of calibration labels that supports a level: c with ``c / (c + 1) >= confidence``."""
     n_calibration = max(int(np.floor(confidence / (1.0 - confidence))) - 1, 1)
     while nonconformity_rank(confidence, n_calibration) == 0:
         n_calibration += 1

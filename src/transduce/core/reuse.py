@@ -21,17 +21,7 @@ _found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", d
 
 @contextmanager
 def reusing() -> Iterator[None]:
-    """Keep in this block the last results of `once`, until the outermost such block ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with reusing():
-    ...     first = once("sum", np.arange(3.0), (), lambda: [3.0])
-    ...     again = once("sum", np.arange(3.0), (), lambda: [3.0])
-    >>> first is again
-    True
-    """
+    """Keep in this block the last results of `once`, until the outermost such block ends."""
     if _found.get() is not None:
         yield
         return
@@ -45,16 +35,7 @@ def reusing() -> Iterator[None]:
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
     """Return what `compute` returns; in a block of `reusing`, compute it once for the same rows and settings.
 
-    Parameters
-    ----------
-    name : str
-        What is computed.
-    rows : array or sparse array of shape (n, d)
-        What it is computed of; looked at entry by entry.
-    settings : hashable
-        All else that it depends on, seeds included.
-    compute : callable
-        Nobody may change what it returns.
+    Shapes: rows (n, d).
     """
     found = _found.get()
     if found is None:

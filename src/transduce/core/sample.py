@@ -120,26 +120,7 @@ class PartlyLabelled:
 
 
 def label_array(y: Any, *, columns: bool = False) -> AnyArray:
-    """Return labels as an array: numbers as they are, anything else as objects.
-
-    Parameters
-    ----------
-    y : sequence
-        Labels in any container.
-    columns : bool, default=False
-        Whether two dimensions are allowed.
-
-    Returns
-    -------
-    array of shape (n,), or (n, c) if several columns are allowed and given
-
-    Examples
-    --------
-    >>> label_array(["spam", None])
-    array(['spam', None], dtype=object)
-    >>> label_array([1, 2, None])
-    array([1, 2, None], dtype=object)
-    """
+    """Return labels as an array: numbers as they are, anything else as objects. Returns shape (n,)."""
     y = arrays.to_numpy(y)  # labels are few, and names of classes live nowhere else
     if isinstance(y, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(y)
@@ -172,22 +153,7 @@ def _is_not_float(y: Any) -> bool:
 def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
     """Return where labels are missing: NaN, None, NA, NaT, or equal to `missing_label`.
 
-    Parameters
-    ----------
-    values : array of shape (n,) or (n, c)
-    missing_label : object, default=None
-
-    Returns
-    -------
-    boolean array of the same shape
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> missing_mask(np.array([1, -1, 1]))
-    array([False, False, False])
-    >>> missing_mask(np.array([1, -1, 1]), missing_label=-1)
-    array([False,  True, False])
+    Shapes: values (n,) or (n, c).
     """
     missing = np.asarray(pd.isna(values), dtype=bool)
     if missing_label is not None:

@@ -23,18 +23,7 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Shift and scale of the features, from all rows; constant columns are dropped.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scaling, rows = Scaling.fit_apply(np.array([[0.0, 7.0], [2.0, 7.0]]))
-    >>> rows
-    array([[-1.],
-           [ 1.]])
-    >>> scaling.apply(np.array([[3.0, 8.0]]))
-    array([[2.]])
-    """
+    """Shift and scale of the features, from all rows; constant columns are dropped."""
 
     keep: Mask
     mean: Array

@@ -46,18 +46,7 @@ class EitherTransducer(Transducer):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, or the share of right answers, at the rows that have a label.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
+        Shapes: X (m, d), y (m,), sample_weight (m,).
         """
         rows, labels = self._with_label(X, y)
         said = self.predict(rows)
@@ -72,18 +61,7 @@ class NumberTransducer(RegressorMixin, Transducer):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination at the rows that have a label; the others are left out.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
+        Shapes: X (m, d), y (m,), sample_weight (m,).
         """
         rows, labels = self._with_label(X, y)
         return super().score(rows, labels.astype(float), sample_weight)
@@ -95,18 +73,7 @@ class ClassTransducer(ClassifierMixin, Transducer):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of right answers at the rows that have a label; the others are left out.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-        sample_weight : array-like of shape (m,), optional
-            Weights, if no label is missing.
-
-        Returns
-        -------
-        float
+        Shapes: X (m, d), y (m,), sample_weight (m,).
         """
         rows, labels = self._with_label(X, y)
         return super().score(rows, np.array(labels.tolist()), sample_weight)

@@ -23,20 +23,7 @@ from transduce.core.types import AnyArray, Array, Mask
 def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False) -> Any:
     """Return features as a finite float array, or raise a ValueError that says what to correct.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Remembers the number and names of features if `reset`, else checks against them.
-    X : array-like of shape (n, d)
-    reset : bool
-    sparse : bool, default=False
-        Whether a sparse matrix is allowed; it comes back in compressed sparse rows.
-    device : bool, default=False
-        Whether an array of another library than numpy is allowed; it stays on its device.
-
-    Returns
-    -------
-    array of shape (n, d)
+    Shapes: X (n, d); returns (n, d).
     """
     if arrays.is_foreign(X) and not device:
         raise ValueError(
@@ -186,23 +173,7 @@ def _columns(X: Any, is_bad: Any) -> str:
 def read_sample(
     estimator: Any, X: Any, y: Any, *, columns: bool = False, device: bool = False
 ) -> PartlyLabelled:
-    """Return rows and labels, checked; at least one row has a label.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its ``missing_label`` says what stands for "no label" besides NaN, None, NA and NaT.
-    X : array-like of shape (n, d)
-    y : sequence of length n
-    columns : bool, default=False
-        Whether labels may have several columns.
-    device : bool, default=False
-        Whether the rows may be an array of another library than numpy.
-
-    Returns
-    -------
-    PartlyLabelled
-    """
+    """Return rows and labels, checked; at least one row has a label. Shapes: X (n, d)."""
     check_given(estimator, y)
     rows = read_rows(estimator, X, reset=True, device=device)
     return read_labels(
@@ -223,23 +194,7 @@ def check_given(estimator: Any, y: Any) -> None:
 def read_labels(
     rows: Array, index: Any, y: Any, *, missing_label: object = None, columns: bool = False
 ) -> PartlyLabelled:
-    """Return labels of rows that have been read, checked; at least one row has a label.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-    index : object
-        Names of the rows, if it is a pandas.Index.
-    y : sequence of length n
-    missing_label : object, default=None
-        What stands for "no label" besides NaN, None, NA and NaT.
-    columns : bool, default=False
-        Whether labels may have several columns.
-
-    Returns
-    -------
-    PartlyLabelled
-    """
+    """Return labels of rows that have been read, checked; at least one row has a label. Shapes: rows (n, d)."""
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",

@@ -9,29 +9,15 @@ GRAEPEL, JOACHIMS = "Graepel 1999", "Joachims 2003"
 
 
 class Entry(NamedTuple):
-    """One set of the catalogue.
-
-    Parameters
-    ----------
-    task : {"regression", "classification"}
-    n_rows, n_features : int
-    kind : str
-        How its files are read.
-    stem : str
-        How the names of its files begin, from the data folder; of a bundled set, scikit-learn's function.
-    openml : str, default=""
-        Its name on OpenML, where the same table is there.
-    papers : tuple of str, default=()
-        Who used it.
-    """
+    """One set of the catalogue."""
 
     task: str
     n_rows: int
     n_features: int
-    kind: str
-    stem: str
-    openml: str = ""
-    papers: tuple[str, ...] = ()
+    kind: str  # how its files are read
+    stem: str  # how the names of its files begin, from the data folder
+    openml: str = ""  # its name on OpenML, where the same table is there
+    papers: tuple[str, ...] = ()  # who used it
 
 
 # Of the sets with published splits: how many rows are learnt from, and a seed for random splits in their place.

@@ -14,15 +14,6 @@ TARGET = "price"
 def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     """Return the table with missing prices, and the prices.
 
-    Returns
-    -------
-    table : pandas.DataFrame
-        400 block groups of the 1990 census of the United States, drawn at random among those whose median value is not
-        cut off: place, median age of the houses, rooms, bedrooms and people a household, households, median income and
-        median value of a house, in dollars. The value is missing in 250 of them, drawn at random.
-    price : pandas.Series
-        All values.
-
     Notes
     -----
     Counts and medians are those that the Census Bureau published, as Pace and Barry (1997) put them together; works of
@@ -31,12 +22,6 @@ def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     References
     ----------
     R. K. Pace and R. Barry. Sparse spatial autoregressions. Statistics and Probability Letters 33:291-297, 1997.
-
-    Examples
-    --------
-    >>> table, price = load_houses()
-    >>> table.shape, int(table["price"].notna().sum())
-    ((400, 9), 150)
     """
     with resources.files("transduce.datasets").joinpath("houses.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file)

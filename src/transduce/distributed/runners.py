@@ -64,12 +64,7 @@ class LocalRunner:
 
 @dataclass(frozen=True)
 class DaskRunner:
-    """The workers of a Dask cluster; one that dies costs the time of its parts, which others do again.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """The workers of a Dask cluster; one that dies costs the time of its parts, which others do again."""
 
     client: Any
 

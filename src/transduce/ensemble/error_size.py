@@ -16,40 +16,19 @@ LEAST = 0.1  # of the root mean square spread is added to every spread, so that 
 
 @dataclass(frozen=True, eq=False)
 class ErrorSize:
-    """The standard error of a blend as a function of its value and its members' spread at a row.
+    """The standard error of a blend as a function of its value and its members' spread at a row."""
 
-    Parameters
-    ----------
-    coefficients : array of shape (3,)
-        Of the logarithm of the size: a constant, of the value, and of the logarithm of the spread.
-    centres, units : arrays of shape (2,)
-        Means and standard deviations of value and logarithm of the spread at the labels.
-    typical : float
-        Root mean square spread.
-    factor : float
-        Makes a standard error of the size.
-    """
-
-    coefficients: Array
-    centres: Array
-    units: Array
-    typical: float
-    factor: float
+    coefficients: Array  # (3,) of the logarithm of the size
+    centres: Array  # (2,) means and standard deviations of value and logarithm of the spread at the labels
+    units: Array  # (2,) means and standard deviations of value and logarithm of the spread at the labels
+    typical: float  # root mean square spread
+    factor: float  # makes a standard error of the size
 
     @classmethod
     def fit(cls, values: Array, spreads: Array, errors: Array, shares: Array) -> ErrorSize:
         """Fit the size to out-of-fold errors.
 
-        Parameters
-        ----------
-        values, spreads, errors : arrays of shape (r,)
-            The blend's out-of-fold values, the weighted standard deviation of its members, and value minus label.
-        shares : array of shape (r,)
-            What each entry counts: 1, or less where a label has several entries.
-
-        Returns
-        -------
-        ErrorSize
+        Shapes: values, spreads, errors (r,), shares (r,).
 
         Notes
         -----
@@ -57,15 +36,6 @@ class ErrorSize:
         standardised signals: ``sum(log s + e / s)`` plus a penalty on the coefficients of the signals is convex in c.
         With few labels the size is nearly the same everywhere. The standard error is s times the root mean square of
         ``e / s``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> values, spreads = np.linspace(0.0, 1.0, 200), np.ones(200)
-        >>> errors = np.where(np.arange(200) % 2, 1.0, -1.0) * (1.0 + values)  # they grow with the value
-        >>> size = ErrorSize.fit(values, spreads, errors, np.ones(200))
-        >>> size.at(np.array([0.0, 1.0]), np.ones(2)).round(1)
-        array([1.1, 1.9])
         """
         typical = float(np.sqrt(_mean(spreads**2, shares)))
         signals = _signals(values, spreads, typical)

@@ -48,37 +48,17 @@ NO_GUARANTEE = Guarantee(
 
 @dataclass(frozen=True, eq=False)
 class BlendFit:
-    """Members, fitted, and how their answers are blended.
-
-    Parameters
-    ----------
-    problem : Problem
-    replies : dict of str to Reply
-        What each member answers at the unlabelled rows.
-    calibrations : list of Calibration
-        How each member's scores become shares.
-    weights : array of shape (k,)
-    centre, unit : float
-        Mean and spread of the labels; 0 and 1 for classes. Means are computed in these units.
-    out_of_fold : pandas.DataFrame or None
-        Out-of-fold answers of the members and the blend.
-    error_size : ErrorSize or None
-        Standard errors of numbers, in units of the labels; None where there are no out-of-fold answers.
-    power : float
-        Of the blend's shares of the classes, which makes them probabilities.
-    late : dict of str to str
-        Members that were stopped, or not begun, because time was over, and what to say of it.
-    """
+    """Members, fitted, and how their answers are blended."""
 
     problem: Problem
-    replies: dict[str, Reply]
-    calibrations: list[Calibration]
-    weights: Array
-    centre: float
-    unit: float
-    out_of_fold: pd.DataFrame | None = None
-    error_size: ErrorSize | None = None
-    power: float = 1.0
+    replies: dict[str, Reply]  # what each member answers at the unlabelled rows
+    calibrations: list[Calibration]  # how each member's scores become shares
+    weights: Array  # (k,)
+    centre: float  # mean and spread of the labels; 0 and 1 for classes. Means are computed in these units
+    unit: float  # mean and spread of the labels; 0 and 1 for classes. Means are computed in these units
+    out_of_fold: pd.DataFrame | None = None  # out-of-fold answers of the members and the blend
+    error_size: ErrorSize | None = None  # standard errors of numbers, in units of the labels
+    power: float = 1.0  # of the blend's shares of the classes, which makes them probabilities
     late: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -195,19 +175,7 @@ class BlendSettings:
 def fit_blend(
     members: Mapping[str, Any], problem: Problem, settings: BlendSettings, random: np.random.RandomState
 ) -> BlendFit:
-    """Fit the members, weigh them, and return what it takes to blend their answers.
-
-    Parameters
-    ----------
-    members : dict of str to estimator
-    problem : Problem
-    settings : BlendSettings
-    random : numpy.random.RandomState
-
-    Returns
-    -------
-    BlendFit
-    """
+    """Fit the members, weigh them, and return what it takes to blend their answers."""
     weights = settings.weights
     given = (
         None

@@ -24,33 +24,7 @@ FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, 
 
 
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
-    """Return a member's answers at the hidden rows of every fold; None if only refits can tell.
-
-    Parameters
-    ----------
-    reply : Reply
-        Of the fit to all labels.
-    problem : Problem
-    folds : list of (visible, hidden)
-
-    Returns
-    -------
-    list of Reply or None
-        A method with ``answers_in_folds`` knows a short way, a forest with bootstrap samples asks the trees that did
-        not draw the row, and the spectral graph transducer cuts its graph again with the visible labels of each fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from transduce.model_selection.hidden_labels import ask, read_problem
-    >>> X, y = np.arange(20.0)[:, None], np.append(np.arange(18.0), [np.nan, np.nan])
-    >>> problem = read_problem(X, y, task="regression")
-    >>> reply = ask(RandomForestRegressor(50, random_state=0), problem, np.arange(18), np.array([18, 19]))
-    >>> found = without_refits(reply, problem, [(np.arange(9), np.arange(9, 18))])
-    >>> bool(np.abs(found[0].values - y[9:18]).max() < 3.0)
-    True
-    """
+    """Return a member's answers at the hidden rows of every fold; None if only refits can tell."""
     fitted = reply.fitted
     if fitted is None or fitted.pairwise:
         return None

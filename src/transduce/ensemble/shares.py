@@ -20,24 +20,9 @@ POWER_PRIOR = 4.0
 
 @dataclass(frozen=True)
 class Calibration:
-    """How a member's scores become shares: softmax of the scores times a factor.
+    """How a member's scores become shares: softmax of the scores times a factor."""
 
-    Parameters
-    ----------
-    factor : float, default=1.0
-        Not used for a member that gives probabilities; these are its shares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from transduce.model_selection.hidden_labels import Reply
-    >>> hard = Reply(np.array([0, 2]), np.array([True, True]))
-    >>> Calibration(np.log(2.0)).shares(hard, 3)  # an answer without more is a score of 1 for its class
-    array([[0.5 , 0.25, 0.25],
-           [0.25, 0.25, 0.5 ]])
-    """
-
-    factor: float = 1.0
+    factor: float = 1.0  # not used for a member that gives probabilities; these are its shares
 
     @classmethod
     def fit(cls, replies: list[Reply], codes: list[AnyArray], n_classes: int) -> Calibration:
@@ -69,31 +54,12 @@ class Calibration:
 def fit_power(shares: Array, codes: AnyArray) -> float:
     """Return the power of the blend's shares that fits known classes best; 1 with fewer than 20 labels.
 
-    Parameters
-    ----------
-    shares : array of shape (l, n_classes)
-        Out-of-fold shares of the blend.
-    codes : integer array of shape (l,)
-        Class of each row.
-
-    Returns
-    -------
-    float
-        Positive. Minimises the log-loss of the shares to this power, scaled to sum 1, plus four times the squared
-        logarithm of the power: the prior that the shares are right as they are.
+    Shapes: shares (l, n_classes), codes (l,).
 
     Notes
     -----
     A mean of probabilities is more cautious than its members where they agree for different reasons, so that the power
     is often above 1. A share below half a label counts as half a label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> shares = np.tile([[0.7, 0.3], [0.3, 0.7]], (20, 1))
-    >>> right, codes = np.tile([0, 1], 20), np.tile([0, 1, 1, 0], 10)
-    >>> fit_power(shares, right) > 1.0 > fit_power(shares, codes)
-    True
     """
     n, n_classes = shares.shape
     if n < FEWEST_FOR_POWER:
@@ -109,13 +75,7 @@ def fit_power(shares: Array, codes: AnyArray) -> float:
 
 
 def to_power(shares: Array, power: float) -> Array:
-    """Return shares to a power, scaled to sum 1 in each row.
-
-    Examples
-    --------
-    >>> to_power(np.array([[0.75, 0.25]]), 2.0)
-    array([[0.9, 0.1]])
-    """
+    """Return shares to a power, scaled to sum 1 in each row."""
     if power == 1.0:
         return shares
     raised = (shares / shares.max(axis=1, keepdims=True)) ** power
@@ -143,21 +103,11 @@ def stack(replies: list[Reply], calibrations: list[Calibration], classes: Any) -
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """Out-of-fold answers of k members, one entry for each label hidden in a fold.
+    """Out-of-fold answers of k members, one entry for each label hidden in a fold."""
 
-    Parameters
-    ----------
-    hidden : integer array of shape (r,)
-        Which of the labelled rows each entry is.
-    answers : array of shape (k, r) or (k, r, n_classes)
-        Numbers or shares; the prior of the visible labels where a member gave none.
-    truth : array of shape (r,) or (r, n_classes)
-        Labels, or 1 for the class and 0 for others.
-    """
-
-    hidden: AnyArray
-    answers: Array
-    truth: Array
+    hidden: AnyArray  # (r,) which of the labelled rows each entry is
+    answers: Array  # (k, r) or (k, r, n_classes) numbers or shares
+    truth: Array  # (r,) or (r, n_classes) labels, or 1 for the class and 0 for others
 
     @classmethod
     def of(

@@ -13,28 +13,12 @@ FOR_FITS = 0.7  # of a budget; the rest is for answers at hidden labels
 
 
 class OutOfTimeError(BaseException):
-    """Work was stopped because its time was over; not an `Exception`, so that no method takes it for its own.
-
-    Examples
-    --------
-    >>> issubclass(OutOfTimeError, Exception)
-    False
-    """
+    """Work was stopped because its time was over; not an `Exception`, so that no method takes it for its own."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """When fits, and all work, have to be done, in seconds of the clock; infinite without a limit.
-
-    Parameters
-    ----------
-    seconds, fits_end, ends : float
-
-    Examples
-    --------
-    >>> Budget.of(None).left(Budget.of(None).ends)
-    inf
-    """
+    """When fits, and all work, have to be done, in seconds of the clock; infinite without a limit."""
 
     seconds: float
     fits_end: float
@@ -60,25 +44,9 @@ class Budget:
 def time_limit(seconds: float) -> Iterator[None]:
     """Stop the block with an `OutOfTimeError` if it takes longer.
 
-    Parameters
-    ----------
-    seconds : float
-        Infinite: no limit.
-
     Notes
     -----
     The work ends at its next line of Python: a long call into a library of numbers is waited for.
-
-    Examples
-    --------
-    >>> import time
-    >>> try:
-    ...     with time_limit(0.05):
-    ...         while True:
-    ...             time.sleep(0.01)
-    ... except OutOfTimeError:
-    ...     print("stopped")
-    stopped
     """
     if seconds == float("inf"):
         yield

@@ -26,21 +26,11 @@ SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What the values come from.
+    """What the values come from."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted to all labels.
-    order : int array
-        Positions in the table of the rows that it was fitted to.
-    groups : array of shape (n,) or None
-        Groups of all rows, which folds must not split.
-    """
-
-    estimator: Any
-    order: AnyArray
-    groups: AnyArray | None = None
+    estimator: Any  # fitted to all labels
+    order: AnyArray  # positions in the table of the rows that it was fitted to
+    groups: AnyArray | None = None  # (n,) groups of all rows, which folds must not split
 
 
 def score(task: str, true: AnyArray, answered: AnyArray) -> float:
@@ -55,25 +45,7 @@ def score(task: str, true: AnyArray, answered: AnyArray) -> float:
 def members_and_folds(
     values: Values, method: str, plan: Plan, features: Features, target: Target, seconds: float, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return how each method did, and the out-of-fold answers at the labelled rows.
-
-    Parameters
-    ----------
-    values : Values
-    method : str
-        Its name.
-    plan : Plan
-    features : Features
-    target : Target
-    seconds : float
-        Time of its fit.
-    seed : int
-
-    Returns
-    -------
-    members, out_of_fold : pandas.DataFrame
-        As in `Filled`.
-    """
+    """Return how each method did, and the out-of-fold answers at the labelled rows."""
     if isinstance(values.estimator, TransductiveBlend):
         lines, folds = _of_blend(values.estimator, values.order, target)
     else:

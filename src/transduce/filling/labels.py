@@ -82,17 +82,7 @@ class HowLabelled:
         return next(name for name in self.__dataclass_fields__ if getattr(self, name) != getattr(usual, name))
 
     def settings(self, frame: pd.DataFrame, target: Target) -> dict[str, Any]:
-        """Return what to tell a `ConformalTransducer`, or raise a ValueError that names the column.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-        target : Target
-
-        Returns
-        -------
-        dict
-        """
+        """Return what to tell a `ConformalTransducer`, or raise a ValueError that names the column."""
         found: dict[str, Any] = {"shift": self.shift, "sensitivity": float(self.sensitivity)}
         if self.random_labels is not None:
             found["calibration"] = _drawn(frame, target, self.random_labels)

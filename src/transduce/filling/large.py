@@ -165,24 +165,7 @@ def fit_sample(
     n_outside: int,
     prefer: str = "point",
 ) -> SampleFit:
-    """Fill a sample of a table, and calibrate its fit for all other rows.
-
-    Parameters
-    ----------
-    inside, calibration : pandas.DataFrame
-        The rows that the fit sees, and labelled rows that are kept from it.
-    labels : tuple of two Target
-        Of both.
-    settings : FillSettings
-    n_outside : int
-        How many rows are to be answered besides: methods that answer slowly are left out if there are many.
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign of numbers in text, in case of doubt.
-
-    Returns
-    -------
-    SampleFit
-    """
+    """Fill a sample of a table, and calibrate its fit for all other rows."""
     shown, held = labels
     check_limits(held, settings)  # those of the sample are checked where it is filled
     enough = calibration_number(
@@ -226,21 +209,7 @@ def fit_table(
 def fill_by_sample(
     frame: pd.DataFrame, target: Target, settings: FillSettings, prefer: str = "point"
 ) -> FillResult:
-    """Fill a table in memory whose rows are too many for a fit that sees them all.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    target : Target
-        Its labels.
-    settings : FillSettings
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign of numbers in text, in case of doubt.
-
-    Returns
-    -------
-    FillResult
-    """
+    """Fill a table in memory whose rows are too many for a fit that sees them all."""
     found, rows = fit_table(frame, target, settings, prefer)
     rest = np.setdiff1d(np.flatnonzero(target.missing), rows)
     answers = [replace(found.result.answer, rows=rows[found.result.answer.rows])]
@@ -298,19 +267,7 @@ def sample_note(n_fitted: int, n_rows: int, n_calibration: int) -> str:
 
 
 def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
-    """Return several answers of one table as one, in the order of its rows.
-
-    Parameters
-    ----------
-    parts : list of Answer
-        Of the same kind; the classes of the last are those of all.
-    by_class : bool, default=False
-        Whether the guarantee holds within every class: then a class that a fit did not know is in all its sets.
-
-    Returns
-    -------
-    Answer
-    """
+    """Return several answers of one table as one, in the order of its rows."""
     classes = parts[-1].classes
     parts = [part if part.classes is None else _widened(part, classes, by_class) for part in parts]
     rows = np.concatenate([part.rows for part in parts])

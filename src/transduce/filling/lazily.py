@@ -25,17 +25,10 @@ from transduce.tables.target import Target, check_columns, read_target
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """The rows of a draw, gathered from all parts, in the order of the draw, with their labels.
+    """The rows of a draw, gathered from all parts, in the order of the draw, with their labels."""
 
-    Parameters
-    ----------
-    inside, calibration : pandas.DataFrame
-        The rows that the fit sees, and those that are kept from it.
-    labels : tuple of two Target
-    """
-
-    inside: pd.DataFrame
-    calibration: pd.DataFrame
+    inside: pd.DataFrame  # the rows that the fit sees, and those that are kept from it
+    calibration: pd.DataFrame  # the rows that the fit sees, and those that are kept from it
     labels: tuple[Target, Target]
 
 
@@ -69,25 +62,7 @@ def gather(
     prefer: str = "point",
     words: bool = False,
 ) -> tuple[Gathered, FillSettings]:
-    """Return the rows of a draw with their labels, and the settings for their task.
-
-    Parameters
-    ----------
-    parts : list of pandas.DataFrame or None
-        The wanted rows of each part.
-    wanted : list of int array or None
-        Where they were.
-    roles : RowDraw
-    settings : FillSettings
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign of numbers in text, in case of doubt.
-    words : bool, default=False
-        Whether texts such as NA stand for a missing label.
-
-    Returns
-    -------
-    Gathered, FillSettings
-    """
+    """Return the rows of a draw with their labels, and the settings for their task."""
     pairs = [
         (frame, rows)
         for frame, rows in zip(parts, wanted, strict=True)

@@ -29,27 +29,11 @@ REPEATS = 2
 
 @dataclass(frozen=True)
 class NextLabels:
-    """What to label next.
+    """What to label next."""
 
-    Parameters
-    ----------
-    rows : tuple of int
-        Positions in the table of the rows whose labels would help most, the best first.
-    smaller : float or None
-        By which share errors, and so intervals, are likely to get smaller with twice the labels; None if nobody knows.
-    about : {"intervals", "errors"}
-        What gets smaller.
-
-    Examples
-    --------
-    >>> print(NextLabels((4, 8), 0.2, "intervals"))
-    Rows 5 and 9 would help most if they were labelled. With twice the labels intervals would be about 20 % narrower, by
-    the learning curve so far. Rows picked like this are not chosen by chance: for a guarantee, draw rows at random too.
-    """
-
-    rows: tuple[int, ...]
+    rows: tuple[int, ...]  # positions in the table of the rows whose labels would help most, the best first
     smaller: float | None
-    about: str
+    about: str  # what gets smaller
 
     def of(self, rows: AnyArray) -> NextLabels:
         """Return the same of a table in which the rows stand at these positions."""
@@ -79,27 +63,7 @@ def pick_rows(
 ) -> list[int]:
     """Return rows that are unsure and far from all labelled rows, and from each other, the best first.
 
-    Parameters
-    ----------
-    matrix : array of shape (n, d)
-        Features.
-    labelled, rows : integer arrays
-        Positions of labelled rows, and of those to pick from.
-    unsure : array of shape (len(rows),)
-        How unsure each answer is; not negative.
-    number : int, default=10
-
-    Returns
-    -------
-    list of int
-        Each is the one with the largest product of unsureness and distance from the nearest row that is labelled, or
-        picked before it.
-
-    Examples
-    --------
-    >>> matrix = np.array([[0.0], [1.0], [1.1], [5.0]])
-    >>> pick_rows(matrix, np.array([0]), np.array([1, 2, 3]), np.ones(3), 2)
-    [3, 2]
+    Shapes: matrix (n, d).
     """
     if not len(rows):
         return []
@@ -131,21 +95,7 @@ def unsureness(answer: Answer) -> Array:
 
 
 def next_labels(answer: Answer, values: Values, features: Features, target: Target, seed: int) -> NextLabels:
-    """Return what to label next.
-
-    Parameters
-    ----------
-    answer : Answer
-    values : Values
-        What the values come from, fitted.
-    features : Features
-    target : Target
-    seed : int
-
-    Returns
-    -------
-    NextLabels
-    """
+    """Return what to label next."""
     random = np.random.default_rng(seed)
     labelled = np.flatnonzero(~target.missing)
     if len(labelled) > MOST_COMPARED:

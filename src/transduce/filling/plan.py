@@ -65,26 +65,13 @@ class PlanSettings:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What will be fitted.
+    """What will be fitted."""
 
-    Parameters
-    ----------
-    model : estimator
-        A `ConformalTransducer`, or a confidence machine.
-    values : estimator or None
-        What the values come from, if not from the model: the blend, where the model is a confidence machine.
-    left_out : dict
-        Methods that are not in the blend, and why.
-    seconds : float
-        Roughly how long it will take on one core.
-    notes : list of str
-    """
-
-    model: Any
-    left_out: dict[str, str]
-    seconds: float
+    model: Any  # A `ConformalTransducer`, or a confidence machine
+    left_out: dict[str, str]  # methods that are not in the blend, and why
+    seconds: float  # roughly how long it will take on one core
     notes: list[str]
-    values: Any = None
+    values: Any = None  # what the values come from, if not from the model
 
     @property
     def calibrated(self) -> bool:
@@ -108,29 +95,7 @@ def read_method(name: str, task: str) -> str:
 
 
 def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSettings | None = None) -> Plan:
-    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`.
-    task : {"regression", "classification"}
-    n_rows, n_labels : int
-    settings : PlanSettings, optional
-
-    Returns
-    -------
-    Plan
-
-    Examples
-    --------
-    >>> plan("auto", "regression", n_rows=900, n_labels=200).model.estimator
-    TransductiveBlend(budget_seconds=120.0, random_state=0, standardize=False,
-                      task='regression')
-    >>> plan("auto", "regression", n_rows=300, n_labels=10).model
-    RidgeConfidenceMachine(residual='studentized', settings='leave-one-out',
-                           standardize=False)
-    """
+    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees."""
     word, settings = read_method(method, task), settings or PlanSettings()
     n_calibration = _held_out(task, n_labels, settings)
     if word == "confidence-machine":

@@ -20,42 +20,19 @@ _EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 class RightChance:
     """How probable it is that an answered class is right, given what the method says.
 
-    Parameters
-    ----------
-    share : float
-        Of right answers at hidden labels; NaN if it is not known.
-    stretch, shift : float or None
-        What the stated log-odds are multiplied by, and what is added to them; None where nothing is stated.
-
     Notes
     -----
     The stated log-odds are stretched and shifted such that they fit the hidden labels (Platt 1999), with one unit of
     prior weight on leaving them as they are. Where nothing is stated, the share of right answers.
-
-    Examples
-    --------
-    >>> folds = pd.DataFrame({"true": list("aabb" * 25), "answered": list("aaba" * 25), "probability": [0.95] * 100})
-    >>> RightChance.of(folds).at(np.array([0.95]), 1).round(2)
-    array([0.75])
     """
 
-    share: float = np.nan
-    stretch: float | None = None
-    shift: float = 0.0
+    share: float = np.nan  # of right answers at hidden labels; NaN if it is not known
+    stretch: float | None = None  # what the stated log-odds are multiplied by, and what is added to them
+    shift: float = 0.0  # what the stated log-odds are multiplied by, and what is added to them
 
     @classmethod
     def of(cls, folds: pd.DataFrame) -> RightChance:
-        """Return what answers at labels that were hidden in turn say.
-
-        Parameters
-        ----------
-        folds : pandas.DataFrame
-            ``true``, ``answered`` and, where there is one, ``probability`` of the answered class.
-
-        Returns
-        -------
-        RightChance
-        """
+        """Return what answers at labels that were hidden in turn say."""
         if not len(folds):
             return cls()
         right = (folds["true"].astype(str) == folds["answered"].astype(str)).to_numpy(dtype=float)

@@ -162,24 +162,7 @@ class FillSettings:
 
 
 def suited(settings: dict[str, Any], task: str, others: Collection[str]) -> dict[str, Any]:
-    """Return the settings for one of several targets: without those that are meant for targets of another task.
-
-    Parameters
-    ----------
-    settings : dict
-        Of `transduce.fill`, for all targets.
-    task : {"regression", "classification"}
-        What the labels of this target are.
-    others : collection of str
-        What those of all targets are.
-
-    Examples
-    --------
-    >>> suited({"minimum": 0.0, "probabilities": True}, "regression", {"regression", "classification"})
-    {'minimum': 0.0}
-    >>> suited({"minimum": 0.0, "probabilities": True}, "regression", {"regression"})  # fill refuses the second
-    {'minimum': 0.0, 'probabilities': True}
-    """
+    """Return the settings for one of several targets: without those that are meant for targets of another task."""
     meant = [name for other in others if other != task for name in SUITED[other]]
     return {name: value for name, value in settings.items() if name not in meant}
 

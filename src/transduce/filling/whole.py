@@ -38,21 +38,7 @@ SMALL = 20_000  # rows up to which idle threads of matrix products take more tim
 def fill_whole(
     frame: pd.DataFrame, target: Target, settings: FillSettings, prefer: str = "point"
 ) -> FillResult:
-    """Fill a table with a fit that sees all of its rows.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    target : Target
-        Its labels.
-    settings : FillSettings
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign of numbers in text, in case of doubt.
-
-    Returns
-    -------
-    FillResult
-    """
+    """Fill a table with a fit that sees all of its rows."""
     check_limits(target, settings)
     features = vectorize(
         without(frame, settings.missing),

@@ -26,51 +26,23 @@ MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """An answer at every row.
+    """An answer at every row."""
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        The number, or the place of the class in the list of classes; NaN or -1 where there is none. The label, where
-        there is one.
-    certain : array of shape (n,)
-        Larger where the answer is more certain: the margin of a class, minus the width of an interval. NaN where there
-        is no answer, or no interval yet.
-    source : str
-        Who answered.
-    lower, upper : array of shape (n,), optional
-        Ends of the intervals of numbers; NaN where there is none yet.
-    """
-
-    values: AnyArray
-    certain: Array
-    source: str
-    lower: Array | None = None
-    upper: Array | None = None
+    values: AnyArray  # (n,) the number, or the place of the class in the list of classes
+    certain: Array  # (n,) larger where the answer is more certain
+    source: str  # who answered
+    lower: Array | None = None  # (n,) ends of the intervals of numbers; NaN where there is none yet
+    upper: Array | None = None  # (n,) ends of the intervals of numbers; NaN where there is none yet
 
 
 class ClassAnswers:
-    """Classes at all rows by the spectral graph transducer, on a spectrum that is computed once.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        What no label changes.
-    """
+    """Classes at all rows by the spectral graph transducer, on a spectrum that is computed once."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._spectrum, self._unit = prepared.spectrum, prepared.unit
 
     def answer(self, codes: Mapping[int, int], shares: Array | None = None) -> Answers:
-        """Return the answers that follow from labels.
-
-        Parameters
-        ----------
-        codes : mapping of int to int
-            Labels by row, as places in the list of classes.
-        shares : array of shape (n_classes,), optional
-            Share of each class in all rows, as far as it is known; by default that among the labels.
-        """
+        """Return the answers that follow from labels. Shapes: shares (n_classes,)."""
         n = len(self._spectrum.components)
         values, certain = np.full(n, -1, dtype=np.int16), np.full(n, np.nan)
         rows = np.fromiter(codes.keys(), dtype=np.int64, count=len(codes))
@@ -120,13 +92,7 @@ class ClassAnswers:
 
 
 def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
-    """Return the best class at each row and its lead over the second, NaN where scores are; in parts that fit a cache.
-
-    Examples
-    --------
-    >>> winners(np.array([[0.5, 2.0, 1.0], [0.1, 0.2, 0.9]]), np.array([0.0, 1.5, 0.0]))
-    (array([2, 2], dtype=int16), array([0.5, 0.8]))
-    """
+    """Give the best class at each row and its lead over the second, NaN where scores are; in parts that fit a cache."""
     best, lead = np.zeros(len(scores), dtype=np.int16), np.empty(len(scores))
     for start in range(0, len(scores), BLOCK):
         part = slice(start, start + BLOCK)
@@ -160,17 +126,7 @@ def _far_answers(
 
 
 class NumberAnswers:
-    """Numbers at all rows by ridge regression, with intervals by the confidence machine at some of them.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        What no label changes.
-    confidence : float
-        Level of the intervals.
-    seed : int
-        Of the rows that get an interval at once.
-    """
+    """Numbers at all rows by ridge regression, with intervals by the confidence machine at some of them."""
 
     def __init__(self, prepared: Prepared, confidence: float, seed: int) -> None:
         self._matrix = prepared.matrix
@@ -187,15 +143,7 @@ class NumberAnswers:
         return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
 
     def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
-        """Return the answers that follow from labels.
-
-        Parameters
-        ----------
-        labels : mapping of int to float
-            Labels by row.
-        everywhere : bool, default=False
-            Whether values at all rows are wanted, however many there are.
-        """
+        """Return the answers that follow from labels."""
         n = len(self._matrix)
         rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
         y = np.fromiter(labels.values(), dtype=float, count=len(labels))

@@ -26,38 +26,18 @@ FEWEST_LABELS = 10
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Labels to answer from.
+    """Labels to answer from."""
 
-    Parameters
-    ----------
-    version : int
-        Of the labels.
-    task : {"classes", "numbers"}
-        What they are.
-    rows, labels : arrays of shape (l,)
-        Labelled rows, and places of classes or numbers.
-    machine : tuple of float
-        Width and level of the confidence machine.
-    shares : array of shape (n_classes,), optional
-        Share of each class among the rows without a label, as far as it is known.
-    """
-
-    version: int
-    task: str
-    rows: AnyArray
-    labels: AnyArray
-    machine: tuple[float, float] = (1.0, 0.9)
-    shares: Array | None = None
+    version: int  # of the labels
+    task: str  # what they are
+    rows: AnyArray  # (l,) labelled rows, and places of classes or numbers
+    labels: AnyArray  # (l,) labelled rows, and places of classes or numbers
+    machine: tuple[float, float] = (1.0, 0.9)  # width and level of the confidence machine
+    shares: Array | None = None  # (n_classes,)
 
 
 class Background:
-    """Answers questions one at a time, in a process of its own.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, d)
-        Features of all rows.
-    """
+    """Answers questions one at a time, in a process of its own. Shapes: matrix (n, d)."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix
@@ -215,12 +195,6 @@ def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array
     """Return probabilities for rows whose classes have other shares than the labels.
 
     A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
-
-    Examples
-    --------
-    >>> known = Question(0, "classes", np.arange(4), np.array([0, 0, 0, 1]), shares=np.array([0.25, 0.75]))
-    >>> corrected(np.array([[0.75, 0.25]]), np.array([0, 1]), known)
-    array([[0.25, 0.75]])
     """
     if known.shares is None or not len(known.shares):
         return probabilities

@@ -93,30 +93,7 @@ class Audit:
 
 
 def log_martingale(draws: Draws, total: int) -> Array:
-    """Return the logarithm of the martingale of a candidate total, after each draw.
-
-    Parameters
-    ----------
-    draws : Draws
-        The random draws, in order.
-    total : int
-        How many hits the table may have in all.
-
-    Returns
-    -------
-    array of shape (s,)
-        Infinite from the first draw on that is impossible with this total.
-
-    Examples
-    --------
-    One hit is missing among two rows, and a random one of them is a miss: that has probability 1/2.
-
-    >>> draws = Draws.of([(2, 0, False)])
-    >>> float(np.exp(log_martingale(draws, 1)[0]).round(3))
-    1.851
-    >>> float(log_martingale(draws, 2)[0])
-    inf
-    """
+    """Return the logarithm of the martingale of a candidate total, after each draw. Returns shape (s,)."""
     if len(draws) == 0:
         return np.empty(0)
     return _log_mean(_log_bets(draws, total))
@@ -143,52 +120,13 @@ def _log_bets(draws: Draws, total: int) -> Array:
 
 
 def first_rejection(draws: Draws, total: int, level: float) -> int | None:
-    """Return after how many draws a total was rejected; None if it is not.
-
-    Parameters
-    ----------
-    draws : Draws
-        The random draws, in order.
-    total : int
-        How many hits the table may have in all.
-    level : float
-        Probability with which the true total may ever be rejected.
-
-    Returns
-    -------
-    int or None
-
-    Examples
-    --------
-    >>> first_rejection(Draws.of([(2, 0, False)]), 2, 0.05)
-    1
-    """
+    """Return after how many draws a total was rejected; None if it is not."""
     reached = log_martingale(draws, total) >= -np.log(level)
     return int(np.argmax(reached)) + 1 if reached.any() else None
 
 
 def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> int:
-    """Return the largest total that no look so far has rejected.
-
-    Parameters
-    ----------
-    audit : Audit
-        Draws and counts.
-    level : float
-        Probability with which the true total may ever be larger than what is returned, at any look.
-    after : int, optional
-        How many of the draws were seen; all by default.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> draws = Draws.of([(100 - s, 20, False) for s in range(80)])
-    >>> total_at_most(Audit(draws, found=20, doubtful=0, pool=20), 0.05)
-    22
-    """
+    """Return the largest total that no look so far has rejected."""
     draws = (
         audit.draws
         if after is None
@@ -205,24 +143,7 @@ def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> in
 
 
 def first_total_below(found: int, recall: float) -> int:
-    """Return the smallest total of which the found hits are less than the recall wanted.
-
-    Parameters
-    ----------
-    found : int
-        Hits found.
-    recall : float
-        Share of all hits, as written: 0.95 is 95/100.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> first_total_below(19, 0.95), first_total_below(18, 0.95)
-    (21, 19)
-    """
+    """Return the smallest total of which the found hits are less than the recall wanted."""
     return found * 1 // _written(recall) + 1 if found else 1
 
 
@@ -232,27 +153,7 @@ def _written(share: float) -> Fraction:
 
 
 def draws_needed(audit: Audit, total: int, level: float) -> int | None:
-    """Return how many further draws reject a total if none of them is a hit.
-
-    Parameters
-    ----------
-    audit : Audit
-        Draws and counts.
-    total : int
-        The total to reject.
-    level : float
-        Probability with which the true total may ever be rejected.
-
-    Returns
-    -------
-    int or None
-        None if no number of draws does: rows in doubt could be the missing hits.
-
-    Examples
-    --------
-    >>> draws_needed(Audit(Draws.of([]), found=190, doubtful=0, pool=5000), 201, 0.05)
-    1293
-    """
+    """Return how many further draws reject a total if none of them is a hit."""
     if total > audit.most or first_rejection(audit.draws, total, level) is not None:
         return 0
     missing = total - audit.found - audit.doubtful
@@ -281,20 +182,6 @@ def share_of_level(number: int) -> float:
     """Return the part of the level that the certificate of this number may use, so that all of them together use it up.
 
     Answers can be frozen again and again, each time with a certificate of its own. The first uses 83 % of the level.
-
-    Parameters
-    ----------
-    number : int
-        1 for the first.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> [round(share_of_level(number), 3) for number in (1, 2, 3)]
-    [0.832, 0.104, 0.031]
     """
     return 1.0 / (ZETA_3 * number**3)
 
@@ -467,29 +354,7 @@ def _allowed(remaining: int, share: float) -> int:
 
 
 def bound_curve(audit: Audit, level: float, *, most_points: int = 60) -> tuple[AnyArray, AnyArray]:
-    """Return, after some of the draws and the last, the largest total that was not rejected by then.
-
-    Parameters
-    ----------
-    audit : Audit
-        Draws and counts.
-    level : float
-        Probability with which the true total may ever be larger.
-    most_points : int, default=60
-        How many points the curve may have.
-
-    Returns
-    -------
-    draws, totals : int arrays
-        The first point is before any draw.
-
-    Examples
-    --------
-    >>> draws = Draws.of([(100 - s, 20, False) for s in range(80)])
-    >>> number, total = bound_curve(Audit(draws, found=20, doubtful=0, pool=20), 0.05, most_points=5)
-    >>> number.tolist(), total.tolist()
-    ([0, 20, 40, 60, 80], [120, 33, 26, 23, 22])
-    """
+    """Return, after some of the draws and the last, the largest total that was not rejected by then."""
     count = len(audit.draws)
     points = np.unique(np.linspace(0, count, min(count + 1, most_points)).round().astype(int))
     whole = Audit(audit.draws, audit.found, audit.doubtful, max(audit.pool, _first_pool(audit)))
@@ -506,13 +371,7 @@ def _first_pool(audit: Audit) -> int:
 
 
 class BoundCurve:
-    """The curve of `bound_curve`, extended draw by draw; computed anew when labels of earlier draws have changed.
-
-    Parameters
-    ----------
-    level : float
-        Probability with which the true total may ever be larger.
-    """
+    """The curve of `bound_curve`, extended draw by draw; computed anew when labels of earlier draws have changed."""
 
     def __init__(self, level: float) -> None:
         self._level = level

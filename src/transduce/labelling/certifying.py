@@ -17,20 +17,12 @@ from transduce.labelling.state import State
 
 @dataclass(frozen=True)
 class Intervals:
-    """How far the draws are that calibrate intervals.
+    """How far the draws are that calibrate intervals."""
 
-    Parameters
-    ----------
-    planned, drawn, answered : int
-        Draws fixed beforehand, and how many of them were made and judged; 0 if none are planned.
-    spoilt : bool
-        Whether another row was labelled on purpose since: intervals then need a new draw.
-    """
-
-    planned: int = 0
-    drawn: int = 0
-    answered: int = 0
-    spoilt: bool = False
+    planned: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    drawn: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    answered: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    spoilt: bool = False  # whether another row was labelled on purpose since: intervals then need a new draw
 
     @property
     def ready(self) -> bool:
@@ -40,35 +32,17 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Certificates:
-    """All that is certain at one moment.
+    """All that is certain at one moment."""
 
-    Parameters
-    ----------
-    recall : RecallCertificate or None
-        About the wanted class; None if none is wanted.
-    answers : WrongCertificate or None
-        About the answers frozen last; None if none were.
-    intervals : Intervals
-        About the calibration of intervals.
-    recall_curve, answers_curve : list of (int, float)
-        Draws, and the recall that was certain then; draws, and the wrong answers there could be at most.
-    """
-
-    recall: RecallCertificate | None
-    answers: WrongCertificate | None
-    intervals: Intervals
-    recall_curve: list[tuple[int, float]]
-    answers_curve: list[tuple[int, int]]
+    recall: RecallCertificate | None  # about the wanted class; None if none is wanted
+    answers: WrongCertificate | None  # about the answers frozen last; None if none were
+    intervals: Intervals  # about the calibration of intervals
+    recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
+    answers_curve: list[tuple[int, int]]  # draws, and the recall that was certain then
 
 
 class Certifier:
-    """Makes certificates; it remembers their curves, so that a new draw adds a point.
-
-    Parameters
-    ----------
-    certainty : float
-        Of each certificate.
-    """
+    """Makes certificates; it remembers their curves, so that a new draw adds a point."""
 
     def __init__(self, certainty: float) -> None:
         self._level = 1.0 - certainty

@@ -31,40 +31,7 @@ def run_label(  # noqa: PLR0913
     say: Callable[[str], None] = print,
     working: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Serve the labelling page of a table until it is interrupted.
-
-    Parameters
-    ----------
-    table, target : str
-        The table, and the column to label; None for the demo.
-    show : sequence of str
-        Columns that are shown.
-    classes : sequence of str
-        Classes; by default those that the table has, or yes and no.
-    wanted : str, optional
-        The class to be found.
-    task : {"auto", "classes", "numbers"}, default="auto"
-        What labels are.
-    recall, certainty : float, default=0.95
-        Share of the wanted rows to be found, and how certain that is to be.
-    port : int, default=0
-        Where the page is served; 0 is any free port.
-    no_browser : bool, default=False
-        Whether to print the address only.
-    seed : int, optional
-        Of the random draws.
-    demo : bool, default=False
-        Whether to label bundled images of digits.
-    say : callable
-        Takes what is to be told, a line at a time.
-    working : callable
-        Returns a context that shows progress while the table is prepared.
-
-    Raises
-    ------
-    ValueError
-        If the web server is not installed, or the table or the options are wrong.
-    """
+    """Serve the labelling page of a table until it is interrupted."""
     if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise ValueError("The labelling page needs a web server: pip install 'transduce[label]'.")
     from transduce.labelling.server import listen, make_server

@@ -18,13 +18,7 @@ WANTED = 8
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
-    """Write the table and its images, and return its path, the target, the column shown, and the classes.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they go; files that are there already are kept, so that a session can go on.
-    """
+    """Write the table and its images, and return its path, the target, the column shown, and the classes."""
     from matplotlib.image import imsave
 
     path = folder / "digits.csv"

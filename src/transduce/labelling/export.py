@@ -54,21 +54,7 @@ class Exported:
 
 
 def export_session(session: Session, folder: Path, *, force: bool = False) -> Exported:
-    """Write labels, certificates, the filled table and its report into a folder.
-
-    Parameters
-    ----------
-    session : Session
-        Where the labels come from.
-    folder : Path
-        Where the files go.
-    force : bool, default=False
-        Whether files that exist may be replaced.
-
-    Returns
-    -------
-    Exported
-    """
+    """Write labels, certificates, the filled table and its report into a folder."""
     stem, ends = _name(session)
     labelled, filled = folder / f"{stem}-labelled{ends}", folder / f"{stem}-filled{ends}"
     report, certificate = folder / f"{stem}-filled.html", folder / f"{stem}-certificate.txt"

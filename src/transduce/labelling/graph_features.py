@@ -18,27 +18,7 @@ NOISE = 0.25  # variance of a label beside a prior variance of about 2
 
 
 class GraphFeatures:
-    """Rows of a graph in the coordinates of its spectrum.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-        Of the graph.
-
-    Attributes
-    ----------
-    prior : array of shape (d + 1,)
-        Prior variance of each feature.
-    component : int array of shape (n,)
-        The component that each row's features belong to.
-
-    Examples
-    --------
-    >>> from transduce.methods.spectral_graph import graph_spectrum
-    >>> path = np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1)
-    >>> GraphFeatures(graph_spectrum(path)).at(np.array([1])).shape
-    (1, 3)
-    """
+    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,)."""
 
     def __init__(self, spectrum: Spectrum) -> None:
         self._vectors = spectrum.vectors
@@ -104,17 +84,7 @@ class Teaching:
     by ``m |S f_i|^2 / (noise + f_i' S f_i)``, with S the posterior covariance of the features. Both parts are known at
     every row and change by two products a label.
 
-    Parameters
-    ----------
-    features : GraphFeatures
-        Of all rows.
-    noise : float
-        Variance of a label.
-
-    Attributes
-    ----------
-    variance : array of shape (n,)
-        Posterior variance of each row.
+    Shapes: variance (n,).
     """
 
     def __init__(self, features: GraphFeatures, noise: float = NOISE) -> None:

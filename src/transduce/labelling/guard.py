@@ -28,17 +28,7 @@ ENTER = (
 
 
 class Guard:
-    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    port : int
-        Where it listens.
-    token : str
-        The one-time key in the address that is opened first.
-    """
+    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives."""
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         self._app, self._token, self._used = app, token, False

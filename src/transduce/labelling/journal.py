@@ -24,72 +24,32 @@ START = b'{"kind": "start"'  # how every journal begins
 
 @dataclass(frozen=True)
 class Header:
-    """What a session is about; the first line of its journal.
+    """What a session is about; the first line of its journal."""
 
-    Parameters
-    ----------
-    table : str
-        Name of the table.
-    digest : str
-        SHA-256 of the table.
-    n_rows : int
-        Its rows.
-    target : str
-        The column that is labelled.
-    task : {"classes", "numbers"}
-        What labels are.
-    seed : int
-        Of the random draws.
-    recall, certainty : float
-        Share of the wanted rows to be found, and how certain that is to be.
-    """
-
-    table: str
-    digest: str
-    n_rows: int
-    target: str
-    task: str
-    seed: int
-    recall: float
-    certainty: float
+    table: str  # name of the table
+    digest: str  # SHA-256 of the table
+    n_rows: int  # its rows
+    target: str  # the column that is labelled
+    task: str  # what labels are
+    seed: int  # of the random draws
+    recall: float  # share of the wanted rows to be found, and how certain that is to be
+    certainty: float  # share of the wanted rows to be found, and how certain that is to be
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened.
+    """One thing that happened."""
 
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`.
-    row : int
-        The row, counted from 0; -1 if it is about none.
-    label : str, number, bool or None
-        The label given; the class for "wanted" and "class".
-    mode : str
-        How the row came up: "find", "learn", "audit", "chosen"; or the new mode.
-    random : bool
-        Whether the row was a random draw.
-    unlabelled, hits : int
-        Rows that could be drawn, and wanted rows known, before it happened.
-    number : float
-        Draws planned, or the tolerance of frozen numbers.
-    data : str
-        Frozen answers, packed.
-    time : str
-        When, in UTC.
-    """
-
-    kind: str
-    row: int = -1
-    label: Label = None
-    mode: str = ""
-    random: bool = False
-    unlabelled: int = 0
-    hits: int = 0
-    number: float = 0.0
-    data: str = ""
-    time: str = ""
+    kind: str  # one of `KINDS`
+    row: int = -1  # the row, counted from 0; -1 if it is about none
+    label: Label = None  # the label given; the class for "wanted" and "class"
+    mode: str = ""  # how the row came up: "find", "learn", "audit", "chosen"; or the new mode
+    random: bool = False  # whether the row was a random draw
+    unlabelled: int = 0  # rows that could be drawn, and wanted rows known, before it happened
+    hits: int = 0  # rows that could be drawn, and wanted rows known, before it happened
+    number: float = 0.0  # draws planned, or the tolerance of frozen numbers
+    data: str = ""  # frozen answers, packed
+    time: str = ""  # when, in UTC
 
 
 def now() -> str:
@@ -98,36 +58,7 @@ def now() -> str:
 
 
 class Journal:
-    """An append-only file of events that one process at a time holds open; or, without a path, a list in memory.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file; it is created if it is missing.
-
-    Attributes
-    ----------
-    header : Header or None
-        The first line, None if the journal is new.
-    events : list of Event
-        What the file held when it was opened, and what was appended since.
-    note : str
-        What was dropped when it was opened, as a sentence; mostly empty.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "labels.jsonl"
-    ...     journal = Journal(path)
-    ...     journal.begin(Header("a.csv", "0" * 64, 3, "y", "classes", 7, 0.95, 0.95))
-    ...     journal.append(Event("answer", row=2, label="yes"))
-    ...     journal.close()
-    ...     again = Journal(path)
-    ...     again.close()
-    >>> again.events[0].row, again.header.seed
-    (2, 7)
-    """
+    """An append-only file of events that one process at a time holds open; or, without a path, a list in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path, self.header, self.note, self._new = path, None, "", False
@@ -149,7 +80,7 @@ class Journal:
             self.abandon()
             raise
 
-    header: Header | None
+    header: Header | None  # the first line, None if the journal is new
 
     def _read(self) -> None:
         """Read all lines; what follows the last whole one is cut off. A file that is no journal is not touched."""

@@ -13,13 +13,7 @@ KINDS = {"<i2": np.int16, "<f4": np.float32, "<f8": np.float64, "<u1": np.uint8,
 
 
 def pack(values: AnyArray) -> str:
-    """Return an array of one dimension as text: its type, and its bytes, compressed.
-
-    Examples
-    --------
-    >>> unpack(pack(np.array([1, -1, 3], dtype=np.int16)))
-    array([ 1, -1,  3], dtype=int16)
-    """
+    """Return an array of one dimension as text: its type, and its bytes, compressed."""
     kind = values.dtype.newbyteorder("<").str.replace("|", "<")
     if kind not in KINDS:
         raise ValueError(f"arrays of type {kind} cannot be packed")

@@ -28,43 +28,17 @@ REDUCED = 100
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that no label changes.
+    """All that no label changes."""
 
-    Parameters
-    ----------
-    matrix : array of shape (n, d)
-        Features, on the scale that `transduce.tables.features.vectorize` gives them.
-    unit : array or sparse array of shape (n, p)
-        Words and features as rows of norm 1, for linear models and for likeness.
-    spectrum : Spectrum
-        Of the neighbour graph.
-    graph : GraphFeatures
-        The same, as features.
-    map : RowMap
-        Places of rows.
-    """
-
-    matrix: Array
-    unit: AnyArray | sp.csr_array
-    spectrum: Spectrum
-    graph: GraphFeatures
-    map: RowMap
+    matrix: Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
+    unit: AnyArray | sp.csr_array  # (n, p)
+    spectrum: Spectrum  # of the neighbour graph
+    graph: GraphFeatures  # the same, as features
+    map: RowMap  # places of rows
 
 
 def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
-    """Return what is computed once from a table; its target is not looked at.
-
-    Parameters
-    ----------
-    table : LabelTable
-        The table.
-    seed : int, default=0
-        Of the reductions, the spectrum and the map.
-
-    Returns
-    -------
-    Prepared
-    """
+    """Return what is computed once from a table; its target is not looked at."""
     features = vectorize(table.frame, table.target, random_state=seed)
     texts = features.columns.loc[features.columns["kind"] == "text", "name"].tolist()
     plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
@@ -79,23 +53,7 @@ def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
 def prepare_matrix(
     matrix: Array, words: sp.csr_array | None = None, plain: Array | None = None, *, seed: int = 0
 ) -> Prepared:
-    """Return what is computed once from features.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, d)
-        All features, on one scale.
-    words : sparse array of shape (n, p), optional
-        Weights of words.
-    plain : array of shape (n, q), optional
-        The features that are no words; all by default.
-    seed : int, default=0
-        Of the reductions, the spectrum and the map.
-
-    Returns
-    -------
-    Prepared
-    """
+    """Return what is computed once from features. Shapes: matrix (n, d), words (n, p), plain (n, q)."""
     plain = matrix if plain is None else plain
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -51,13 +51,7 @@ class Proposal:
 
 
 class Chooser:
-    """Chooses rows that would help most; it remembers what labels have taught.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        What no label changes.
-    """
+    """Chooses rows that would help most; it remembers what labels have taught."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._unit = prepared.unit
@@ -76,16 +70,7 @@ class Chooser:
     def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
         """Return the row whose label would teach most: the uncertainty that it takes away, most where answers are open.
 
-        Parameters
-        ----------
-        free : boolean array of shape (n,)
-            Rows that may be proposed.
-        labelled : set of int
-            Rows whose label is known.
-        answers : Answers or None
-            The current answers at all rows.
-        recent : list of int
-            Rows shown lately; near-copies of them are held back.
+        Shapes: free (n,).
         """
         if self._teaching is None:
             self._teaching = Teaching(self._graph)

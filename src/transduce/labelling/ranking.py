@@ -23,15 +23,7 @@ MOST_STEPS = 200
 
 
 class Ranking:
-    """Scores of all rows for one class against the rest.
-
-    Parameters
-    ----------
-    unit : array or sparse array of shape (n, p)
-        Rows of norm 1.
-    graph : GraphFeatures
-        The rows in the coordinates of the graph.
-    """
+    """Scores of all rows for one class against the rest. Shapes: unit (n, p)."""
 
     def __init__(self, unit: AnyArray | sp.csr_array, graph: GraphFeatures) -> None:
         self._unit, self._graph = unit, graph
@@ -40,14 +32,7 @@ class Ranking:
     def scores(self, hits: list[int], others: list[int]) -> Array:
         """Return a score for every row: the higher, the more like the hits and unlike the others.
 
-        Parameters
-        ----------
-        hits, others : list of int
-            Labelled rows; either may be empty.
-
-        Returns
-        -------
-        array of shape (n,)
+        Returns shape (n,).
         """
         rows = np.array([*hits, *others], dtype=np.int64)
         if len(rows) == 0:

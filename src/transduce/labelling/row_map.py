@@ -19,18 +19,10 @@ REPULSIONS = 4
 
 @dataclass(frozen=True, eq=False)
 class RowMap:
-    """Places of some rows.
+    """Places of some rows."""
 
-    Parameters
-    ----------
-    rows : int array of shape (p,)
-        The rows on the map.
-    places : array of shape (p, 2)
-        Where they lie, each coordinate from 0 to 1.
-    """
-
-    rows: AnyArray
-    places: Array
+    rows: AnyArray  # (p,) the rows on the map
+    places: Array  # (p, 2) where they lie, each coordinate from 0 to 1
     _coordinates: Array
     _features: GraphFeatures
 
@@ -53,19 +45,7 @@ def _coordinates(features: GraphFeatures, rows: AnyArray) -> Array:
 
 
 def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
-    """Return a map of at most `MOST_ROWS` rows.
-
-    Parameters
-    ----------
-    features : GraphFeatures
-        Of all rows.
-    seed : int, default=0
-        Of the sample and of the layout.
-
-    Returns
-    -------
-    RowMap
-    """
+    """Return a map of at most `MOST_ROWS` rows."""
     n, rng = len(features), np.random.default_rng(seed)
     rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
     points = _coordinates(features, rows)

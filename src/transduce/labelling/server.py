@@ -30,13 +30,7 @@ Body = dict[str, Json]
 
 
 class Server:
-    """Answers the page's requests, one at a time.
-
-    Parameters
-    ----------
-    session : Session
-        What is labelled.
-    """
+    """Answers the page's requests, one at a time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -234,15 +228,7 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def make_server(session: Session, listening: socket.socket) -> tuple[uvicorn.Server, str]:
-    """Return a web server for a session, to be run on this socket, and the address to open, which works once.
-
-    Parameters
-    ----------
-    session : Session
-        What is labelled.
-    listening : socket
-        Where; see `listen`.
-    """
+    """Return a web server for a session, to be run on this socket, and the address to open, which works once."""
     port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
     config = uvicorn.Config(
         Guard(Server(session).app(), port=port, token=token),

@@ -55,19 +55,7 @@ class Settings:
 
 
 def open_state(table: LabelTable, journal: Journal, settings: Settings, task: str | None) -> State:
-    """Return where a session stands: a replay of its journal, or the beginning of a new one.
-
-    Parameters
-    ----------
-    table : LabelTable
-        The table.
-    journal : Journal
-        Its journal; a new one gets its first line.
-    settings : Settings
-        Recall, certainty and seed of a new journal.
-    task : {"classes", "numbers"} or None
-        What labels must be.
-    """
+    """Return where a session stands: a replay of its journal, or the beginning of a new one."""
     given, found = given_labels(table, task or settings.task)
     if journal.header is None:
         journal.begin(

@@ -20,102 +20,48 @@ LATE = 20
 
 @dataclass(frozen=True)
 class Decision:
-    """One row that the person judged or skipped, as it stands now.
+    """One row that the person judged or skipped, as it stands now."""
 
-    Parameters
-    ----------
-    row : int
-        The row.
-    label : str, number, bool or None
-        Its label; None if it was skipped.
-    mode : str
-        How it came up.
-    random : bool
-        Whether it was a random draw.
-    time : str
-        When it was decided first.
-    changed : bool
-        Whether the label was changed since.
-    """
-
-    row: int
-    label: Label
-    mode: str
-    random: bool
-    time: str
-    changed: bool = False
+    row: int  # the row
+    label: Label  # its label; None if it was skipped
+    mode: str  # how it came up
+    random: bool  # whether it was a random draw
+    time: str  # when it was decided first
+    changed: bool = False  # whether the label was changed since
 
 
 @dataclass(frozen=True, eq=False)
 class Freeze:
-    """Answers that were frozen, so that the wrong ones among them can be counted.
+    """Answers that were frozen, so that the wrong ones among them can be counted."""
 
-    Parameters
-    ----------
-    number : int
-        1 for the first.
-    first_draw : int
-        Draws made before.
-    values : array of shape (n,)
-        An answer at each row: the number, or the place of its class in the list of classes, -1 for none.
-    tolerance : float
-        How far a number may be off and still count as right.
-    time : str
-        When.
-    """
-
-    number: int
-    first_draw: int
-    values: AnyArray
-    tolerance: float
-    time: str
+    number: int  # 1 for the first
+    first_draw: int  # draws made before
+    values: AnyArray  # (n,) an answer at each row
+    tolerance: float  # how far a number may be off and still count as right
+    time: str  # when
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A number of random draws, fixed beforehand, whose labels are to calibrate intervals.
+    """A number of random draws, fixed beforehand, whose labels are to calibrate intervals."""
 
-    Parameters
-    ----------
-    count : int
-        Draws planned.
-    first_draw : int
-        Draws made before.
-    spoilt : bool
-        Whether another row was labelled on purpose since.
-    """
-
-    count: int
-    first_draw: int
-    spoilt: bool = False
+    count: int  # draws planned
+    first_draw: int  # draws made before
+    spoilt: bool = False  # whether another row was labelled on purpose since
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
-    """Return which of `count` rows is drawn: a hash of the seed and the number of the draw, so that all can check it.
-
-    Examples
-    --------
-    >>> [drawn_place(7, number, 10) for number in range(5)]
-    [5, 7, 6, 5, 5]
-    """
+    """Give which of `count` rows is drawn: a hash of the seed and the number of the draw, so that all can check it."""
     digest = hashlib.sha256(f"transduce draw {seed} {number}".encode()).digest()
     return int.from_bytes(digest, "big") % count
 
 
 @dataclass(eq=False)
 class State:
-    """The labels, draws, skips and plans of a session; every change goes through `apply`.
+    """The labels, draws, skips and plans of a session; every change goes through `apply`."""
 
-    Parameters
-    ----------
-    header : Header
-        What the session is about.
-    given : mapping of int to label
-        Labels that the table has already.
-    """
-
-    header: Header
-    given: Mapping[int, Label]
+    header: Header  # what the session is about
+    given: Mapping[int, Label]  # labels that the table has already
     labels: dict[int, Label] = field(default_factory=dict)
     decisions: dict[int, Decision] = field(default_factory=dict)
     drawn: list[int] = field(default_factory=list)
@@ -237,15 +183,7 @@ class State:
     # ------------------------------------------------------------------------------------------------ counting
 
     def audit(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> Audit:
-        """Return what is known of the hits; rows that nobody has judged count as hits, which is the careful side.
-
-        Parameters
-        ----------
-        is_hit : callable
-            Tells of a row and its label whether it is a hit.
-        first_draw : int, default=0
-            Draws before this one are left out.
-        """
+        """Return what is known of the hits; rows that nobody has judged count as hits, which is the careful side."""
         waiting = int(self._waiting())
         count = len(self.drawn) - waiting
         outcomes = [row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]]
@@ -375,21 +313,7 @@ class State:
 
 
 def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> State:
-    """Return the state after all events.
-
-    Parameters
-    ----------
-    header : Header
-        What the session is about.
-    given : mapping of int to label
-        Labels that the table has already.
-    events : list of Event
-        The journal.
-
-    Returns
-    -------
-    State
-    """
+    """Return the state after all events."""
     from transduce.labelling.packing import unpack
 
     state = State(header, given)

@@ -27,49 +27,23 @@ TASKS = {"classification": "classes", "regression": "numbers"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of a row, as it is shown.
+    """One value of a row, as it is shown."""
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    kind : {"text", "number", "image", "missing"}
-        How to show it.
-    text : str
-        The value; of an image its path.
-    """
-
-    name: str
-    kind: str
-    text: str
+    name: str  # the column
+    kind: str  # how to show it
+    text: str  # the value; of an image its path
 
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """A table with a column to be labelled.
+    """A table with a column to be labelled."""
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        All rows.
-    target : str
-        The column; it need not exist yet.
-    show : list of str
-        The columns shown.
-    digest : str
-        SHA-256 of the file, or of the frame.
-    path : Path or None
-        The file.
-    source : Table or None
-        The file as it was read.
-    """
-
-    frame: pd.DataFrame
-    target: str
-    show: list[str]
-    digest: str
-    path: Path | None = None
-    source: files.Table | None = None
+    frame: pd.DataFrame  # all rows
+    target: str  # the column; it need not exist yet
+    show: list[str]  # the columns shown
+    digest: str  # SHA-256 of the file, or of the frame
+    path: Path | None = None  # the file
+    source: files.Table | None = None  # the file as it was read
     _texts: dict[str, AnyArray] = field(default_factory=dict)
 
     @property
@@ -163,21 +137,7 @@ def _number(value: float) -> str:
 
 
 def read_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
-    """Return a table that is to be labelled, from a file or a frame.
-
-    Parameters
-    ----------
-    table : str, Path or pandas.DataFrame
-        The table.
-    target : str
-        The column to label.
-    show : sequence of str
-        The columns shown; by default the first dozen.
-
-    Returns
-    -------
-    LabelTable
-    """
+    """Return a table that is to be labelled, from a file or a frame."""
     source, path = None, None
     if isinstance(table, pd.DataFrame):
         frame = table.reset_index(drop=True)
@@ -198,15 +158,7 @@ def read_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str
 
 
 def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
-    """Return the labels that the table has already, by row, and whether they are "classes" or "numbers".
-
-    Parameters
-    ----------
-    table : LabelTable
-        The table.
-    task : {"auto", "classes", "numbers"}
-        What the user says.
-    """
+    """Return the labels that the table has already, by row, and whether they are "classes" or "numbers"."""
     if task not in ("auto", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'classes' or 'numbers'; got {task!r}.")
     if table.target not in table.frame.columns:
@@ -231,13 +183,7 @@ def _label(value: object, task: str) -> Label:
 
 
 def as_number(value: object) -> float:
-    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none.
-
-    Examples
-    --------
-    >>> as_number("2.5")
-    2.5
-    """
+    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -250,13 +196,7 @@ def as_number(value: object) -> float:
 
 
 def as_class(value: object) -> Label:
-    """Return the name of a class as it is kept: plain Python, whole numbers as integers.
-
-    Examples
-    --------
-    >>> as_class(np.float64(2.0)), as_class("yes")
-    (2, 'yes')
-    """
+    """Return the name of a class as it is kept: plain Python, whole numbers as integers."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value or str(value).strip() == "":

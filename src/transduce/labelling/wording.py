@@ -9,25 +9,13 @@ from transduce.labelling.proposals import Proposal
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, without digits that say nothing; never rounded up to 100.
-
-    Examples
-    --------
-    >>> percent(0.95), percent(0.9551), percent(0.9996)
-    ('95 %', '95.5 %', '99.9 %')
-    """
+    """Return a share in percent, without digits that say nothing; never rounded up to 100."""
     number = int(1000 * share + 1e-9) / 10
     return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 

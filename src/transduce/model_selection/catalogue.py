@@ -78,26 +78,6 @@ def default_members(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return methods that suit a table, by name, and for those that do not, why.
 
-    Parameters
-    ----------
-    task : {"regression", "classification"}
-    n_rows, n_labels : int
-        Rows of the table, and how many of them have a label.
-    random_state : int, RandomState or None, default=None
-        Seed of every method that has one.
-    n_features : int, optional
-        Columns of the table, if they are known.
-    standardize : bool, default=True
-        Whether methods that depend on the scale of features give each standard deviation 1 first. Not for features
-        whose scale says how much they are to count, such as those of `transduce.tables.features.vectorize`.
-    compare : bool, default=False
-        Whether to return all methods, as for a comparison, or the members of a blend.
-
-    Returns
-    -------
-    members : dict of str to estimator
-    left_out : dict of str to str
-
     Notes
     -----
     Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
@@ -106,15 +86,6 @@ def default_members(
     Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels;
     the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000
     rows.
-
-    Examples
-    --------
-    >>> members, left_out = default_members("regression", 300, 40)
-    >>> list(members)
-    ['transductive_ridge', 'gaussian_process', 'ridge', 'random_forest']
-    >>> members, left_out = default_members("classification", 30_000, 4000)
-    >>> left_out
-    {'spectral_graph': '30,000 rows are more than 20,000'}
     """
     size = {"n_labels": n_labels, "n_features": n_features}
     methods = every_method(task, n_rows, random_state, **size, standardize=standardize)
@@ -140,28 +111,7 @@ def every_method(
     n_features: int | None = None,
     standardize: bool = True,
 ) -> dict[str, Any]:
-    """Return all methods for a task by name, however slow they are on such a table.
-
-    Parameters
-    ----------
-    task : {"regression", "classification"}
-    n_rows : int
-        Beyond 1,500 rows transductive ridge has 500 centres at most.
-    random_state : int, RandomState or None, default=None
-    n_labels : int, optional
-        Below 30 labels penalties are larger: 0.03 of transductive ridge for numbers, which otherwise chooses it by
-        leave-one-out, and 1 / 0.3 of logistic regression; extremely randomised trees try half of the features at a
-        split; leaves of the random forest for classes may hold one row instead of three. Penalties of ridge regression
-        are tried from 30 over the number of labels on. Beyond 10,000 each tree of a forest draws so many.
-    n_features : int, optional
-        Beyond 100 the Gaussian process has one relevance for all, and a forest for numbers tries 100 at a split.
-    standardize : bool, default=True
-        Whether methods that depend on the scale of features give each standard deviation 1 first.
-
-    Returns
-    -------
-    dict of str to estimator
-    """
+    """Return all methods for a task by name, however slow they are on such a table."""
     size = _Size(n_rows, n_labels, n_features)
     make = _number_methods if task == "regression" else _class_methods
     return make(size, random_state, standardize)
@@ -282,25 +232,7 @@ def _class_methods(size: _Size, random_state: Any, standardize: bool) -> dict[st
 
 
 def name_members(what: str, estimators: Any) -> dict[str, Any]:
-    """Return estimators by name, or raise a ValueError that says how to give them.
-
-    Parameters
-    ----------
-    what : str
-        The name of the setting, for messages.
-    estimators : dict, or list of estimators or of (name, estimator)
-        Estimators without a name get that of their class; the second of the same class also gets a number.
-
-    Returns
-    -------
-    dict of str to estimator
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Lasso, Ridge
-    >>> list(name_members("estimators", [Ridge(), Lasso(), ("mine", Ridge()), Ridge()]))
-    ['Ridge', 'Lasso', 'mine', 'Ridge-2']
-    """
+    """Return estimators by name, or raise a ValueError that says how to give them."""
     if isinstance(estimators, dict):
         pairs: list[tuple[Any, Any]] = list(estimators.items())
     elif (

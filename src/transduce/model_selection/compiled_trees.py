@@ -21,26 +21,6 @@ ROWS = 1024  # whose ranks stay in the processor's cache
 class CompiledTrees:
     """Trees that say for all rows at once which leaves are still possible, condition by condition.
 
-    Parameters
-    ----------
-    edges : dict of int to array
-        For every feature that occurs the thresholds it is compared with, ascending: a row is known by the ranks of its
-        features among them.
-    feature : int array of shape (c,)
-        For every condition, which of these features it is about.
-    rank, keep : uint16 array of shape (c,)
-        The rank up to which it holds, and, as bits, the leaves that are possible where it does not.
-    starts : int array of shape (t + 1,)
-        The conditions of every tree.
-    values : array of shape (t, n_leaves)
-        Leaves are counted from the left.
-    column : int array of shape (t,)
-        The class whose score a tree adds to.
-    baseline : array of shape (k,)
-        Where scores begin.
-    classes : array or None
-        None for numbers.
-
     Notes
     -----
     Lucchese, Nardini, Orlando, Perego, Tonellotto and Venturini (2015), "QuickScorer": a condition that fails rules out
@@ -48,15 +28,15 @@ class CompiledTrees:
     so that scores are those of scikit-learn to the last bit.
     """
 
-    edges: dict[int, Array]
-    feature: AnyArray
-    rank: AnyArray
-    keep: AnyArray
-    starts: AnyArray
-    values: Array
-    column: AnyArray
-    baseline: Array
-    classes: AnyArray | None
+    edges: dict[int, Array]  # for every feature that occurs the thresholds it is compared with, ascending
+    feature: AnyArray  # (c,) for every condition, which of these features it is about
+    rank: AnyArray  # (c,)
+    keep: AnyArray  # (c,)
+    starts: AnyArray  # (t + 1,) the conditions of every tree
+    values: Array  # (t, n_leaves) leaves are counted from the left
+    column: AnyArray  # (t,) the class whose score a tree adds to
+    baseline: Array  # (k,) where scores begin
+    classes: AnyArray | None  # none for numbers
 
     def scores(self, X: Array) -> Array:
         """Return the sums of all trees at rows (m, d), shape (m, k)."""
@@ -117,26 +97,7 @@ def _add(ranks, feature, rank, keep, starts, values, column, leftmost, out):  # 
 
 
 def compile_trees(estimator: Any) -> CompiledTrees | None:
-    """Return boosted trees, fitted to numbers without gaps, in a form that answers many rows fast.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    CompiledTrees or None
-        None if it is another estimator, or has trees with more than 12 leaves, or conditions on categories.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> X = random.normal(size=(200, 3))
-    >>> model = HistGradientBoostingRegressor(max_leaf_nodes=12, max_iter=20).fit(X, X[:, 0] * X[:, 1])
-    >>> bool(np.all(compile_trees(model).predict(X) == model.predict(X)))
-    True
-    """
+    """Return boosted trees, fitted to numbers without gaps, in a form that answers many rows fast."""
     numbers = type(estimator) is HistGradientBoostingRegressor and estimator.loss == "squared_error"
     if not numbers and type(estimator) is not HistGradientBoostingClassifier:
         return None

@@ -35,22 +35,7 @@ def read_folds(
 ) -> list[Fold]:
     """Return for each fold which of the labelled rows are visible and which are hidden, by position among them.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        A number: this many random folds, at most one for each label, every class spread evenly. A scikit-learn
-        splitter gets the labelled rows; an iterable holds pairs of positions among the labelled rows.
-    problem : Problem
-    random_state : int, RandomState or None
-        Seed of the folds if `cv` is a number.
-    groups : array-like of shape (n,), optional
-        Groups of the rows: for the splitter, or, if `cv` is a number, whole groups are dealt into folds.
-    quiet : bool, default=False
-        Whether to give no warning of classes that lose all their labels in a fold.
-
-    Returns
-    -------
-    list of (visible, hidden)
+    Shapes: groups (n,).
     """
     n = len(problem.labels)
     if n < 2:
@@ -90,23 +75,7 @@ def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) 
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
     """Return folds that never split a group: pairs of visible and hidden positions, of about equal size.
 
-    Parameters
-    ----------
-    groups : array-like of shape (l,)
-        Group of each labelled row; at least two groups.
-    n_folds : int
-        At most one for each group.
-    random_state : int, RandomState or None
-        Seed of the order in which groups of one size are dealt.
-
-    Returns
-    -------
-    list of (visible, hidden)
-
-    Examples
-    --------
-    >>> [hidden.tolist() for _, hidden in group_folds(["a", "a", "b", "c"], 2, random_state=0)]
-    [[0, 1], [2, 3]]
+    Shapes: groups (l,).
     """
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(codes)
@@ -126,18 +95,7 @@ def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fol
 def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> Any:
     """Return a copy of an estimator whose own folds never split a group; one without folds is returned as it is.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A blend or a search, or a pipeline that ends in one: its setting `cv` is replaced if it is a number, or
-        ``"auto"``, which stands for 5 here.
-    groups : array-like of shape (l,)
-        Groups of the rows that will be labelled in its fit, in their order.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    estimator
+    Shapes: groups (l,).
     """
     cv = getattr(last_step(estimator), "cv", None)
     cv = 5 if isinstance(cv, str) and cv == "auto" else cv
@@ -195,20 +153,7 @@ def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
 def ask_folds(
     estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
 ) -> list[list[Reply | Failure]]:
-    """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go.
-
-    Parameters
-    ----------
-    estimators : list of estimators
-    problem : Problem
-    folds : list of (visible, hidden)
-    n_jobs : int or None
-
-    Returns
-    -------
-    list of lists
-        For each estimator one entry a fold, in the order of the hidden rows.
-    """
+    """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
     jobs = [(estimator, fold) for estimator in estimators for fold in folds]
     replies: list[Reply | Failure] = []
     if jobs:

@@ -42,27 +42,13 @@ MANY_ROWS = 4096  # from so many on it pays to compile trees
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A table in the user's own container, and its labels, ready to be hidden in part.
+    """A table in the user's own container, and its labels, ready to be hidden in part."""
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Features as given; estimators check them.
-    sample : PartlyLabelled
-        Which rows are labelled; it has no features.
-    labels : array of shape (l,)
-        Labels of the labelled rows: numbers, or classes.
-    classes : array of shape (n_classes,) or None
-        The classes, sorted; None if labels are numbers.
-    codes : integer array of shape (l,)
-        Class of each labelled row; empty if labels are numbers.
-    """
-
-    X: Any
-    sample: PartlyLabelled
-    labels: AnyArray
-    classes: AnyArray | None
-    codes: AnyArray
+    X: Any  # (n, d) features as given; estimators check them
+    sample: PartlyLabelled  # which rows are labelled; it has no features
+    labels: AnyArray  # (l,) labels of the labelled rows: numbers, or classes
+    classes: AnyArray | None  # (n_classes,) the classes, sorted; None if labels are numbers
+    codes: AnyArray  # (l,) class of each labelled row; empty if labels are numbers
 
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
@@ -125,24 +111,7 @@ def read_problem(
     missing_label: Any = None,
     known: Collection[Any] = (),
 ) -> Problem:
-    """Return table and labels; features stay as given, for the estimators to check.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-    y : sequence of length n
-        Labels, some of which may be missing.
-    task : {"auto", "regression", "classification"}
-    estimators : sequence of estimators
-        Say what the task is, and what stands for a missing label, if nothing else says so.
-    missing_label : object, default=None
-    known : collection
-        Classes that are known besides those that have a label.
-
-    Returns
-    -------
-    Problem
-    """
+    """Return table and labels; features stay as given, for the estimators to check. Shapes: X (n, d)."""
     checks.check_choice("task", task, TASKS)
     if y is None:
         raise ValueError(
@@ -240,23 +209,12 @@ def failure(message: str, error: Exception) -> Exception:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted estimator, with what is needed to answer at more rows.
-
-    Parameters
-    ----------
-    estimator : estimator
-    classes : array or None
-        Classes of the problem; None for numbers.
-    order : integer array
-        Positions in the table of the rows that it was fitted to, in its own order.
-    n_rows : int
-        Rows of the table.
-    """
+    """A fitted estimator, with what is needed to answer at more rows."""
 
     estimator: Any
-    classes: AnyArray | None
-    order: AnyArray
-    n_rows: int
+    classes: AnyArray | None  # classes of the problem; None for numbers
+    order: AnyArray  # positions in the table of the rows that it was fitted to, in its own order
+    n_rows: int  # rows of the table
 
     @property
     def pairwise(self) -> bool:
@@ -415,34 +373,16 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What an estimator answered at m rows.
+    """What an estimator answered at m rows."""
 
-    Parameters
-    ----------
-    values : array of shape (m,)
-        Numbers, or class numbers; meaningless where the status is "unreached".
-    status : array of shape (m,)
-        As the estimator says; "unreached" where it has no answer.
-    spreads : array of shape (m,), optional
-        Numbers: standard deviation of each label, as the estimator states it.
-    probabilities, scores : array of shape (m, n_classes), optional
-        Of classes; a class that the estimator did not see has probability 0 and the row's lowest score.
-    fitted : Fitted or None
-        The estimator, fitted; None once it was let go.
-    seconds : float
-        Time of the fit.
-    notes : list of (category, message)
-        Warnings of the fit.
-    """
-
-    values: AnyArray
-    status: AnyArray
-    spreads: Array | None = None
-    probabilities: Array | None = None
-    scores: Array | None = None
-    fitted: Fitted | None = None
-    seconds: float = 0.0
-    notes: list[tuple[type[Warning], str]] = field(default_factory=list)
+    values: AnyArray  # (m,) numbers, or class numbers; meaningless where the status is "unreached"
+    status: AnyArray  # (m,) as the estimator says; "unreached" where it has no answer
+    spreads: Array | None = None  # (m,) numbers
+    probabilities: Array | None = None  # (m, n_classes) of classes
+    scores: Array | None = None  # (m, n_classes) of classes
+    fitted: Fitted | None = None  # the estimator, fitted; None once it was let go
+    seconds: float = 0.0  # time of the fit
+    notes: list[tuple[type[Warning], str]] = field(default_factory=list)  # warnings of the fit
 
     @property
     def given(self) -> Mask:
@@ -476,24 +416,7 @@ def ask(
 ) -> Reply:
     """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A transducer, scikit-learn's own included, sees all rows' features; any other is fitted to the visible rows and
-        predicts. If all visible labels are of one class, that class is the answer.
-    problem : Problem
-    visible : integer array
-        Which of the labelled rows show their label, by position among them.
-    rows : integer array of shape (m,)
-        Positions in the table; none of them visible.
-    order : integer array, optional
-        Positions of the rows that a transducer is to see, in that order; all, in the table's own, if not given.
-    transductive : bool, optional
-        Whether it is to be treated as a transducer; if not given, it is if it is one.
-
-    Returns
-    -------
-    Reply
+    Shapes: rows (m,).
     """
     transduces = is_transducer(estimator) if transductive is None else transductive
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:

@@ -63,19 +63,7 @@ class AnsweredClasses(ClassifierMixin, BaseEstimator):
 
 
 def read_scorers(scoring: Any, task: str, classes: AnyArray | None) -> dict[str, Any]:
-    """Return scorers by name, or raise a ValueError that says what `scoring` may be.
-
-    Parameters
-    ----------
-    scoring : None, str, callable, or a list or dict of them
-        None is the negative root mean squared error, or the accuracy.
-    task : {"regression", "classification"}
-    classes : array or None
-
-    Returns
-    -------
-    dict of str to scorer(estimator, X, y)
-    """
+    """Return scorers by name, or raise a ValueError that says what `scoring` may be."""
     if scoring is None:
         scoring = DEFAULT[task]
     if isinstance(scoring, dict):

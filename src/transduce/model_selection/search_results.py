@@ -38,21 +38,7 @@ def judge_all(
 def tabulate(
     grid: list[Any], found: list[CrossTransduction | None], suffixes: dict[str, str]
 ) -> dict[str, Any]:
-    """Return scikit-learn's ``cv_results_``.
-
-    Parameters
-    ----------
-    grid : list of dict
-        The settings tried.
-    found : list of CrossTransduction or None
-        None where settings failed: their scores are NaN, and their rank is the last.
-    suffixes : dict of str to str
-        For every score the word that its keys end with.
-
-    Returns
-    -------
-    dict of str to array or list
-    """
+    """Return scikit-learn's ``cv_results_``."""
     folds = [None if one is None else one.folds for one in found]
     n_folds = next(len(frame) for frame in folds if frame is not None)
 

@@ -49,24 +49,7 @@ def today() -> str:
 
 
 def again(settings: dict[str, Any]) -> str:
-    """Return the command that does it again where the table came from a file, and the call of `fill` elsewhere.
-
-    Parameters
-    ----------
-    settings : dict
-        Of `fill`; what is as by default is left out.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> again({"source": "my houses.csv", "target": "price", "task": "regression", "confidence": 0.8, "ignore": ["a"]})
-    "transduce fill 'my houses.csv' --target price --confidence 0.8 --task regression --ignore a"
-    >>> again({"target": "price", "task": "regression", "random_state": 3})
-    "fill(table, target='price', task='regression', random_state=3)"
-    """
+    """Return the command that does it again where the table came from a file, and the call of `fill` elsewhere."""
     if "target" not in settings:
         return ""
     named = {key: settings[key] for key in _DEFAULTS if key in settings and settings[key] != _DEFAULTS[key]}

@@ -31,36 +31,15 @@ PALE = "#e8eef2"
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot for a page.
+    """A plot for a page."""
 
-    Parameters
-    ----------
-    title : str
-        A few words.
-    svg : str
-        The plot, an SVG element.
-    text : str
-        What is seen, in sentences with numbers.
-    """
-
-    title: str
-    svg: str
-    text: str
+    title: str  # A few words
+    svg: str  # the plot, an SVG element
+    text: str  # what is seen, in sentences with numbers
 
 
 def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
-    """Return the plots that a summary has the numbers for.
-
-    Parameters
-    ----------
-    summary : dict
-        Of `summarize`.
-
-    Returns
-    -------
-    dict of str to Drawing
-        Any of ``answers``, ``law``, ``quality``, ``rejection``, ``relevance``, ``map`` and ``overlap``.
-    """
+    """Return the plots that a summary has the numbers for."""
     numbers = summary["task"] == "regression"
     painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
         "answers": _intervals if numbers else _class_bars,

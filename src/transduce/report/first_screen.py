@@ -11,18 +11,7 @@ NO_BETTER = 0.95  # errors above this share of the simplest method's are no bett
 
 
 def cards(summary: dict[str, Any]) -> list[dict[str, str]]:
-    """Return three questions with their answers: in a few large words, in a sentence, and how it looks.
-
-    Parameters
-    ----------
-    summary : dict
-        Of `summarize`.
-
-    Returns
-    -------
-    list of dict
-        Each with ``question``, ``large``, ``small``, ``tone`` ("good", "fair", "bad") and ``icon``.
-    """
+    """Return three questions with their answers: in a few large words, in a sentence, and how it looks."""
     if not summary["counts"]["unlabelled"]:
         return []
     return [_how_good(summary), _what_holds(summary), _believable(summary)]
@@ -34,19 +23,7 @@ def _card(question: str, large: str, small: str, tone: str) -> dict[str, str]:
 
 
 def typical_error(summary: dict[str, Any]) -> tuple[str, str, bool] | None:
-    """Return how good the answers are, what the simplest method would do, and whether they are better than it.
-
-    Parameters
-    ----------
-    summary : dict
-        With ``quality`` and ``task``.
-
-    Returns
-    -------
-    large, small : str
-    better : bool
-        None in place of all three if no label was hidden to see it.
-    """
+    """Return how good the answers are, what the simplest method would do, and whether they are better than it."""
     found = summary["quality"]
     if found is None:
         return None

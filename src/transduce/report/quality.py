@@ -17,38 +17,14 @@ OTHERS = "other classes"
 
 
 def evenly(length: int, most: int) -> AnyArray:
-    """Return at most so many of the positions 0, 1, ..., spread evenly.
-
-    Examples
-    --------
-    >>> evenly(3, 5), evenly(100, 3)
-    (array([0, 1, 2]), array([ 0, 50, 99]))
-    """
+    """Return at most so many of the positions 0, 1, ..., spread evenly."""
     if length <= most:
         return np.arange(length)
     return np.round(np.linspace(0, length - 1, most)).astype(int)
 
 
 def number_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
-    """Return scores of numbers, and pairs to plot.
-
-    Parameters
-    ----------
-    out_of_fold : pandas.DataFrame
-        ``true`` and ``answered``.
-
-    Returns
-    -------
-    dict or None
-        ``n``, ``mean_absolute_error``, that of the mean label as everyone's answer (``of_the_mean``), ``r2`` (None if
-        labels are all equal), ``true`` and ``answered`` at some rows, spread evenly. None if there is no pair.
-
-    Examples
-    --------
-    >>> found = number_quality(pd.DataFrame({"true": [0.0, 2.0], "answered": [1.0, 2.0]}))
-    >>> found["mean_absolute_error"], found["of_the_mean"], found["r2"]
-    (0.5, 1.0, 0.5)
-    """
+    """Return scores of numbers, and pairs to plot."""
     pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
     if not len(pairs):
         return None
@@ -69,25 +45,7 @@ def number_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def class_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
-    """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected.
-
-    Parameters
-    ----------
-    out_of_fold : pandas.DataFrame
-        ``true``, ``answered`` and, where there is one, ``probability`` of the answered class.
-
-    Returns
-    -------
-    dict or None
-        ``n``, ``accuracy``, that of the most frequent class as everyone's answer (``of_the_commonest``), ``classes``,
-        ``confusion`` (lines: true, columns: answered), and ``rejection`` with ``errors`` and ``rejected`` or None.
-
-    Examples
-    --------
-    >>> found = class_quality(pd.DataFrame({"true": list("aab"), "answered": list("abb")}))
-    >>> found["classes"], found["confusion"]
-    (['a', 'b'], [[1, 1], [0, 1]])
-    """
+    """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected."""
     pairs = out_of_fold.dropna(subset=["true", "answered"])
     if not len(pairs):
         return None

@@ -17,26 +17,7 @@ LONGEST = 80  # characters of a cell
 
 
 def least_certain_first(answer: Answer) -> AnyArray:
-    """Return the positions of the answers, the least certain first.
-
-    Parameters
-    ----------
-    answer : Answer
-
-    Returns
-    -------
-    array of shape (m,)
-        Rows without an answer, rejected ones, then those with the widest intervals and the largest standard errors, or
-        the smallest confidences and probabilities; equal ones in the order of the table.
-
-    Examples
-    --------
-    >>> from transduce import Guarantee
-    >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"),
-    ...                 confidence=np.array([0.9, 0.2, 0.5]))
-    >>> least_certain_first(answer)
-    array([1, 2, 0])
-    """
+    """Return the positions of the answers, the least certain first. Returns shape (m,)."""
     nothing = np.zeros(len(answer))
     keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
     if answer.regions is not None:
@@ -53,17 +34,7 @@ def _or(values: AnyArray | None, other: AnyArray) -> AnyArray:
 
 
 def context_columns(filled: FilledTable) -> list[Any]:
-    """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones.
-
-    Parameters
-    ----------
-    filled : FilledTable
-
-    Returns
-    -------
-    list
-        At most three names of columns of the table.
-    """
+    """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
     kinds = {name: described[name] for name in filled.frame.columns if name in described}
     names = list(kinds)
@@ -74,19 +45,7 @@ def context_columns(filled: FilledTable) -> list[Any]:
 
 
 def row_records(filled: FilledTable) -> list[dict[str, Any]]:
-    """Return one record for each filled row, the least certain first.
-
-    Parameters
-    ----------
-    filled : FilledTable
-
-    Returns
-    -------
-    list of dict
-        ``row`` (its name, or its number counted from 1), ``position`` (counted from 0), ``context`` (cells that tell
-        which row it is), ``value``, ``status``, and either ``pieces`` (lower and upper ends, None where infinite) with
-        ``width`` and ``standard_error``, or ``set``, ``confidence`` and ``credibility``.
-    """
+    """Return one record for each filled row, the least certain first."""
     answer, frame = filled.answer, filled.frame
     order = least_certain_first(answer)
     rows = np.asarray(answer.rows)[order]

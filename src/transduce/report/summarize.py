@@ -83,13 +83,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
 
 
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
-    """Return the versions that a report depends on.
-
-    Examples
-    --------
-    >>> list(versions(("numpy",)))
-    ['python', 'numpy']
-    """
+    """Return the versions that a report depends on."""
     found = {"python": platform.python_version()}
     for package in packages:
         try:

@@ -40,22 +40,7 @@ _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
 def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
-    """Return what a function paints on new axes, as an SVG element for a page.
-
-    Parameters
-    ----------
-    name : str
-        Unique on the page; every name within the figure begins with it.
-    paint : callable
-        Takes the axes.
-    size : (float, float)
-        Width and height in inches.
-
-    Returns
-    -------
-    str
-        The same painting gives the same bytes.
-    """
+    """Return what a function paints on new axes, as an SVG element for a page."""
     from matplotlib import rc_context, rcParamsDefault
     from matplotlib.figure import Figure
 
@@ -74,24 +59,7 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
 
 
 def embed(source: bytes, name: str) -> str:
-    """Return an SVG file as an element for a page: named, sized by the page, with no metadata and no address.
-
-    Parameters
-    ----------
-    source : bytes
-        The file.
-    name : str
-        Unique on the page. The element is labelled by ``NAME-title`` and described by ``NAME-caption``.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> embed(b'<svg xmlns="http://www.w3.org/2000/svg" width="9"><g id="a"/></svg>', "f")
-    '<svg class="plot" role="img" aria-labelledby="f-title" aria-describedby="f-caption"><g id="f-a" /></svg>'
-    """
+    """Return an SVG file as an element for a page: named, sized by the page, with no metadata and no address."""
     root = ElementTree.fromstring(source)
     for parent in list(root.iter()):
         for child in list(parent):

@@ -16,18 +16,7 @@ MOST_COLUMNS = 8
 
 
 def who_was_labelled(filled: FilledTable) -> dict[str, Any] | None:
-    """Return what is known of which rows have a label, for a report; None if no row lacks one.
-
-    Parameters
-    ----------
-    filled : FilledTable
-
-    Returns
-    -------
-    dict or None
-        ``columns`` that tell labelled from unlabelled rows apart, the most different first, ``overlap`` of their
-        scores, ``sensitivity`` of the intervals or sets, ``remedy`` (rows drawn to be labelled), and ``sentences``.
-    """
+    """Return what is known of which rows have a label, for a report; None if no row lacks one."""
     if not len(filled.answer):
         return None
     test, promised = filled.exchangeability, filled.guarantee
@@ -138,17 +127,7 @@ def _overlap(scores: Any) -> dict[str, Any] | None:
 
 
 def overlap_figure(summary: dict[str, Any]) -> tuple[str, str, str] | None:
-    """Return title, plot and text of the overlap of labelled and unlabelled rows; None if it is not known.
-
-    Parameters
-    ----------
-    summary : dict
-        Of `summarize`.
-
-    Returns
-    -------
-    tuple of str or None
-    """
+    """Return title, plot and text of the overlap of labelled and unlabelled rows; None if it is not known."""
     found = (summary.get("who_was_labelled") or {}).get("overlap")
     if found is None:
         return None

@@ -17,25 +17,13 @@ _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: Any, most: int | None = None) -> str:
-    r"""Return a text without characters that no page can show, cut to a length if one is given.
-
-    Examples
-    --------
-    >>> clean("a\x00b"), clean("a very long name", most=8)
-    ('a�b', 'a very …')
-    """
+    r"""Return a text without characters that no page can show, cut to a length if one is given."""
     words = _TURNING.sub("", _UNFIT.sub("�", str(text)))
     return words if most is None or len(words) <= most else f"{words[: most - 1]}…"
 
 
 def name_of(name: Any, most: int | None = 80) -> str:
-    """Return the name of a column or class for reading; whole numbers lose their ``.0``, no name gets words.
-
-    Examples
-    --------
-    >>> name_of("age"), name_of(3.0), name_of(" ")
-    ('age', '3', '(no name)')
-    """
+    """Return the name of a column or class for reading; whole numbers lose their ``.0``, no name gets words."""
     value = plain(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -43,13 +31,7 @@ def name_of(name: Any, most: int | None = 80) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: no NaN (None instead), no infinity (a word), nothing of numpy or pandas.
-
-    Examples
-    --------
-    >>> plain({"a": np.float64(2), "b": [np.nan, np.inf], 3: np.arange(2)})
-    {'a': 2.0, 'b': [None, 'infinity'], '3': [0, 1]}
-    """
+    """Return a value as JSON can hold it: no NaN (None instead), no infinity (a word), nothing of numpy or pandas."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -75,25 +57,13 @@ def _plain_number(value: float) -> float | str | None:
 
 
 def finite(value: Any) -> float | None:
-    """Return a number, or None if it is missing or infinite.
-
-    Examples
-    --------
-    >>> finite(np.float64(1.5)), finite(-np.inf), finite(None)
-    (1.5, None, None)
-    """
+    """Return a number, or None if it is missing or infinite."""
     found = plain(value)
     return float(found) if isinstance(found, int | float) else None
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
-    """Return how many decimals show about three digits of a typical one of these numbers.
-
-    Examples
-    --------
-    >>> decimals_for([120.0, 95.0]), decimals_for([0.02, 0.03]), decimals_for([])
-    (0, 4, 2)
-    """
+    """Return how many decimals show about three digits of a typical one of these numbers."""
     sizes = np.abs([value for value in values if value])
     if not len(sizes):
         return 2
@@ -101,13 +71,7 @@ def decimals_for(values: Iterable[float | None]) -> int:
 
 
 def number(value: float | None, decimals: int = 2) -> str:
-    """Return a number for reading.
-
-    Examples
-    --------
-    >>> number(12345.678, 1), number(None), number(2.5e15), number(-0.001, 1)
-    ('12,345.7', '–', '2.5e+15', '0.0')
-    """
+    """Return a number for reading."""
     if value is None:
         return "–"
     if abs(value) >= 1e12 or (value and abs(value) < 1e-9):
@@ -117,57 +81,27 @@ def number(value: float | None, decimals: int = 2) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage, to no more digits than it takes.
-
-    Examples
-    --------
-    >>> percent(0.9), percent(0.975), percent(1 / 3)
-    ('90 %', '97.5 %', '33.3 %')
-    """
+    """Return a share as a percentage, to no more digits than it takes."""
     return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else level(share)
 
 
 def level(share: float) -> str:
-    """Return a level of confidence as a percentage, to all the digits it has.
-
-    Examples
-    --------
-    >>> level(0.9), level(0.9995), level(1 - 0.9)
-    ('90 %', '99.95 %', '10 %')
-    """
+    """Return a level of confidence as a percentage, to all the digits it has."""
     return f"{100 * share:.6g} %"
 
 
 def about(value: float) -> str:
-    """Return an expected number for reading.
-
-    Examples
-    --------
-    >>> about(14.97), about(0.123), about(9900.2)
-    ('15', '0.123', '9,900')
-    """
+    """Return an expected number for reading."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def count(number_of: int, word: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> count(1, "row"), count(2000, "row"), count(2, "class", "classes")
-    ('1 row', '2,000 rows', '2 classes')
-    """
+    """Return a number with its noun."""
     return f"{number_of:,} {word if number_of == 1 else plural or f'{word}s'}"
 
 
 def interval_text(pieces: list[list[float | None]] | None, decimals: int) -> str:
-    """Return a union of intervals for reading; None is an end that is infinite.
-
-    Examples
-    --------
-    >>> interval_text([[0.0, 1.0], [2.0, None]], 1), interval_text([[None, None]], 1), interval_text([], 0)
-    ('0.0 to 1.0, or 2.0 or more', 'any number', 'none')
-    """
+    """Return a union of intervals for reading; None is an end that is infinite."""
     if pieces is None:
         return "–"
     return ", or ".join(_piece(low, high, decimals) for low, high in pieces) or "none"

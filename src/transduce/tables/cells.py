@@ -32,30 +32,15 @@ _FAR, _MOST_FAR = 1000.0, 3
 
 @dataclass(frozen=True, eq=False)
 class NumberCells:
-    """A column of texts read as numbers, cell by cell.
+    """A column of texts read as numbers, cell by cell."""
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        The numbers; NaN where a cell is missing or not a number.
-    side : array of shape (n,)
-        -1 where a cell says that the number is below its value, 1 above, 0 elsewhere.
-    unit, decimal : str
-        What is written beside all of them, and their decimal sign ("point" or "comma").
-    mended, unread : list of int
-        Positions of the cells that were read without a footnote mark or with the other decimal sign, and of those
-        that are neither numbers nor missing.
-    n_present : int
-        Cells that are not holes.
-    """
-
-    values: Array
-    side: AnyArray
-    unit: str = ""
-    decimal: str = "point"
+    values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
+    side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
+    unit: str = ""  # what is written beside all of them, and their decimal sign ("point" or "comma")
+    decimal: str = "point"  # what is written beside all of them, and their decimal sign ("point" or "comma")
     mended: list[int] = field(default_factory=list)
     unread: list[int] = field(default_factory=list)
-    n_present: int = 0
+    n_present: int = 0  # cells that are not holes
 
     @property
     def nearly_all(self) -> bool:
@@ -65,24 +50,7 @@ class NumberCells:
 
 
 def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
-    """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign.
-
-    Parameters
-    ----------
-    texts : sequence of str or None
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign in case of doubt.
-
-    Returns
-    -------
-    NumberCells
-
-    Examples
-    --------
-    >>> found = read_numbers(["0.7", "<0.5", "1.2*", "1,25", "n.d.", None])
-    >>> found.values.tolist(), found.side.tolist(), found.mended, found.unread
-    ([0.7, 0.5, 1.2, 1.25, nan, nan], [0, -1, 0, 0, 0, 0], [2, 3], [4])
-    """
+    """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign."""
     given = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     found = find_numbers(given, prefer)
     values, side = found.values.copy(), np.zeros(len(given), dtype=int)
@@ -111,23 +79,7 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
 def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
     """Return the numbers in texts under a given reading, and on which side of each the truth is; NaN for the rest.
 
-    Parameters
-    ----------
-    texts : pandas.Series
-        Of str, None where missing.
-    decimal : {"point", "comma"}
-    unit : str
-
-    Returns
-    -------
-    values, side : array of shape (n,)
-        Each cell is read by itself; see `read_numbers`, which finds the reading.
-
-    Examples
-    --------
-    >>> values, side = read_cells(pd.Series(["1.5", "<2", "red", None]), "point", "")
-    >>> values.tolist(), side.tolist()
-    ([1.5, 2.0, nan, nan], [0, -1, 0, 0])
+    Returns shape values, side (n,).
     """
     codes, levels = pd.factorize(texts)
     values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
@@ -163,24 +115,7 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
 def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     """Return values such as -999 or 9999 that lie far from all others, and how often they occur.
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-    gap : float, default=1
-        How far they must be from the next value, as a multiple of the range of the others; -999 and the like among
-        numbers of which none is negative may be nearer.
-
-    Returns
-    -------
-    dict of float to int
-        Such values are at the end of all, as far from the next as the others are from each other.
-
-    Examples
-    --------
-    >>> sentinels(np.array([1.0, 2.0, 3.5, -999.0, -999.0, np.nan]))
-    {-999.0: 2}
-    >>> sentinels(np.array([990.0, 995.0, 999.0]))
-    {}
+    Shapes: values (n,).
     """
     levels, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
@@ -202,13 +137,7 @@ def _is_far(value: float, others: Array, gap: float) -> bool:
 
 
 def hole_words(texts: Iterable[Any]) -> dict[str, int]:
-    """Return the words that often stand for an empty cell, and how often each occurs.
-
-    Examples
-    --------
-    >>> hole_words(["red", "-", "?", "-", None])
-    {'-': 2, '?': 1}
-    """
+    """Return the words that often stand for an empty cell, and how often each occurs."""
     counts: dict[str, int] = {}
     for text in texts:
         if isinstance(text, str) and text.strip() and text.strip().lower() in HOLES:
@@ -217,23 +146,7 @@ def hole_words(texts: Iterable[Any]) -> dict[str, int]:
 
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
-    """Return a table in which the cells that hold one of these values are empty.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    words : sequence
-        Texts, in small or capital letters, and numbers, however they are written.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Examples
-    --------
-    >>> without(pd.DataFrame({"a": [1, -999], "b": ["-", "x"]}), [-999, "-"]).isna().to_numpy().tolist()
-    [[False, True], [True, False]]
-    """
+    """Return a table in which the cells that hold one of these values are empty."""
     if not words:
         return frame
     texts = {str(word).strip().lower() for word in words}
@@ -265,13 +178,7 @@ def _is_one(cell: Any, texts: set[str], numbers: list[float]) -> bool:
 
 
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
-    """Return cells with the rows that they are in, counted from 1.
-
-    Examples
-    --------
-    >>> named_cells([("n.d.", 3), ("inf", 6), ("n.d.", 8)])
-    "'n.d.' (rows 4 and 9), 'inf' (row 7)"
-    """
+    """Return cells with the rows that they are in, counted from 1."""
     rows: dict[str, list[int]] = {}
     for text, row in cells:
         rows.setdefault(text, []).append(row + 1)
@@ -289,19 +196,7 @@ def _rows(where: list[int]) -> str:
 def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -> list[str]:
     """Return what the user should know of the cells of a column that was read as numbers.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    texts : array of shape (n,)
-        Its cells.
-    found : NumberCells
-    rows : integer array of shape (n,)
-        Where in the table each cell stands.
-
-    Returns
-    -------
-    list of str
+    Shapes: texts (n,), rows (n,).
     """
     notes = []
     kinds = (
@@ -341,23 +236,7 @@ def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[st
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
     """Return a note on up to three numbers that lie a thousand times as far from the median as all others.
 
-    Parameters
-    ----------
-    name : str
-        The column.
-    values : array of shape (n,)
-        Those that are not finite do not count.
-    rows : integer array of shape (n,)
-        Where in the table each number stands.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> far_note("rooms", np.array([3.0, 4.0, 4.0, 5.0, 1e12]), np.arange(5))
-    ["'rooms': one number is far from all others and was taken as it is: '1e+12' (row 5)."]
+    Shapes: values (n,), rows (n,).
     """
     known = np.flatnonzero(np.isfinite(values))
     if len(known) <= _MOST_FAR:
@@ -377,15 +256,7 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
 
 
 def holds_code(texts: pd.Series) -> bool:
-    """Return whether digits are codes rather than numbers: very long, or with leading zeros at one length or often.
-
-    Examples
-    --------
-    >>> holds_code(pd.Series(["01234", "50667"])), holds_code(pd.Series(["007", "12"]))
-    (True, True)
-    >>> holds_code(pd.Series(["05", *map(str, range(100, 120))]))
-    False
-    """
+    """Return whether digits are codes rather than numbers: very long, or with leading zeros at one length or often."""
     words = texts.str.strip()
     if words.str.fullmatch(r"\d{17,}").mean() > 0.5:  # no number has so many digits
         return True

@@ -16,30 +16,7 @@ MOST_WORDS = 200
 
 
 def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
-    """Return some rows of a table as numbers, and the names of the columns.
-
-    Parameters
-    ----------
-    X : array, frame (pandas or polars), sparse matrix, or sequence of texts
-    rows : integer array
-        Positions of the rows wanted.
-
-    Returns
-    -------
-    features : array of shape (len(rows), d)
-        Finite. Columns of text become indicators of their most frequent values, texts those of their most frequent
-        words; a column with missing values gets an indicator of them beside it, and their median in it.
-    names : list of str
-        Constant columns are left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"age": [30.0, None, 50.0], "city": ["Köln", "Bonn", "Köln"], "one": [1, 1, 1]})
-    >>> features, names = table_features(table, [0, 1, 2])
-    >>> names
-    ["'age'", "'age' is missing", "'city' is 'Köln'", "'city' is 'Bonn'"]
-    """
+    """Return some rows of a table as numbers, and the names of the columns."""
     if sparse.issparse(X):
         return _sparse_columns(X.tocsr()[rows])
     if hasattr(X, "columns") and hasattr(X, "shape"):

@@ -27,63 +27,30 @@ _LONGEST_FIELD = 2**27
 
 @dataclass(frozen=True)
 class ColumnCells:
-    """How the cells of a column of text were read.
+    """How the cells of a column of text were read."""
 
-    Parameters
-    ----------
-    reading : str
-        How a number written with a comma, or with groups of digits, was read; "" if there is none.
-    markers : dict of str to int
-        Words that may stand for an empty cell, and how often they occur.
-    prefer : {"point", "comma"}
-        The decimal sign in case of doubt.
-    """
-
-    reading: str = ""
+    reading: str = ""  # how a number written with a comma, or with groups of digits, was read
     markers: dict[str, int] = field(default_factory=dict)
-    prefer: str = "point"
+    prefer: str = "point"  # the decimal sign in case of doubt
 
 
 @dataclass(frozen=True, eq=False)
 class Delimited:
-    """A delimited text as it was given.
+    """A delimited text as it was given."""
 
-    Parameters
-    ----------
-    header : str
-        The first record, without its line end.
-    records : list of str
-        The others.
-    delimiter, encoding, line_end : str
-    mark : bytes
-        The byte order mark that the file began with, if any.
-    ends : bool
-        Whether the last record has a line end.
-    decimal : {"point", "comma"}
-        How numbers are written.
-    cells : dict of str to ColumnCells
-        How the cells of each column were read.
-    """
-
-    header: str
-    records: list[str]
+    header: str  # the first record, without its line end
+    records: list[str]  # the others
     delimiter: str
     encoding: str
     line_end: str
-    mark: bytes = b""
-    ends: bool = True
-    decimal: str = "point"
-    cells: dict[str, ColumnCells] = field(default_factory=dict)
+    mark: bytes = b""  # the byte order mark that the file began with, if any
+    ends: bool = True  # whether the last record has a line end
+    decimal: str = "point"  # how numbers are written
+    cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
 
 
 def decode(content: bytes) -> tuple[str, str, bytes]:
-    """Return text, encoding and byte order mark of bytes; a ValueError if they are not text.
-
-    Examples
-    --------
-    >>> decode("Größe".encode("cp1252"))
-    ('Größe', 'cp1252', b'')
-    """
+    """Return text, encoding and byte order mark of bytes; a ValueError if they are not text."""
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             try:
@@ -102,13 +69,7 @@ def decode(content: bytes) -> tuple[str, str, bytes]:
 
 
 def sniff_delimiter(text: str) -> str:
-    r"""Return the delimiter that cuts the first records into most fields, and into equally many.
-
-    Examples
-    --------
-    >>> sniff_delimiter('a;b\n1,5;2\n')
-    ';'
-    """
+    r"""Return the delimiter that cuts the first records into most fields, and into equally many."""
     start = text[:65536]
     if len(text) > len(start):
         start = start[: start.rfind("\n") + 1] or start
@@ -149,20 +110,7 @@ def _check_end(raw: str) -> None:
 
 
 def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.DataFrame, Delimited]:
-    """Return a typed table and the text that it came from.
-
-    Parameters
-    ----------
-    content : bytes
-    delimiter : str, optional
-        Sniffed by default.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        Numbers where a column holds nothing else, text otherwise.
-    source : Delimited
-    """
+    """Return a typed table and the text that it came from."""
     text, encoding, mark = decode(content)
     if not text.strip():
         raise ValueError("is empty: there is no table in it")
@@ -254,15 +202,7 @@ def _joined(fields: list[str], delimiter: str) -> str:
 
 
 def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None:
-    """Write the text as it was given, with new columns after every record.
-
-    Parameters
-    ----------
-    source : Delimited
-    new : pandas.DataFrame
-        One line for each record.
-    file : binary file
-    """
+    """Write the text as it was given, with new columns after every record."""
     columns = [[field_text(value, source.decimal) for value in new[name]] for name in new.columns]
     file.write(source.mark)
     lines = [source.header, *source.records]

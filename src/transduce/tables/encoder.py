@@ -17,26 +17,13 @@ FARTHEST = 100.0  # of a feature, in standard deviations
 
 
 def as_texts(series: pd.Series) -> pd.Series:
-    """Return cells as text, or missing; small and capital letters are the same in true and false.
-
-    Examples
-    --------
-    >>> as_texts(pd.Series(["a ", "true", 3, None, "NA"], dtype=object)).fillna("(missing)").tolist()
-    ['a', 'True', '3', '(missing)', '(missing)']
-    """
+    """Return cells as text, or missing; small and capital letters are the same in true and false."""
     codes, levels = text_levels(series)
     return pd.Series(levels[codes], index=series.index, name=series.name, dtype=object)
 
 
 def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
-    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once.
-
-    Examples
-    --------
-    >>> codes, levels = text_levels(pd.Series(["a ", "b", None, "a "]))
-    >>> codes.tolist(), levels.tolist()
-    ([0, 1, -1, 0], ['a', 'b', None])
-    """
+    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once."""
     if pd.api.types.infer_dtype(series, skipna=True) == "string":
         codes, found = pd.factorize(series)
     else:  # of other types, equal cells such as 1 and True may differ as texts
@@ -76,24 +63,12 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class NumberReading:
-    """How a column of numbers is read.
+    """How a column of numbers is read."""
 
-    Parameters
-    ----------
-    decimal : {"point", "comma"}
-        Decimal sign of numbers in text.
-    unit : str
-        What is written beside them.
-    marks : tuple of float
-        Values that stand for a missing cell.
-    middle : float
-        Takes the place of what is missing.
-    """
-
-    middle: float
-    marks: tuple[float, ...] = ()
-    decimal: str = "point"
-    unit: str = ""
+    middle: float  # takes the place of what is missing
+    marks: tuple[float, ...] = ()  # values that stand for a missing cell
+    decimal: str = "point"  # decimal sign of numbers in text
+    unit: str = ""  # what is written beside them
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, and what is missing, below or above its value."""
@@ -118,17 +93,10 @@ def feature_name(column: Any, output: str) -> str:
 
 @dataclass(frozen=True)
 class LevelsReading:
-    """How a column of a few categories is read: a feature for each, and of two for the second only.
-
-    Parameters
-    ----------
-    levels : tuple of str
-    missing : bool
-        Whether being missing is a category too.
-    """
+    """How a column of a few categories is read: a feature for each, and of two for the second only."""
 
     levels: tuple[str, ...]
-    missing: bool
+    missing: bool  # whether being missing is a category too
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return a feature for each category; a category that is not among them has none."""
@@ -160,24 +128,11 @@ class WordsReading:
 
 @dataclass(frozen=True, eq=False)
 class TableReading:
-    """How dates and categories are read, all columns together, by skrub's vectorizer.
+    """How dates and categories are read, all columns together, by skrub's vectorizer."""
 
-    Parameters
-    ----------
-    vectorizer : skrub.TableVectorizer
-        Fitted.
-    keys : dict
-        What the vectorizer calls each column.
-    dates : dict
-        For columns of dates, what reads them from text; None where they were dates already.
-    features : dict
-        For each column the names of its features, with the vectorizer's own names and what takes the place of a number
-        that is missing.
-    """
-
-    vectorizer: Any
-    keys: dict[Any, str]
-    dates: dict[Any, Any]
+    vectorizer: Any  # fitted
+    keys: dict[Any, str]  # what the vectorizer calls each column
+    dates: dict[Any, Any]  # for columns of dates, what reads them from text
     features: dict[Any, list[tuple[str, str, float]]]
 
     def parts(self, frame: pd.DataFrame) -> dict[Any, dict[str, Array]]:
@@ -229,13 +184,7 @@ def _repeated(levels: Any, length: int, *, date: bool) -> pd.Series:
 
 
 class Scale(NamedTuple):
-    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread.
-
-    Examples
-    --------
-    >>> Scale("rooms", "rooms", 5.0, 0.8, 0.2).apply(np.array([4.0, 5.0, 1e9])).round(9)
-    array([  0.,   1., 100.])
-    """
+    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
 
     column: Any
     feature: str
@@ -251,30 +200,11 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """Turns the columns of any row into the features that a table's rows were turned into.
-
-    Parameters
-    ----------
-    readings : dict
-        For columns of numbers and texts, how each is read.
-    table : TableReading or None
-        How dates and categories are read.
-    scales : list of Scale
-        The features, in order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from transduce.tables.features import vectorize
-    >>> table = pd.DataFrame({"rooms": ["3", "4", None], "city": ["Bonn", "Köln", "Bonn"]})
-    >>> features = vectorize(table)
-    >>> bool(np.allclose(features.encoder.transform(table), features.matrix))
-    True
-    """
+    """Turns the columns of any row into the features that a table's rows were turned into."""
 
     readings: dict[Any, Reading] = field(default_factory=dict)
-    table: TableReading | None = None
-    scales: list[Scale] = field(default_factory=list)
+    table: TableReading | None = None  # how dates and categories are read
+    scales: list[Scale] = field(default_factory=list)  # the features, in order
 
     @property
     def columns(self) -> list[Any]:
@@ -282,17 +212,7 @@ class Encoder:
         return list(dict.fromkeys(scale.column for scale in self.scales))
 
     def transform(self, frame: pd.DataFrame) -> Array:
-        """Return the features of rows.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            With the columns that were there when the encoder was made.
-
-        Returns
-        -------
-        array of shape (n, d)
-        """
+        """Return the features of rows. Returns shape (n, d)."""
         lacking = [name for name in self.columns if name not in frame.columns]
         if lacking:
             raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")

@@ -54,32 +54,14 @@ _IDENTIFIER = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of all rows.
+    """Features of all rows."""
 
-    Parameters
-    ----------
-    matrix : array of shape (n, d)
-        Finite, every feature with mean 0 (absurd cells left aside), on a scale on which every column but texts counts
-        the same: numbers have standard deviation 1, and so have the features of a category or a date together; less
-        where most cells are equal.
-    names : list of str
-        What each feature is.
-    origins : list
-        The column each feature comes from.
-    columns : pandas.DataFrame
-        What was done to each column: name, kind, treatment, n_missing, n_features.
-    notes : list of str
-        Cells that were read in an unusual way, with the rows they are in.
-    encoder : Encoder
-        Turns rows which come later into the same features.
-    """
-
-    matrix: Array
-    names: list[str]
-    origins: list[Any]
-    columns: pd.DataFrame
+    matrix: Array  # (n, d)
+    names: list[str]  # what each feature is
+    origins: list[Any]  # the column each feature comes from
+    columns: pd.DataFrame  # what was done to each column: name, kind, treatment, n_missing, n_features
     notes: list[str] = field(default_factory=list)
-    encoder: Encoder = field(default_factory=Encoder)
+    encoder: Encoder = field(default_factory=Encoder)  # turns rows which come later into the same features
 
 
 @dataclass(eq=False)
@@ -119,25 +101,6 @@ def vectorize(
 ) -> Features:
     """Turn all columns except the target into features.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        All rows, labelled or not.
-    target : str, optional
-        This column is not looked at.
-    ignore, text : sequence of str
-        Columns to leave out, and columns to read word by word.
-    id : str, optional
-        The column that names the rows; it is left out.
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign of numbers in text, in case of doubt.
-    random_state : int, default=0
-        Seed of the reduction of words.
-
-    Returns
-    -------
-    Features
-
     Notes
     -----
     Numbers (also those written as text) keep their value, with the median where missing and a feature that says so. A
@@ -160,16 +123,6 @@ def vectorize(
     Everything is fitted on the features of
     all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
     need.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"rooms": ["3", "4", None], "city": ["Bonn", "Köln", "Bonn"], "price": [1.0, 2.0, None]})
-    >>> features = vectorize(table, "price")
-    >>> features.names
-    ['rooms', 'rooms is missing', 'city: Köln']
-    >>> features.columns[["name", "kind", "n_features"]].values.tolist()
-    [['rooms', 'number', 2], ['city', 'category', 1], ['price', 'target', 0]]
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]

@@ -37,23 +37,12 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table read from a file.
+    """A table read from a file."""
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table, typed, for computing.
-    kind : {"csv", "tsv", "parquet", "feather", "excel", "json lines", "json"}
-    source : object
-        What was read, as it was given; new columns are written beside it.
-    name : str
-        Where it came from.
-    """
-
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # the table, typed, for computing
     kind: str
-    source: Any
-    name: str
+    source: Any  # what was read, as it was given; new columns are written beside it
+    name: str  # where it came from
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -108,13 +97,7 @@ def _uncomputed(name: Any, count: int) -> str:
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:
-    """Return the kind that a file's name says (None if it says nothing) and how it is packed.
-
-    Examples
-    --------
-    >>> kind_of("a.csv.gz"), kind_of("b.tsv"), kind_of("c")
-    (('csv', '.gz'), ('tsv', ''), (None, ''))
-    """
+    """Return the kind that a file's name says (None if it says nothing) and how it is packed."""
     name = Path(path)
     packed = name.suffix.lower() if name.suffix.lower() in PACKED else ""
     inner = Path(name.stem) if packed else name
@@ -147,34 +130,7 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
 
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
-    r"""Read a table.
-
-    Parameters
-    ----------
-    path : str or Path
-        CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "-" for standard
-        input.
-    sheet : str, optional
-        The sheet of an Excel file, by name or number; the first by default.
-    force : bool, default=False
-        Whether to go on if it needs more memory than is free.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "houses.csv"
-    ...     _ = file.write_text("rooms;price\n3;1,5\n4;\n")
-    ...     read(file).frame
-       rooms  price
-    0      3    1.5
-    1      4    NaN
-    """
+    r"""Read a table."""
     name = "standard input" if str(path) == "-" else str(path)
     if str(path) == "-":
         content = sys.stdin.buffer.read()
@@ -275,14 +231,7 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
 
 
 def stored_index(schema: Any) -> tuple[str, ...]:
-    """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> stored_index(pa.Schema.from_pandas(pd.DataFrame({"a": [1.0]}, index=pd.Index(["x"], name="code"))))
-    ('code',)
-    """
+    """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features."""
     told = (schema.pandas_metadata or {}).get("index_columns", ())
     return tuple(name for name in told if isinstance(name, str) and name in schema.names)
 

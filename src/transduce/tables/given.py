@@ -15,13 +15,7 @@ from transduce.tables.target import Target, as_label
 
 
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
-    """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file.
-
-    Examples
-    --------
-    >>> missing_labels(pd.Series(["1", "NA", None, "none"]), words=True).tolist()
-    [False, True, True, False]
-    """
+    """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file."""
     missing = column.isna().to_numpy(dtype=bool)
     if not words or pd.api.types.is_numeric_dtype(column):
         return missing
@@ -32,27 +26,14 @@ def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
 
 @dataclass(frozen=True)
 class LabelReading:
-    """How the cells of the target are read.
+    """How the cells of the target are read."""
 
-    Parameters
-    ----------
-    name : object
-        The column.
-    task : {"regression", "classification"}
-    decimal, unit : str
-        Of numbers in text.
-    whole : bool
-        Whether classes are whole numbers.
-    words : bool
-        Whether texts such as NA stand for a missing label.
-    """
-
-    name: Any
+    name: Any  # the column
     task: str
-    decimal: str = "point"
-    unit: str = ""
-    whole: bool = False
-    words: bool = False
+    decimal: str = "point"  # of numbers in text
+    unit: str = ""  # of numbers in text
+    whole: bool = False  # whether classes are whole numbers
+    words: bool = False  # whether texts such as NA stand for a missing label
 
     @classmethod
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
@@ -67,16 +48,7 @@ class LabelReading:
         return cls(target.name, target.task, found.decimal, found.unit)
 
     def read(self, frame: pd.DataFrame) -> Target:
-        """Return the labels of some rows; all are missing where the table lacks the column.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-
-        Returns
-        -------
-        Target
-        """
+        """Return the labels of some rows; all are missing where the table lacks the column."""
         if self.name not in frame.columns:
             empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
             return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task)

@@ -15,20 +15,7 @@ YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0"
 def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
     """Return which rows a column marks, or raise a ValueError that names a word that says neither yes nor no.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    name : str
-        The column; an empty cell says no.
-
-    Returns
-    -------
-    boolean array of shape (n,)
-
-    Examples
-    --------
-    >>> read_marks(pd.DataFrame({"drawn": ["yes", "", "No"]}), "drawn")
-    array([ True, False, False])
+    Returns shape (n,).
     """
     words = frame[name].astype(object).map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
     odd = ~words.isin([*YES, *NO])
@@ -44,21 +31,7 @@ def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
 def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
     """Return the positions of some unlabelled rows, drawn at random, ascending.
 
-    Parameters
-    ----------
-    missing : boolean array of shape (n,)
-        Where the label is missing.
-    number : int
-    seed : int
-
-    Returns
-    -------
-    integer array of shape (number,)
-
-    Examples
-    --------
-    >>> draw_rows(np.array([False, True, True, True]), 2, seed=0).shape
-    (2,)
+    Shapes: missing (n,); returns (number,).
     """
     rows = np.flatnonzero(missing)
     if not 1 <= number <= len(rows):

@@ -44,30 +44,7 @@ def new_columns(
     probabilities: bool = False,
     known: AnyArray | None = None,
 ) -> pd.DataFrame:
-    """Return the new columns; rows whose label was given have a value and the status "given".
-
-    Parameters
-    ----------
-    target : Target
-    answer : Answer
-        With intervals, or with sets of classes.
-    level : float
-        Confidence of the intervals.
-    index : pandas.Index
-        Names of the rows.
-    right : array of shape (m,), optional
-        Probability that each answered class is right.
-    probabilities : bool, default=False
-        Whether to add a column for the probability of every class.
-    known : array, optional
-        The labels that intervals are compared with; those of the target by default.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The confidence of a number is how much narrower its interval is than one made without features
-        (`narrowness`); that of a class is the level up to which no other class is possible.
-    """
+    """Return the new columns; rows whose label was given have a value and the status "given". Shapes: right (m,)."""
     known = target.labels[~target.missing] if known is None else known
     n, unlabelled = len(index), answer.rows
     status = np.full(n, "given", dtype=object)
@@ -99,31 +76,7 @@ def new_columns(
 
 
 def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None) -> pd.DataFrame:
-    """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it.
-
-    Parameters
-    ----------
-    new : pandas.DataFrame
-        Of `new_columns`.
-    target : str
-    task : {"regression", "classification"}
-    known : array, optional
-        The labels, where these rows are a part of a table only.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Values have as many decimals as the labels, or more where that would be coarser than a fiftieth of their
-        standard deviation; lower ends are rounded down and upper ends up; probabilities and confidences have four
-        decimals.
-
-    Examples
-    --------
-    >>> new = pd.DataFrame({"y_filled": [90.0, 10.0, 20.123], "y_lower": 17.77, "y_upper": 25.01})
-    >>> new = new.assign(y_confidence=0.19999999999999996, y_status=["given", "given", "answered"])
-    >>> [str(cell) for cell in rounded(new, "y", "regression").iloc[2]]
-    ['20.1', '17.7', '25.1', '0.2', 'answered']
-    """
+    """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it."""
     new = new.copy()
     shares = [
         name
@@ -172,23 +125,7 @@ def _sets(answer: Answer, n: int) -> AnyArray:
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     """Return how much narrower intervals are than one made without features, from 0 (no narrower) to 1 (a point).
 
-    Parameters
-    ----------
-    widths : array of shape (m,)
-        Of the intervals.
-    labels : array of shape (l,)
-        The known labels: the interval without features goes from their lower to their upper quantile.
-    level : float
-        Confidence of the intervals.
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> narrowness(np.array([0.0, 4.5, 20.0]), np.arange(11.0), 0.9)
-    array([1. , 0.5, 0. ])
+    Shapes: widths (m,), labels (l,); returns (m,).
     """
     low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     if not high > low:

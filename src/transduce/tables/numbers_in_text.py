@@ -33,36 +33,15 @@ _AFTER = re.compile(r"[^\d\s]{0,8}")
 
 @dataclass(frozen=True, eq=False)
 class TextNumbers:
-    """Numbers found in texts.
+    """Numbers found in texts."""
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        The numbers; NaN where the text is not a number, or missing.
-    decimal : {"point", "comma"}
-        The sign before the fraction.
-    unit : str
-        What is written before or after all of them, such as "EUR" or "%".
-
-    Examples
-    --------
-    >>> find_numbers(["1,200 EUR", "950 EUR", None]).values
-    array([1200.,  950.,   nan])
-    """
-
-    values: Array
-    decimal: str = "point"
-    unit: str = ""
+    values: Array  # (n,) the numbers; NaN where the text is not a number, or missing
+    decimal: str = "point"  # the sign before the fraction
+    unit: str = ""  # what is written before or after all of them, such as "EUR" or "%"
 
 
 def is_missing(texts: AnyArray) -> AnyArray:
-    """Return where texts are missing: None, NaN, or what tables write for it ("", NA, n/a, NaN, null, None, ?).
-
-    Examples
-    --------
-    >>> is_missing(np.array(["1", " ", "NA", None], dtype=object))
-    array([False,  True,  True,  True])
-    """
+    """Return where texts are missing: None, NaN, or what tables write for it ("", NA, n/a, NaN, null, None, ?)."""
     return np.array(
         [not isinstance(text, str) or text.strip().lower() in MISSING for text in texts], dtype=bool
     )
@@ -71,28 +50,9 @@ def is_missing(texts: AnyArray) -> AnyArray:
 def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
     """Return the numbers in texts, under the reading (decimal sign, unit) by which most of them are numbers.
 
-    Parameters
-    ----------
-    texts : sequence of str or None
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign where both readings make equally many numbers, as in "1,200".
-
-    Returns
-    -------
-    TextNumbers
-
     Notes
     -----
     One reading holds for all: a comma is the decimal sign if more texts are numbers that way.
-
-    Examples
-    --------
-    >>> find_numbers(["1,5", "2,25"]).values
-    array([1.5 , 2.25])
-    >>> find_numbers(["12 %", "7 %"]).unit
-    '%'
-    >>> find_numbers(["red", "3"]).values
-    array([nan,  3.])
     """
     given = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     present = ~is_missing(given)
@@ -131,13 +91,7 @@ def _unit(amount: re.Match[str] | None) -> str | None:
 
 
 def number_of(text: str, decimal: str, unit: str = "") -> float:
-    """Return the number that a text is under one reading and with one unit, NaN if it is not one.
-
-    Examples
-    --------
-    >>> number_of("1.200,5 EUR", "comma", "EUR"), number_of("1,5", "point"), number_of("1e-3", "point")
-    (1200.5, nan, 0.001)
-    """
+    """Return the number that a text is under one reading and with one unit, NaN if it is not one."""
     words = text.strip()
     if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
         return float(words)
@@ -153,13 +107,7 @@ def _read(number: str, decimal: str) -> float:
 
 
 def number_text(value: float, decimal: str = "point") -> str:
-    """Return a number as text: as short as it can be read back from, "" if it is missing.
-
-    Examples
-    --------
-    >>> number_text(1 / 3), number_text(2.0), number_text(1.5, "comma"), number_text(np.nan)
-    ('0.3333333333333333', '2', '1,5', '')
-    """
+    """Return a number as text: as short as it can be read back from, "" if it is missing."""
     if np.isnan(value):
         return ""
     text = str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
@@ -169,25 +117,7 @@ def number_text(value: float, decimal: str = "point") -> str:
 def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     """Return a column of texts as whole numbers, numbers or text, missing where they say so, and its decimal sign.
 
-    Parameters
-    ----------
-    texts : array of shape (n,)
-    prefer : {"point", "comma"}, default="point"
-        The decimal sign in case of doubt.
-
-    Returns
-    -------
-    series : pandas.Series
-        Text with leading zeros ("007"), or with units, stays text. Among numbers "none", "?" and the like are missing;
-        among words only empty cells, NA, NaN and null are.
-    decimal : {"point", "comma"}
-
-    Examples
-    --------
-    >>> typed(np.array(["1", "", "3"], dtype=object))[0].tolist()
-    [1.0, nan, 3.0]
-    >>> typed(np.array(["007", "12"], dtype=object))[0].tolist()
-    ['007', '12']
+    Shapes: texts (n,).
     """
     missing = is_missing(texts)
     present = [text.strip() for text in texts[~missing]]

@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 
 
 class PartWriter:
-    """Writes batches with their new columns, in the kind that the table came in.
-
-    Parameters
-    ----------
-    file : binary file
-    files : PartFiles
-        The table.
-    decimal : {"point", "comma"}, default="point"
-        The decimal sign of new numbers in delimited text.
-    """
+    """Writes batches with their new columns, in the kind that the table came in."""
 
     def __init__(self, file: BinaryIO, files: PartFiles, decimal: str = "point") -> None:
         self._file, self._files, self._decimal = file, files, decimal

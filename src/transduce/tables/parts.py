@@ -38,63 +38,29 @@ class TextStyle:
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a table: the row groups of a Parquet file that are read together.
+    """Some rows of a table: the row groups of a Parquet file that are read together."""
 
-    Parameters
-    ----------
-    number : int
-        Its place among all parts.
-    file : Path
-    groups : tuple of int
-    n_rows : int
-    name : str
-        What the part is called where it is written, without an ending.
-    folder_values : tuple
-        Values that the names of its folders give, one for each of `PartFiles.by_folder`.
-    """
-
-    number: int
+    number: int  # its place among all parts
     file: Path
     groups: tuple[int, ...]
     n_rows: int
-    name: str
+    name: str  # what the part is called where it is written, without an ending
     folder_values: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class PartFiles:
-    """A table in one or more files.
+    """A table in one or more files."""
 
-    Parameters
-    ----------
-    kind : {"csv", "tsv", "parquet", "json lines"}
-        Of the files as they were given.
-    files : tuple of Path
-        As they were given.
-    schema : pyarrow.Schema
-        Columns and types that hold for all of them.
-    parts : tuple of Part
-    style : TextStyle
-        Of delimited texts.
-    row_bytes : float
-        About how many bytes a row takes in memory.
-    index : tuple of str
-        Columns that are the index of stored pandas frames: they are written back, and are not features.
-    by_folder : tuple of str
-        Columns that the names of folders give, as in ``region=EU/0.parquet``.
-    metadata : dict
-        What the first file says of its index, if it has one.
-    """
-
-    kind: str
-    files: tuple[Path, ...]
-    schema: pa.Schema
+    kind: str  # of the files as they were given
+    files: tuple[Path, ...]  # as they were given
+    schema: pa.Schema  # columns and types that hold for all of them
     parts: tuple[Part, ...]
-    style: TextStyle
-    row_bytes: float
-    index: tuple[str, ...] = ()
-    by_folder: tuple[str, ...] = ()
-    metadata: dict[bytes, bytes] | None = None
+    style: TextStyle  # of delimited texts
+    row_bytes: float  # about how many bytes a row takes in memory
+    index: tuple[str, ...] = ()  # columns that are the index of stored pandas frames
+    by_folder: tuple[str, ...] = ()  # columns that the names of folders give, as in ``region=EU/0.parquet``
+    metadata: dict[bytes, bytes] | None = None  # what the first file says of its index, if it has one
 
     @property
     def n_rows(self) -> int:
@@ -147,31 +113,12 @@ class PartFiles:
 
 
 def is_many(pattern: str) -> bool:
-    """Return whether a name stands for a table in parts: a folder, or a pattern with a wildcard.
-
-    Examples
-    --------
-    >>> is_many("data/*.parquet"), is_many("houses.csv")
-    (True, False)
-    """
+    """Return whether a name stands for a table in parts: a folder, or a pattern with a wildcard."""
     return Path(pattern).is_dir() or (glob.has_magic(pattern) and not Path(pattern).exists())
 
 
 def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[Path, ...]]:
-    """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them.
-
-    Parameters
-    ----------
-    pattern : str
-        A file, a folder (all tables in it and below), or a pattern such as ``data/*.parquet``.
-    leave_out : Path, optional
-        A folder whose files do not count: that which is written to.
-
-    Returns
-    -------
-    kind : str
-    files : tuple of Path
-    """
+    """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
     given = Path(pattern)
     if given.is_dir():
         found = [path for path in given.rglob("*") if path.is_file() and not _is_hidden(path, given)]
@@ -204,22 +151,7 @@ def _is_hidden(path: Path, below: Path) -> bool:
 
 
 def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFiles:
-    """Find the files of a table, check that they fit together, and cut them into parts.
-
-    Parameters
-    ----------
-    pattern : str
-        A file, a folder, or a pattern.
-    work : Path
-        A folder for texts, which are read once and kept as Parquet; it is in the folder that is written to.
-    batch_rows : int, default=200,000
-        About how many rows a part is to have.
-
-    Returns
-    -------
-    PartFiles
-        Text columns stay text: what they hold is found out from a sample of rows, not from their first lines.
-    """
+    """Find the files of a table, check that they fit together, and cut them into parts."""
     kind, files = find_files(pattern, work.parent)
     named = values_in_folders(pattern, files, typed=kind == "parquet")
     style = TextStyle()
@@ -232,13 +164,7 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
 
 
 def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> dict[str, list[Any]]:
-    """Return what folders such as ``region=EU`` say about each file, by column; whole numbers as such if `typed`.
-
-    Examples
-    --------
-    >>> values_in_folders("data", (Path("data/year=2024/0.parquet"), Path("data/year=2025/0.parquet")), typed=True)
-    {'year': [2024, 2025]}
-    """
+    """Return what folders such as ``region=EU`` say about each file, by column; whole numbers as such if `typed`."""
     words, given = Path(pattern).parts, Path(pattern).exists()
     n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
     found: list[dict[str, str | None]] = []

@@ -24,26 +24,7 @@ def _mixed(numbers: AnyArray) -> AnyArray:
 
 
 def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
-    """Return a 64-bit number for each row that depends on its cells alone.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns that are to count. Their order does not matter, nor whether a number is stored as an integer or a float.
-    seed : int, default=0
-
-    Returns
-    -------
-    uint64 array of shape (n,)
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> one = row_hashes(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-    >>> other = row_hashes(pd.DataFrame({"b": ["y", "x"], "a": [2.0, 1.0]}))
-    >>> bool(one[0] == other[1]), bool(one[0] == one[1])
-    (True, False)
-    """
+    """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
     total = np.full(len(frame), _mixed(np.array([seed], dtype=np.uint64))[0])
     for name in sorted(frame.columns, key=str):
         with np.errstate(over="ignore"):
@@ -79,21 +60,7 @@ def _has_zone(column: pd.Series) -> bool:
 def draw_keys(hashes: AnyArray) -> AnyArray:
     """Return a random-looking number for each row, different for the copies of a row that occurs several times.
 
-    Parameters
-    ----------
-    hashes : uint64 array of shape (n,)
-        Of `row_hashes`. Copies count up in the order in which they stand; since copies are alike, that order changes
-        nothing but which of them is drawn.
-
-    Returns
-    -------
-    uint64 array of shape (n,)
-
-    Examples
-    --------
-    >>> keys = draw_keys(np.array([5, 7, 5], dtype=np.uint64))
-    >>> len(set(keys.tolist()))
-    3
+    Shapes: hashes (n,); returns (n,).
     """
     order = np.argsort(hashes, kind="stable")
     ranked = hashes[order]
@@ -109,21 +76,11 @@ def draw_keys(hashes: AnyArray) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class PartScan:
-    """What is known of the rows of one part of a table after a first look.
+    """What is known of the rows of one part of a table after a first look."""
 
-    Parameters
-    ----------
-    missing : boolean array of shape (n,)
-        Where the label is missing.
-    hashes : uint64 array of shape (n,)
-        One for each row.
-    drawn : boolean array of shape (n,), optional
-        Which labelled rows were drawn at random; if given, only these may calibrate.
-    """
-
-    missing: Mask
-    hashes: AnyArray
-    drawn: Mask | None = None
+    missing: Mask  # (n,) where the label is missing
+    hashes: AnyArray  # (n,) one for each row
+    drawn: Mask | None = None  # (n,) which labelled rows were drawn at random
 
 
 def scan_part(
@@ -141,47 +98,17 @@ def scan_part(
 
 @dataclass(frozen=True, eq=False)
 class RowDraw:
-    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw.
+    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
 
-    Parameters
-    ----------
-    visible : int array of shape (v, 2)
-        Labelled rows that the fit sees.
-    calibration : int array of shape (c, 2)
-        Labelled rows that stay outside.
-    sampled : int array of shape (b, 2)
-        Unlabelled rows that the fit sees.
-    n_labelled, n_unlabelled : int
-        In the whole table.
-    """
-
-    visible: AnyArray
-    calibration: AnyArray
-    sampled: AnyArray
-    n_labelled: int
-    n_unlabelled: int
+    visible: AnyArray  # (v, 2) labelled rows that the fit sees
+    calibration: AnyArray  # (c, 2) labelled rows that stay outside
+    sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
+    n_labelled: int  # in the whole table
+    n_unlabelled: int  # in the whole table
 
 
 def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
-    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it.
-
-    Parameters
-    ----------
-    parts : sequence of PartScan
-    n_calibration, n_visible, n_sampled : int
-        How many of each kind are wanted; fewer if there are not so many.
-
-    Returns
-    -------
-    RowDraw
-
-    Examples
-    --------
-    >>> part = PartScan(np.array([True, False, False, True]), np.arange(4, dtype=np.uint64))
-    >>> drawn = draw_roles([part], n_calibration=1, n_visible=9, n_sampled=1)
-    >>> len(drawn.visible), len(drawn.calibration), len(drawn.sampled), drawn.n_unlabelled
-    (1, 1, 1, 2)
-    """
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
     missing = np.concatenate([part.missing for part in parts])
     hashes = np.concatenate([part.hashes for part in parts])
     starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])

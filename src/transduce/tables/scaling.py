@@ -18,27 +18,7 @@ FEWEST_TO_TELL = 20  # rows
 def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
     """Return how each feature of a column gets mean 0 and its share of the column's spread; constant ones are left out.
 
-    Parameters
-    ----------
-    column : object
-        The column's name.
-    parts : dict of str to array of shape (n,)
-        Its features.
-    kind : str
-        ``"number"``: each feature has a spread of its own, and so have the words of a ``"text"``. ``"date"``: likewise,
-        but all together have that of one. ``"levels"`` (0 and 1) and ``"letters"`` of a category keep their
-        proportions and have the spread of one together.
-
-    Returns
-    -------
-    list of Scale
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rare = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    >>> [scale.spread for scale in scale_features("x", {"x": rare, "one": np.ones(9)}, "number")]
-    [0.5]
+    Shapes: parts (n,).
     """
     scales = [_own_scale(column, name, values, kind) for name, values in parts.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]

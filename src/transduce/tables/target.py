@@ -37,25 +37,13 @@ FEWEST_LABELS = 3
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Labels, ready for a method.
+    """Labels, ready for a method."""
 
-    Parameters
-    ----------
-    name : object
-        The column.
-    labels : array of shape (n,)
-        Numbers, NaN where missing; or classes, None where missing.
-    missing : boolean array of shape (n,)
-    task : {"regression", "classification"}
-    notes : list of str
-        What the user should know about how it was read.
-    """
-
-    name: Any
-    labels: AnyArray
-    missing: Mask
+    name: Any  # the column
+    labels: AnyArray  # (n,) numbers, NaN where missing; or classes, None where missing
+    missing: Mask  # (n,)
     task: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
 
     @property
     def n_labels(self) -> int:
@@ -97,29 +85,7 @@ def read_target(
     task: str = "auto",
     cells: ColumnCells | None = None,
 ) -> Target:
-    """Return the labels of a column, or raise a ValueError that says what to do about it.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    name : str
-        The column.
-    task : {"auto", "regression", "classification"}, default="auto"
-    cells : ColumnCells, optional
-        How the column's cells were read, if they come from a file.
-
-    Returns
-    -------
-    Target
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> prices = [f"{n},200 EUR" for n in range(1, 13)] + [None]
-    >>> target = read_target(pd.DataFrame({"price": prices}), "price")
-    >>> target.task, target.labels[0].item()
-    ('regression', 1200.0)
-    """
+    """Return the labels of a column, or raise a ValueError that says what to do about it."""
     check_choice("task", task, TASKS)
     if len(frame) == 0:
         raise ValueError("The table has no rows.")

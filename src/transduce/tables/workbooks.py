@@ -19,22 +19,11 @@ _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 @dataclass(frozen=True, eq=False)
 class Workbook:
-    """A workbook as it was given.
-
-    Parameters
-    ----------
-    book : openpyxl.Workbook
-    sheet : str
-        The sheet that was read.
-    others : dict of str to list of str
-        The first row of every other sheet.
-    uncomputed : dict of str to int
-        Columns with formulas whose values are not stored, and how many.
-    """
+    """A workbook as it was given."""
 
     book: Any
-    sheet: str
-    others: dict[str, list[str]] = field(default_factory=dict)
+    sheet: str  # the sheet that was read
+    others: dict[str, list[str]] = field(default_factory=dict)  # the first row of every other sheet
     uncomputed: dict[str, int] = field(default_factory=dict)
 
 

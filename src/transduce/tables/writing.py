@@ -29,19 +29,7 @@ _LONGEST = 18  # digits that an integer of 64 bits surely holds
 
 
 def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
-    """Write a table with new columns after its own, in one piece.
-
-    Parameters
-    ----------
-    path : str or Path
-        The kind and the packing are those of its name; "-" writes to standard output, in the kind that was read.
-    table : Table
-        As it was read: in the same kind its columns are written back as they were given.
-    new : pandas.DataFrame
-        One line for each row.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    """
+    """Write a table with new columns after its own, in one piece."""
     kind, packed = out_kind(path, table.kind)
     with whole_file(path, force=force) as file:
         buffer = io.BytesIO() if packed or kind in ("parquet", "feather", "excel") else file
@@ -113,16 +101,7 @@ def _joined(table: Table, new: pd.DataFrame) -> pd.DataFrame:
 
 
 def exact(table: Table) -> pd.DataFrame:
-    """Return a table's columns for another format: whole numbers with all their digits, as text if they are too long.
-
-    Parameters
-    ----------
-    table : Table
-
-    Returns
-    -------
-    pandas.DataFrame
-    """
+    """Give a table's columns for another format: whole numbers with all their digits, as text if they are too long."""
     source = table.source
     if isinstance(source, Delimited):
         return _exact_delimited(table.frame, source)

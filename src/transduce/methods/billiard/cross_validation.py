@@ -32,28 +32,11 @@ CV_BALLS, CV_BOUNCES = 3, 2_000
 
 
 class LabelledRows(NamedTuple):
-    """The labelled rows and their kernel, whose width and softness are to be chosen.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array of shape (l, d)
-        Labelled rows, or their kernel matrix if it is precomputed.
-    codes : integer array of shape (l,)
-        Classes.
-    bias : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> LabelledRows(Kernel("rbf"), X, np.array([0, 0, 1, 1]), 1.0).gram(1.0).shape
-    (4, 4)
-    """
+    """The labelled rows and their kernel, whose width and softness are to be chosen."""
 
     kernel: Kernel
-    rows: Array
-    codes: AnyArray
+    rows: Array  # (l, d) labelled rows, or their kernel matrix if it is precomputed
+    codes: AnyArray  # (l,) classes
     bias: float
 
     def gram(self, width: float) -> Array:

@@ -26,41 +26,17 @@ TINY = 1e-300  # a wall that the ball touches is in front of it no longer
 
 
 class EmptyVersionSpaceError(ValueError):
-    """No direction gets every labelled row right.
-
-    Examples
-    --------
-    >>> raise EmptyVersionSpaceError("no separator")
-    Traceback (most recent call last):
-    transduce.methods.billiard.flight.EmptyVersionSpaceError: no separator
-    """
+    """No direction gets every labelled row right."""
 
 
 class Segment(NamedTuple):
-    """A flight of many bounces from a known position and velocity.
+    """A flight of many bounces from a known position and velocity."""
 
-    Attributes
-    ----------
-    position, velocity : array of shape (l,)
-        Coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors.
-    walls : integer array of shape (k,)
-        Rows at which the ball was reflected.
-    kicks, times : array of shape (k,)
-        What each reflection added to the velocity along its row, and the length of the flight before it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> flight = Segment(np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([1]), np.array([2.0]), np.array([0.5]))
-    >>> flight.length
-    0.5
-    """
-
-    position: Array
-    velocity: Array
-    walls: AnyArray
-    kicks: Array
-    times: Array
+    position: Array  # (l,) coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors
+    velocity: Array  # (l,) coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors
+    walls: AnyArray  # (k,) rows at which the ball was reflected
+    kicks: Array  # (k,)
+    times: Array  # (k,)
 
     @property
     def length(self) -> float:
@@ -91,31 +67,12 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class VersionSpace:
-    """The directions that get every labelled row right.
+    """The directions that get every labelled row right."""
 
-    Parameters
-    ----------
-    G : array of shape (l, l)
-        Inner products of the unit vectors of the rows.
-    root : array of shape (l, r)
-        ``R`` with ``R R' = G``: the rows in orthonormal coordinates of their span, of r dimensions.
-    inverse : array of shape (l, r) or None
-        Coefficients on the rows of those coordinates' unit vectors; None if the root is triangular.
-    signs : array of shape (l,)
-        +1 or -1: on which side of each row's wall version space lies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> space = VersionSpace.of(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0]))
-    >>> space.G @ space.start(np.random.RandomState(0)) > 0
-    array([ True, False])
-    """
-
-    G: Array
-    root: Array
-    inverse: Array | None
-    signs: Array
+    G: Array  # (l, l) inner products of the unit vectors of the rows
+    root: Array  # (l, r) ``R`` with ``R R' = G``
+    inverse: Array | None  # (l, r) coefficients on the rows of those coordinates' unit vectors
+    signs: Array  # (l,) +1 or -1: on which side of each row's wall version space lies
 
     @classmethod
     def of(cls, G: Array, signs: Array) -> VersionSpace:
@@ -197,24 +154,7 @@ def _advance(
 def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array) -> None:
     """Let the ball bounce as often as the traces have room for; `a` and `b` are where it starts and where it ends.
 
-    Parameters
-    ----------
-    G : array of shape (l, l)
-    signs : array of shape (l,)
-    a, b : array of shape (l,)
-        Inner products of position and velocity with the rows' unit vectors; changed.
-    walls : integer array of shape (k,)
-    kicks, times : array of shape (k,)
-        Traces; filled.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> G, a, b = np.eye(2), np.array([0.6, 0.8]), np.array([-0.8, 0.6])
-    >>> walls, kicks, times = np.empty(1, dtype=np.int32), np.empty(1), np.empty(1)
-    >>> fly(G, np.ones(2), a, b, walls, kicks, times)
-    >>> walls, a.round(6) + 0.0, b.round(6)
-    (array([0], dtype=int32), array([0., 1.]), array([1., 0.]))
+    Shapes: G (l, l), signs (l,), a, b (l,), walls (k,), kicks, times (k,).
     """
     steepness = np.empty(a.size)
     cosine, sine, wall, kick = 1.0, 0.0, 0, 0.0
@@ -233,33 +173,12 @@ def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Arra
 
 @dataclass
 class Ball:
-    """A ball in version space and its flight so far.
-
-    Parameters
-    ----------
-    space : VersionSpace
-    random : RandomState
-    position : array of shape (l,)
-        Coefficients of a unit vector inside version space.
-    reach : float
-        Mean length of a segment, after which the velocity is drawn anew. Flat walls do not mix velocities, so that
-        without fresh ones a ball might never see all of version space. They come at times that do not depend on where
-        the ball is: at a wall, where it is most convenient, they would spoil the even measure. And at random times:
-        great circles close, so that a ball is often back near where it was after a multiple of half a turn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> space = VersionSpace.of(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0]))
-    >>> ball = Ball.drop(space, seed=0, reach=10.0)
-    >>> [5.0 <= segment.length <= 15.0 for segment in ball.run(3)]
-    [True, True, True]
-    """
+    """A ball in version space and its flight so far."""
 
     space: VersionSpace
     random: np.random.RandomState
-    position: Array
-    reach: float
+    position: Array  # (l,) coefficients of a unit vector inside version space
+    reach: float  # mean length of a segment, after which the velocity is drawn anew
 
     @classmethod
     def drop(cls, space: VersionSpace, seed: int, reach: float) -> Ball:
@@ -305,25 +224,7 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[Any
 
 
 def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:
-    """Return the length of a flight of about so many bounces, from a trial.
-
-    Parameters
-    ----------
-    space : VersionSpace
-    seed : int
-    n_bounces : int
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> space = VersionSpace.of(np.eye(2), np.ones(2))
-    >>> 40 < choose_reach(space, 0, 100) / np.pi < 60  # to and fro in a quarter of the circle
-    True
-    """
+    """Return the length of a flight of about so many bounces, from a trial."""
     ball, some = Ball.drop(space, seed, 1.0), max(20, n_bounces // 10)
     for wanted in (20, some, some, n_bounces):
         # Flights are long with some velocities and short with others: count over several, and correct the reach. The

@@ -18,31 +18,7 @@ LEAST = 1e-3  # probabilities below count as this, as in cross-validation
 
 
 def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
-    """Return the mean leave-one-out log-loss of every softness.
-
-    Parameters
-    ----------
-    K : array of shape (l, l)
-        Kernel matrix of the labelled rows, bias included.
-    codes : integer array of shape (l,)
-        Classes 0, 1, ...; several are taken one against the rest, and normalised.
-    softnesses : sequence of float
-        Above 0.
-
-    Returns
-    -------
-    array of shape (len(softnesses),)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(8.0)
-    >>> K = np.exp(-0.1 * (x[:, None] - x) ** 2)
-    >>> leave_one_out_losses(K, (x > 3).astype(int), [0.03, 0.3, 3.0]).round(2)
-    array([0.27, 0.25, 0.5 ])
-    >>> leave_one_out_losses(K, np.array([0, 1, 0, 0, 1, 0, 1, 1]), [0.03, 0.3, 3.0]).round(2)
-    array([1.41, 1.02, 0.78])
-    """
+    """Return the mean leave-one-out log-loss of every softness. Shapes: K (l, l), codes (l,)."""
     values, vectors = np.linalg.eigh(K)
     values = np.maximum(values, 0.0)
     signs = np.where(codes[:, None] == wanted_classes(int(codes.max()) + 1), 1.0, -1.0)
@@ -66,18 +42,7 @@ def wanted_classes(n_classes: int) -> AnyArray:
 def left_out_shares(signs: Array, weights: Array, diagonal: Array) -> Array:
     """Return the probability of +1 at each row from all the others.
 
-    Parameters
-    ----------
-    signs : array of shape (l, c)
-        Labels y of c problems, -1 or 1.
-    weights : array of shape (l, c)
-        ``A^-1 y``.
-    diagonal : array of shape (l,)
-        Of ``A^-1``.
-
-    Returns
-    -------
-    array of shape (l, c)
+    Shapes: signs (l, c), weights (l, c), diagonal (l,); returns (l, c).
 
     Notes
     -----

@@ -30,25 +30,10 @@ def n_games(n_classes: int) -> int:
 
 
 class Geometry(NamedTuple):
-    """The labelled rows as unit vectors of feature space.
+    """The labelled rows as unit vectors of feature space."""
 
-    Attributes
-    ----------
-    space : VersionSpace
-        Of the first class; the others differ in signs only.
-    norms : array of shape (l,)
-        Lengths of the rows' vectors before they were scaled.
-    softness : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Geometry.of(np.array([[4.0, 0.0], [0.0, 4.0]]), softness=0.0).norms
-    array([2., 2.])
-    """
-
-    space: VersionSpace
-    norms: Array
+    space: VersionSpace  # of the first class; the others differ in signs only
+    norms: Array  # (l,) lengths of the rows' vectors before they were scaled
     softness: float
 
     @classmethod
@@ -141,13 +126,6 @@ def play_until(
 
     The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
     manner, and what their starts have in common their differences cannot tell.
-
-    Returns
-    -------
-    tallies : list of Tally
-        The votes, one tally for each game.
-    converged : bool
-        Whether the tolerance was reached.
     """
     rounds: list[list[Tally]] = []
     lengths: list[int] = []

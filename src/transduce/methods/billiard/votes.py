@@ -29,23 +29,10 @@ _BLOCK = 512  # rows whose state stays near the processor
 
 
 class Positions(NamedTuple):
-    """Positions of a ball at even times of a round.
+    """Positions of a ball at even times of a round."""
 
-    Attributes
-    ----------
-    coefficients : array of shape (s, l)
-    length : float
-        Length of the flight that they stand for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Positions(np.eye(2), 3.0).length
-    3.0
-    """
-
-    coefficients: Array
-    length: float
+    coefficients: Array  # (s, l)
+    length: float  # length of the flight that they stand for
 
     @classmethod
     def of(cls, flight: list[Segment], count: int) -> Positions:
@@ -63,29 +50,12 @@ Record = list[Segment] | Positions
 
 
 class Count(NamedTuple):
-    """What one round of one ball says about m rows.
+    """What one round of one ball says about m rows."""
 
-    Attributes
-    ----------
-    positive : array of shape (m,)
-        Length of the flight on the positive side.
-    length : float
-        Length of the whole.
-    sums, squares : array of shape (m,)
-        Sum of the shares of the round's parts, and of their squares.
-    n_parts : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Count(np.array([1.0]), 4.0, np.array([0.5]), np.array([0.25]), 2).length
-    4.0
-    """
-
-    positive: Array
-    length: float
-    sums: Array
-    squares: Array
+    positive: Array  # (m,) length of the flight on the positive side
+    length: float  # length of the whole
+    sums: Array  # (m,) sum of the shares of the round's parts, and of their squares
+    squares: Array  # (m,) sum of the shares of the round's parts, and of their squares
     n_parts: int
 
 
@@ -112,28 +82,11 @@ def follow(
 ) -> None:
     """Add to `positive` how long the ball was on the positive side of each of m rows.
 
-    Parameters
-    ----------
-    columns : array of shape (l, m)
-        Inner products of the labelled rows' unit vectors with the rows.
-    p, q : array of shape (m,)
-        Inner products of position and velocity with the rows, at the start; changed.
-    walls : integer array of shape (k,)
-    kicks, times : array of shape (k,)
-    positive : array of shape (m,)
-        Changed.
+    Shapes: columns (l, m), p, q (m,), walls (k,), kicks, times (k,), positive (m,).
 
     Notes
     -----
     A flight is shorter than half a turn, so it crosses a row's wall at most once, at the angle ``arctan2(|p|, -+q)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> positive = np.zeros(1)
-    >>> follow(np.zeros((1, 1)), np.ones(1), -np.ones(1), np.zeros(1, np.int32), np.zeros(1), np.ones(1), positive)
-    >>> positive / np.pi
-    array([0.25])
     """
     buffer = np.empty(_BLOCK)
     for first in range(0, p.size, _BLOCK):  # a block's state stays near the processor for the whole flight
@@ -157,32 +110,12 @@ def follow(
 
 @dataclass(frozen=True)
 class Voter:
-    """Rows about which balls are unlabelled.
+    """Rows about which balls are unlabelled."""
 
-    Parameters
-    ----------
-    columns : array of shape (l, m)
-        Inner products of the labelled rows' unit vectors with the rows.
-    spread : array of shape (m,) or None, default=None
-        None: the vote is the sign of ``<w, phi>``. Otherwise labels may be wrong, and the vote is the probability that
-        ``<w, phi>`` plus noise is positive: ``spread`` times Student's t.
-    rank : int, default=1
-        Degrees of freedom of that noise: the dimension of the labelled rows' span.
-    blind : boolean array of shape (m,) or None, default=None
-        Rows orthogonal to every labelled one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> flight = [Segment(np.ones(1), np.ones(1), np.zeros(1, np.int32), np.zeros(1), np.ones(1))]
-    >>> Voter(np.ones((1, 2))).count(flight).positive
-    array([1., 1.])
-    """
-
-    columns: Array
-    spread: Array | None = None
-    rank: int = 1
-    blind: Mask | None = None
+    columns: Array  # (l, m) inner products of the labelled rows' unit vectors with the rows
+    spread: Array | None = None  # (m,) none
+    rank: int = 1  # degrees of freedom of that noise: the dimension of the labelled rows' span
+    blind: Mask | None = None  # (m,) rows orthogonal to every labelled one
 
     def count(self, record: Record) -> Count:
         """Return what a round says."""
@@ -221,28 +154,13 @@ class Voter:
 
 @dataclass
 class Tally:
-    """Votes of several balls about m rows, added up.
+    """Votes of several balls about m rows, added up."""
 
-    Attributes
-    ----------
-    positive, length, sums, squares, n_parts : array of shape (k, m)
-        As in `Count`, for each of k balls.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tally = Tally.empty(2, 1)
-    >>> for ball, positive in enumerate([3.0, 1.0]):
-    ...     tally.add(ball, Count(np.array([positive]), 4.0, np.array([positive / 4]), np.zeros(1), 1))
-    >>> tally.share, tally.standard_error
-    (array([0.5]), array([0.25]))
-    """
-
-    positive: Array
-    length: Array
-    sums: Array
-    squares: Array
-    n_parts: Array
+    positive: Array  # (k, m) as in `Count`, for each of k balls
+    length: Array  # (k, m) as in `Count`, for each of k balls
+    sums: Array  # (k, m) as in `Count`, for each of k balls
+    squares: Array  # (k, m) as in `Count`, for each of k balls
+    n_parts: Array  # (k, m) as in `Count`, for each of k balls
 
     @classmethod
     def empty(cls, n_balls: int, m: int) -> Tally:
@@ -298,33 +216,13 @@ class Tally:
 
 @dataclass
 class Game:
-    """Balls in one version space, and their rounds so far.
-
-    Parameters
-    ----------
-    space : VersionSpace
-    seeds : sequence of int
-        One for each ball.
-    soft : bool
-        Whether labels may be wrong: then positions are recorded, otherwise whole flights.
-    n_jobs : int or None
-    refresh : int or None
-        Bounces after which a ball's velocity is drawn anew, on average; by default more the more dimensions there are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> game = Game(VersionSpace.of(np.eye(2), np.ones(2)), seeds=[0, 1], soft=False)
-    >>> game.play(120)
-    >>> 80 < game.n_bounces < 160, len(game.records[0])
-    (True, 1)
-    """
+    """Balls in one version space, and their rounds so far."""
 
     space: VersionSpace
-    seeds: Sequence[int]
-    soft: bool
+    seeds: Sequence[int]  # one for each ball
+    soft: bool  # whether labels may be wrong: then positions are recorded, otherwise whole flights
     n_jobs: int | None = None
-    refresh: int | None = None
+    refresh: int | None = None  # bounces after which a ball's velocity is drawn anew, on average
     n_bounces: int = 0
     pace: int = field(init=False)
     balls: list[Ball] = field(init=False)

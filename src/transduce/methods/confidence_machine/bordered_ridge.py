@@ -16,28 +16,11 @@ from transduce.core.types import Array
 
 
 class Border(NamedTuple):
-    """What one more row brings to a ridge regression, for each of `m` rows taken one at a time.
+    """What one more row brings to a ridge regression, for each of `m` rows taken one at a time."""
 
-    Attributes
-    ----------
-    prediction : array of shape (m,) or (m, c)
-        Inductive ridge prediction, a column for each of `c` label columns.
-    pivot : array of shape (m,)
-        ``s``, the Schur complement of the labelled block; at least ``ridge``.
-    weights : array of shape (m, l)
-        ``g``, the weights of the labels in the prediction.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = DualRidge.fit(np.eye(2), np.array([2.0, 4.0]), ridge=1.0, fit_intercept=False)
-    >>> fit.border(np.array([[1.0, 0.0]]), np.array([1.0]))
-    Border(prediction=array([1.]), pivot=array([1.5]), weights=array([[0.5, 0. ]]))
-    """
-
-    prediction: Array
-    pivot: Array
-    weights: Array
+    prediction: Array  # (m,) or (m, c) inductive ridge prediction, a column for each of `c` label columns
+    pivot: Array  # (m,) ``s``, the Schur complement of the labelled block; at least ``ridge``
+    weights: Array  # (m, l) ``g``, the weights of the labels in the prediction
 
 
 def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> float:
@@ -80,36 +63,18 @@ def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
 class DualRidge:
     """Kernel ridge regression on the labelled rows, ready to be bordered (``l x l`` algebra).
 
-    Attributes
-    ----------
-    residuals : array of shape (l,) or (l, c)
-        ``G y``: the residuals divided by `ridge`.
-    ridge : float
-        What was added to the kernel's diagonal, jitter included.
-    jitter : float
-        The part of `ridge` that rounding made necessary; 0.0 as a rule.
-    slack : float
-        Differences between residuals below this are rounding.
-
     Notes
     -----
     Fitting costs ``l^3 / 3`` operations, bordering ``2 l^2`` for each unlabelled row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = DualRidge.fit(np.eye(2), np.array([2.0, 4.0]), ridge=1.0, fit_intercept=False)
-    >>> fit.residuals, fit.diagonal()
-    (array([1., 2.]), array([0.5, 0.5]))
     """
 
     factor: Array
-    residuals: Array
+    residuals: Array  # (l,) or (l, c) ``G y``: the residuals divided by `ridge`
     ones: Array | None
     centre: Array | float
-    ridge: float
-    jitter: float
-    slack: float
+    ridge: float  # what was added to the kernel's diagonal, jitter included
+    jitter: float  # the part of `ridge` that rounding made necessary; 0.0 as a rule
+    slack: float  # differences between residuals below this are rounding
 
     @classmethod
     def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
@@ -185,14 +150,7 @@ def _size(K: Any) -> float:
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def squared_norms(X: Array) -> Array:
-    """Return the squared norm of each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> squared_norms(np.array([[3.0, 4.0]]))
-    array([25.])
-    """
+    """Return the squared norm of each row."""
     norms = np.empty(len(X))
     for i in range(len(X)):
         total = 0.0
@@ -203,67 +161,33 @@ def squared_norms(X: Array) -> Array:
 
 
 class Direction(NamedTuple):
-    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each.
+    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
 
-    Attributes
-    ----------
-    prediction : array of shape (m,) or (m, c)
-    pivot : array of shape (m,)
-    z : array of shape (m, d)
-        ``M^-1 x`` of the centred unlabelled rows; the weight of labelled row i is ``offset + <x_i, z>``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = PrimalRidge.fit(np.array([[1.0], [-1.0]]), np.array([3.0, 0.0]), ridge=1.0, fit_intercept=False)
-    >>> fit.directions(np.array([[3.0]]))
-    Direction(prediction=array([3.]), pivot=array([4.]), z=array([[1.]]))
-    """
-
-    prediction: Array
-    pivot: Array
-    z: Array
+    prediction: Array  # (m,) or (m, c)
+    pivot: Array  # (m,)
+    z: Array  # (m, d) ``M^-1 x`` of the centred unlabelled rows
 
 
 @dataclass(frozen=True)
 class PrimalRidge:
     """Linear ridge regression on the labelled rows, ready to be bordered (``d x d`` algebra).
 
-    Attributes
-    ----------
-    X : array of shape (l, d)
-        The labelled rows, centred on their mean if there is an intercept. (Unpenalised, the
-        intercept makes this an identity of the algebra, not a choice: no exchangeability is lost.)
-    residuals : array of shape (l,) or (l, c)
-        ``G y``: the residuals divided by `ridge`.
-    offset : float
-        Share of the intercept in each weight: ``1 / l``, or 0.
-    ridge, jitter, slack : float
-        As in `DualRidge`.
-
     Notes
     -----
     Fitting costs ``2 l d^2`` operations, the directions ``2 d^2`` for each unlabelled row, each
     weight ``2 d``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = PrimalRidge.fit(np.array([[1.0], [-1.0]]), np.array([3.0, 0.0]), ridge=1.0, fit_intercept=False)
-    >>> fit.residuals, fit.diagonal()
-    (array([2., 1.]), array([0.66666667, 0.66666667]))
     """
 
-    X: Array
+    X: Array  # (l, d) the labelled rows, centred on their mean if there is an intercept
     mean: Array | float
     inverse: Array
     coefficients: Array
     centre: Array | float
-    residuals: Array
-    offset: float
-    ridge: float
-    jitter: float
-    slack: float
+    residuals: Array  # (l,) or (l, c) ``G y``: the residuals divided by `ridge`
+    offset: float  # share of the intercept in each weight: ``1 / l``, or 0
+    ridge: float  # as in `DualRidge`
+    jitter: float  # as in `DualRidge`
+    slack: float  # as in `DualRidge`
 
     @classmethod
     def fit(cls, X: Array, y: Array, *, ridge: float, fit_intercept: bool) -> PrimalRidge:

@@ -24,36 +24,19 @@ TIE = 1e-9  # leave-one-out errors closer than this share of themselves are equa
 
 
 class MenuFit(NamedTuple):
-    """The ridge regressions of all settings on the labelled rows.
+    """The ridge regressions of all settings on the labelled rows."""
 
-    Attributes
-    ----------
-    residuals : array of shape (S, l) or (S, l, c)
-        ``G y`` for each setting.
-    diagonal : array of shape (S, l)
-        ``G_ii``.
-    slack : array of shape (S,)
-        Residuals closer than this tie.
-    """
-
-    residuals: Array
-    diagonal: Array
-    slack: Array
+    residuals: Array  # (S, l) or (S, l, c) ``G y`` for each setting
+    diagonal: Array  # (S, l) ``G_ii``
+    slack: Array  # (S,) residuals closer than this tie
 
 
 class MenuBorder(NamedTuple):
-    """What each of `b` unlabelled rows brings to the ridge regression of every setting; as `Border`, stacked.
+    """What each of `b` unlabelled rows brings to the ridge regression of every setting; as `Border`, stacked."""
 
-    Attributes
-    ----------
-    prediction : array of shape (S, b) or (S, b, c)
-    pivot : array of shape (S, b)
-    weights : array of shape (S, b, l)
-    """
-
-    prediction: Array
-    pivot: Array
-    weights: Array
+    prediction: Array  # (S, b) or (S, b, c)
+    pivot: Array  # (S, b)
+    weights: Array  # (S, b, l)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -73,16 +56,7 @@ def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tu
 
 @njit(cache=True, nogil=True)
 def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
-    """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = MenuFit(np.array([[1.0]]), np.array([[0.5]]), np.zeros(1))
-    >>> border = MenuBorder(np.array([[1.0]]), np.array([[2.0]]), np.array([[[1.0]]]))
-    >>> parabolas(fit, border)
-    array([[[ 1.  ,  1.  , -1.  ,  1.25]]])
-    """
+    """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4)."""
     n_settings, n_rows = border.pivot.shape
     found = np.empty((n_rows, n_settings, 4))
     for s in range(n_settings):
@@ -95,14 +69,7 @@ def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
 
 @njit(cache=True, nogil=True)
 def height(parabola: Array, v: float) -> float:
-    """Return the value of one parabola.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> height(np.array([1.0, 5.0, 0.0, 2.0]), 3.0)
-    13.0
-    """
+    """Return the value of one parabola."""
     t = v - parabola[0]
     return parabola[1] + t * (parabola[2] + t * parabola[3])
 
@@ -176,18 +143,11 @@ def _append(starts: Array, owners: AnyArray, n: int, start: float, owner: int) -
 
 
 class Choice(NamedTuple):
-    """Where each setting is chosen, ties included.
+    """Where each setting is chosen, ties included."""
 
-    Attributes
-    ----------
-    setting : array of shape (k,)
-        Ascending; a setting is chosen on as many closed intervals as it has lines here.
-    low, high : array of shape (k,)
-    """
-
-    setting: AnyArray
-    low: Array
-    high: Array
+    setting: AnyArray  # (k,) ascending; a setting is chosen on as many closed intervals as it has lines here
+    low: Array  # (k,)
+    high: Array  # (k,)
 
 
 @njit(cache=True, nogil=True)
@@ -198,15 +158,7 @@ def tie_margin(slack_one: float, slack_other: float, n_rows: int) -> float:
 
 @njit(cache=True, nogil=True)
 def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
-    """Return where each setting has the smallest leave-one-out error of a sample of `n_rows`, up to rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> choice = choose(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]]), np.zeros(2), 5)
-    >>> choice.setting, choice.low.round(6), choice.high.round(6)
-    (array([0, 1, 1]), array([ -1., -inf,   1.]), array([ 1., -1., inf]))
-    """
+    """Return where each setting has the smallest leave-one-out error of a sample of `n_rows`, up to rounding."""
     starts, owners = envelope_pieces(curves)
     room = 2 * len(starts) * len(curves)
     setting = np.empty(room, dtype=np.intp)
@@ -235,15 +187,7 @@ def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
 
 @njit(cache=True, nogil=True)
 def mark_least(errors: Array, slack: Array, n_rows: int, picked: AnyArray) -> int:
-    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal up to rounding; return the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> picked = np.zeros(3, dtype=bool)
-    >>> mark_least(np.array([2.0, 1.0, 1.0 + 1e-12]), np.zeros(3), 5, picked), picked
-    (1, array([False,  True,  True]))
-    """
+    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal up to rounding; return the first."""
     best, first = np.argmin(errors), -1
     for s in range(len(errors)):
         margin = tie_margin(slack[s], slack[best], n_rows)
@@ -259,13 +203,6 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
 
     The value is the setting's prediction or, if another setting is chosen at that label, the nearest label at which
     this one is. Of settings that reach the same height, the first counts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> curves = np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]])
-    >>> answer(curves, choose(curves, np.zeros(2), 5))
-    (0, 0.0)
     """
     lowest, best = np.empty(len(choice.setting)), np.inf
     for k in range(len(lowest)):
@@ -290,17 +227,7 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
 def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
     """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is.
 
-    Returns
-    -------
-    starts : array of shape (k,)
-        Ascending; the first is minus infinity, and each piece ends where the next starts.
-    owners : array of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> lower_envelope(np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]]))
-    (array([-inf,  -1.,   1.]), array([1, 0, 1]))
+    Returns shape starts (k,), owners (k,).
     """
     # A door of its own for Python; see residual_lines.
     return envelope_pieces(curves)

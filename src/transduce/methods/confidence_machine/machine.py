@@ -186,20 +186,7 @@ def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> Non
 
 
 def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:
-    """Return the regions of unlabelled rows: by the window where it decides, else by selection, else by sweep.
-
-    Parameters
-    ----------
-    machine : Machine
-    rows : array with m lines
-    rank : int
-        From `nonconformity_rank`.
-    side : {"two", "lower", "upper"}
-
-    Returns
-    -------
-    Regions of m rows
-    """
+    """Return the regions of unlabelled rows: by the window where it decides, else by selection, else by sweep."""
     if machine.foreign:
         return _find_foreign(machine, rows, rank, side)
     if rank == 0:
@@ -277,15 +264,7 @@ def line_region(rho: Array, beta: Array, rank: int, side: str, slack: float) -> 
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
     """Return how many labelled rows are more nonconforming than each unlabelled row and its candidate label, or tie.
 
-    Parameters
-    ----------
-    machine : Machine
-    rows : array with m lines
-    labels : array of shape (m,)
-
-    Returns
-    -------
-    above, tied : array of shape (m,)
+    Shapes: labels (m,); returns above, tied (m,).
     """
     if machine.foreign:
         labels, found = (
@@ -305,19 +284,7 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
 def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
     """Return the same for every candidate class, among all labelled rows and within the class; and the predictions.
 
-    Parameters
-    ----------
-    machine : Machine
-        Fitted to one column of -1 and +1 for each class.
-    rows : array with m lines
-    codes : array of shape (l,)
-        Class number of each labelled row. Its residual is taken in the column of its own class.
-
-    Returns
-    -------
-    overall, within : array of shape (2, m, n_classes)
-        More nonconforming rows first, then tied ones.
-    prediction : array of shape (m, n_classes)
+    Shapes: codes (l,); returns overall, within (2, m, n_classes), prediction (m, n_classes).
     """
     n_classes = machine.fit.residuals.shape[1]
     if machine.foreign:

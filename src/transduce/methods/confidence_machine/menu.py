@@ -113,13 +113,6 @@ def default_menu(X: Array) -> tuple[Setting, ...]:
 
     On the papers' tables this menu made narrower regions than longer ones: narrow kernels and tiny ridges win the
     leave-one-out contest of a few labels by chance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> menu = default_menu(np.array([[0.0], [1.0], [3.0]]))
-    >>> len(menu), str(menu[1])
-    (20, 'rbf + linear, width 2, ridge 0.3')
     """
     median, linear = median_width(X), 1.0 / X.shape[1]
     kernels: tuple[tuple[Mapping[KernelName, float], float], ...] = (
@@ -133,14 +126,7 @@ def default_menu(X: Array) -> tuple[Setting, ...]:
 
 
 def given_menu(own: Array) -> tuple[Setting, ...]:
-    """Return the settings to choose among for a given kernel: ridges in units of the rows' mean own value (n,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [setting.ridge for setting in given_menu(np.array([1.0, 3.0]))]
-    [0.2, 0.6, 2.0, 6.0]
-    """
+    """Return the settings to choose among for a given kernel: ridges in units of the rows' mean own value (n,)."""
     unit = max(float(np.mean(own)), 0.0) or 1.0
     return tuple(Setting("precomputed", ridge=ridge * unit) for ridge in RIDGES)
 
@@ -199,20 +185,11 @@ def _own_values(kernel: Kernel | TreeKernel, rows: AnyArray) -> Array:
 
 @dataclass(frozen=True)
 class Menu:
-    """Settings with their widths known, and the kernels that they share.
+    """Settings with their widths known, and the kernels that they share."""
 
-    Attributes
-    ----------
-    settings : tuple of Setting
-        As the user gave them, except for widths, which are numbers.
-    kernels : tuple of MenuKernel
-    which : array of shape (S,)
-        The place of each setting's kernel among them.
-    """
-
-    settings: tuple[Setting, ...]
+    settings: tuple[Setting, ...]  # as the user gave them, except for widths, which are numbers
     kernels: tuple[MenuKernel, ...]
-    which: AnyArray
+    which: AnyArray  # (S,) the place of each setting's kernel among them
 
     @classmethod
     def build(cls, settings: Iterable[Setting], X: Array) -> Menu:

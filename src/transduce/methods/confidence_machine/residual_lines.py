@@ -33,13 +33,7 @@ OWN = 1.0 - 1e-12
 
 @njit(cache=True, nogil=True)
 def residual_scale(pivot: float, diagonal: float, weight: float, power: float) -> float:
-    """Return ``w_i``, what the residual of a labelled row is divided by.
-
-    Examples
-    --------
-    >>> residual_scale(2.0, 3.0, 1.0, 1.0)
-    7.0
-    """
+    """Return ``w_i``, what the residual of a labelled row is divided by."""
     if power == 0.0:
         return 1.0
     variance = pivot * diagonal + weight * weight
@@ -48,14 +42,7 @@ def residual_scale(pivot: float, diagonal: float, weight: float, power: float) -
 
 @njit(cache=True, nogil=True)
 def kth_largest(values: Array, k: int) -> float:
-    """Return the `k`-th largest of some numbers by selection, which rearranges them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kth_largest(np.array([3.0, 1.0, 2.0]), 2)
-    2.0
-    """
+    """Return the `k`-th largest of some numbers by selection, which rearranges them."""
     first, last, wanted = 0, len(values) - 1, len(values) - k
     while last > first:
         middle = values[(first + last) // 2]
@@ -94,29 +81,7 @@ def row_lines(
 
 @njit(cache=True, nogil=True)
 def select_interval(rho: Array, beta: Array, rank: int, slack: float) -> tuple[float, float]:
-    """Return the ends of the two-sided region by selection; NaN if some ``|beta_i| >= 1``.
-
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows.
-    rank : int
-        At least 1: in how many ``S_i`` a label must lie.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    lower, upper : float
-        The region is ``[lower, upper]``; it contains 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> lower, upper = select_interval(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1, 0.0)
-    >>> round(lower, 9), round(upper, 9)
-    (-3.0, 3.0)
-    """
+    """Return the ends of the two-sided region by selection; NaN if some ``|beta_i| >= 1``. Shapes: rho, beta (l,)."""
     below, above = np.empty(len(rho)), np.empty(len(rho))
     for i in range(len(rho)):
         if not abs(beta[i]) < OWN:
@@ -132,12 +97,6 @@ def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
     """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``.
 
     Parameters as in `select_interval`; for a lower bound pass ``-rho`` and negate the result.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> select_bound(np.array([1.0, 2.0, -3.0]), np.zeros(3), 1, 0.0)
-    2.0
     """
     above = np.empty(len(rho))
     for i in range(len(rho)):
@@ -229,24 +188,7 @@ def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 def count_nonconforming(rho: Array, beta: Array, t: float, slack: float) -> tuple[int, int]:
     """Return how many labelled rows are more nonconforming than the unlabelled row at `t`, and how many tie with it.
 
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows.
-    t : float
-        Candidate label less prediction.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    above, tied : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> count_nonconforming(np.array([1.0, 2.0, -3.0]), np.zeros(3), 2.0, 0.0)
-    (1, 1)
+    Shapes: rho, beta (l,).
     """
     above, tied = 0, 0
     for i in range(len(rho)):
@@ -292,25 +234,7 @@ def residual_lines(
 ) -> tuple[Array, Array]:
     """Return ``rho`` and ``beta`` of the labelled rows, for one unlabelled row.
 
-    Parameters
-    ----------
-    residuals, diagonal, weights : array of shape (l,)
-        ``r = G y``, ``G_ii`` and ``g``.
-    pivot : float
-        ``s``.
-    power : float
-        0, 1/2 or 1: plain, studentized or deleted residuals.
-
-    Returns
-    -------
-    rho, beta : array of shape (l,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = np.ones(1)
-    >>> residual_lines(3.0 * one, one, 0.5 * one, 2.0, 0.0)
-    (array([6.]), array([0.5]))
+    Shapes: residuals, diagonal, weights (l,); returns rho, beta (l,).
     """
     return row_lines(residuals, diagonal, weights, pivot, power)
 
@@ -319,25 +243,7 @@ def residual_lines(
 def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     """Return the two-sided region for any lines, as closed pieces from left to right.
 
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows.
-    rank : int
-        At least 1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    array of shape (n_pieces, 2)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sweep_two_sided(np.array([3.0]), np.array([2.0]), 1, 0.0).round(9)
-    array([[-inf,   1.],
-           [  3.,  inf]])
+    Shapes: rho, beta (l,); returns (n_pieces, 2).
     """
     return two_sided_pieces(rho, beta, rank, slack)
 
@@ -347,12 +253,6 @@ def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
     """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces.
 
     Parameters as in `sweep_two_sided`; for a lower bound pass ``-rho`` and mirror the pieces.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sweep_one_sided(np.array([3.0]), np.array([-2.0]), 1, 0.0)
-    array([[-3., inf]])
     """
     return one_sided_pieces(rho, beta, rank, slack)
 
@@ -363,33 +263,6 @@ def count_nonconforming_by_class(
 ) -> tuple[AnyArray, AnyArray]:
     """Return, for each candidate class, how many rows are more nonconforming or tie: of all, and of that class.
 
-    Parameters
-    ----------
-    rho, beta : array of shape (l,)
-        The lines of the labelled rows, each in the one-vs-rest column of its own class.
-    codes : array of shape (l,)
-        Class number of each labelled row.
-    prediction : array of shape (n_classes,)
-        One-vs-rest predictions at the unlabelled row, for targets -1 and +1.
-    slack : float
-        Residuals closer than this tie.
-
-    Returns
-    -------
-    overall, within : array of shape (2, n_classes)
-        More nonconforming rows in the first line, tied ones in the second; among all labelled rows, and among those
-        of the candidate class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> overall, within = count_nonconforming_by_class(
-    ...     np.array([0.2, 1.0]), np.zeros(2), np.array([0, 1]), np.array([0.5, -0.5]), 0.0)
-    >>> overall
-    array([[1, 0],
-           [0, 0]])
-    >>> within
-    array([[0, 0],
-           [0, 0]])
+    Shapes: rho, beta (l,), codes (l,), prediction (n_classes,); returns overall, within (2, n_classes).
     """
     return counts_by_class(rho, beta, codes, prediction, slack)

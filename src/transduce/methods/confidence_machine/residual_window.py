@@ -37,32 +37,12 @@ LARGEST_RATIO = 1e3  # looser bounds are none: rounding could break them
 def window_factors(leverage: float, q: float, power: float) -> tuple[float, float]:
     """Return by how much the end that belongs to a labelled row can differ from where ``g = 0`` would put it.
 
-    Parameters
-    ----------
-    leverage : float
-        A bound on the leverage ``1 - ridge G_ii`` of the labelled row.
-    q : float
-        ``s / ridge - 1``, the leverage of the unlabelled row.
-    power : float
-
-    Returns
-    -------
-    shrink, grow : float
-        The value at ``g = 0`` is between ``shrink`` and ``grow`` times the end ``rho / (1 ± beta)``; 0 and infinity
-        where nothing excludes ``|beta| >= 1``.
-
     Notes
     -----
     In feature space ``g_i = <phi_i, M^-1 phi>``, so ``g_i^2 <= q_i q`` with the leverages ``q_i`` of the
     labelled row and ``q`` of the unlabelled row under the same ``M`` (Cauchy-Schwarz).
     With ``s G_ii = (1 + q)(1 - q_i)`` this bounds ``1 ± g``, ``D ± g`` and, because
     ``sqrt(1 + b^2) ± b = exp(± asinh b)``, ``sqrt(D) ± g``, where ``D = s G_ii + g^2``.
-
-    Examples
-    --------
-    >>> shrink, grow = window_factors(0.25, 1.0, 0.0)
-    >>> round(shrink, 6), round(grow, 6)
-    (0.5, 1.5)
     """
     g = np.sqrt(leverage * q)
     if power == 0.0:
@@ -83,45 +63,16 @@ def window_factors(leverage: float, q: float, power: float) -> tuple[float, floa
 
 
 class LabelledOrder(NamedTuple):
-    """The labelled rows in the order in which the ends of regions are looked up.
+    """The labelled rows in the order in which the ends of regions are looked up."""
 
-    Attributes
-    ----------
-    order : array of shape (k,)
-        Positions of the labelled rows: group after group, each in ascending order of `base`. Rows with a small base and
-        no high leverage may be left out.
-    base : array of shape (k,)
-        ``residual / diagonal ** power`` in that order.
-    starts : array of shape (n_groups + 1,)
-        The rows of a group are ``order[starts[group] : starts[group + 1]]``.
-    leverage : array of shape (n_groups,)
-        The largest leverage of each group.
-    ranked : array of shape (r,)
-        The largest ``residual / diagonal ** power`` of all rows, ascending.
-    sign : array of shape (k,)
-        +1, or -1 where a row and its residual are to be negated; in the order of `order`.
-    residuals : array of shape (k,)
-        Residuals after that; likewise.
-    rest : float
-        A bound on the leverages of the rows left out, whose bases are below all of `ranked`; 0 if there are none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leverages = Leverages(np.full(2, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
-    >>> rows = order_rows(np.array([3.0, -1.0]), np.ones(2), leverages, 0.0, "two")
-    >>> rows.order, rows.base, rows.sign
-    (array([1, 0]), array([1., 3.]), array([-1.,  1.]))
-    """
-
-    order: AnyArray
-    base: Array
-    starts: AnyArray
-    leverage: Array
-    ranked: Array
-    sign: Array
-    residuals: Array
-    rest: float
+    order: AnyArray  # (k,) positions of the labelled rows
+    base: Array  # (k,) ``residual / diagonal ** power`` in that order
+    starts: AnyArray  # (n_groups + 1,) the rows of a group are ``order[starts[group] : starts[group + 1]]``
+    leverage: Array  # (n_groups,) the largest leverage of each group
+    ranked: Array  # (r,) the largest ``residual / diagonal ** power`` of all rows, ascending
+    sign: Array  # (k,) +1, or -1 where a row and its residual are to be negated; in the order of `order`
+    residuals: Array  # (k,) residuals after that; likewise
+    rest: float  # A bound on the leverages of the rows left out, whose bases are below all of `ranked`
 
 
 class Lines(NamedTuple):
@@ -146,31 +97,7 @@ class Leverages(NamedTuple):
 def order_rows(
     residuals: Array, diagonal: Array, leverages: Leverages, power: float, side: str, depth: int | None = None
 ) -> LabelledOrder:
-    """Return the order of the labelled rows, the same for all unlabelled rows.
-
-    Parameters
-    ----------
-    residuals, diagonal : array of shape (l,)
-        ``r = G y`` and ``G_ii``; plain residuals do not need the second.
-    leverages : Leverages
-    power : float
-    side : {"two", "lower", "upper"}
-        Two-sided regions use absolute residuals (rows are negated to make theirs positive); a lower
-        bound is an upper bound for the negated residuals.
-    depth : int, optional
-        Twice as many ranks as are needed; all of them by default.
-
-    Returns
-    -------
-    LabelledOrder
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leverages = Leverages(np.full(2, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
-    >>> order_rows(np.array([3.0, -1.0]), np.ones(2), leverages, 0.0, "lower").base
-    array([-3.,  1.])
-    """
+    """Return the order of the labelled rows, the same for all unlabelled rows. Shapes: residuals, diagonal (l,)."""
     signed = -residuals if side == "lower" else np.abs(residuals) if side == "two" else residuals
     base = signed
     if power > 0.0:
@@ -241,34 +168,7 @@ def window_ends(
 ) -> tuple[Array, Array]:
     """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
 
-    Parameters
-    ----------
-    labelled : LabelledOrder
-    lines : Lines
-    z : array of shape (m, d)
-        Directions of the unlabelled rows: the weights are ``X z + offset``.
-    pivot : array of shape (m,)
-        ``s``.
-    ascending : array of shape (m,)
-        Positions of the unlabelled rows in ascending order of `pivot`.
-    rank : int
-        At least 1.
-
-    Returns
-    -------
-    below, above : array of shape (m,)
-        The `rank`-th largest of ``rho / (1 - beta)`` and of ``rho / (1 + beta)``; NaN where some row has
-        ``|beta| >= 1``, very many rows are open, or rows that were left out may be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leverages = Leverages(np.full(3, 0.1), 0.1, lambda rows: np.full(len(rows), 0.1))
-    >>> rows = order_rows(np.array([1.0, 2.0, 3.0]), np.ones(3), leverages, 0.0, "two")
-    >>> lines = Lines(np.array([[0.1], [0.1], [0.0]]), np.ones(3), 0.0, 1.0, 0.0, 0.0)
-    >>> below, above = window_ends(rows, lines, np.ones((1, 1)), np.ones(1), np.array([0]), 2)
-    >>> above.round(3)
-    array([1.818])
+    Shapes: z (m, d), pivot (m,), ascending (m,); returns below, above (m,).
     """
     middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
     block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))

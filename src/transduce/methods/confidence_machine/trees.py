@@ -23,15 +23,6 @@ class TreeKernel:
 
     The trees see ranks, not values: an outlier does not take every split, and no digit is lost where scikit-learn's
     trees round to single precision. They are grown on sorted rows, so that the order of the rows does not matter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [0.1], [5.0]])
-    >>> kernel = TreeKernel.grow(X)
-    >>> leaves = kernel.leaves(X)
-    >>> shared_leaves(leaves, leaves).diagonal()
-    array([1., 1., 1.])
     """
 
     forest: RandomTreesEmbedding

@@ -94,29 +94,15 @@ class LabelScale:
 
 @dataclass(frozen=True)
 class Ridge:
-    """The ridge regression of one setting on the labelled rows.
+    """The ridge regression of one setting on the labelled rows."""
 
-    Attributes
-    ----------
-    residuals : array of shape (l,) or (l, c)
-        ``G y``, with the intercept's term if there is one.
-    diagonal : array of shape (l,)
-        ``G_ii``, likewise.
-    ones : array of shape (l,) or None
-        ``G 1``; None without an intercept.
-    centre : float or array of shape (c,)
-        What is added to predictions.
-    ridge, jitter, slack : float
-        As in `DualRidge`.
-    """
-
-    residuals: Array
-    diagonal: Array
-    ones: Array | None
-    centre: Array | float
-    ridge: float
-    jitter: float
-    slack: float
+    residuals: Array  # (l,) or (l, c) ``G y``, with the intercept's term if there is one
+    diagonal: Array  # (l,) ``G_ii``, likewise
+    ones: Array | None  # (l,) ``G 1``; None without an intercept
+    centre: Array | float  # (c,) what is added to predictions
+    ridge: float  # as in `DualRidge`
+    jitter: float  # as in `DualRidge`
+    slack: float  # as in `DualRidge`
 
     @classmethod
     def fit(
@@ -262,37 +248,16 @@ def _announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:
 
 @dataclass(frozen=True)
 class TunedAnswer:
-    """What the tuned machine says at rows.
+    """What the tuned machine says at rows."""
 
-    Attributes
-    ----------
-    values : array of shape (m,)
-        The prediction of the setting at the lowest point of the envelope; see `envelope.answer`.
-    regions : Regions of m rows
-    winners : array of shape (m,)
-        The setting that gave each value.
-    used : boolean array of shape (m, S)
-        Which settings have a part in each region.
-    """
-
-    values: Array
+    values: Array  # (m,) the prediction of the setting at the lowest point of the envelope
     regions: Regions
-    winners: AnyArray
-    used: AnyArray
+    winners: AnyArray  # (m,) the setting that gave each value
+    used: AnyArray  # (m, S) which settings have a part in each region
 
 
 def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> TunedAnswer:
-    """Return values and regions of unlabelled rows, the setting chosen for every candidate label.
-
-    Parameters
-    ----------
-    machine : TunedMachine
-    rows : array with m lines
-    rank : int
-        From `nonconformity_rank`.
-    side : {"two", "lower", "upper"}
-        Two-sided regions always hold the value.
-    """
+    """Return values and regions of unlabelled rows, the setting chosen for every candidate label."""
     values, winners = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     used = np.empty((len(rows), len(machine.menu)), dtype=bool)
     pieces, counts = [np.empty((0, 2))], [np.zeros(1, dtype=np.intp)]
@@ -339,15 +304,7 @@ def label_p_values(machine: TunedMachine, rows: Array, labels: Array, tau: Array
 def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassCounts:
     """Return the p-values of every class at unlabelled rows, the setting chosen for every candidate class.
 
-    Parameters
-    ----------
-    machine : TunedMachine
-        Fitted to one column of -1 and +1 for each class.
-    rows : array with m lines
-    codes : array of shape (l,)
-        Class number of each labelled row. Its residual is taken in the column of its own class.
-    tau : array of shape (m,)
-        The share of ties, the unlabelled row itself among them, that counts.
+    Shapes: codes (l,), tau (m,).
     """
     n_classes = machine.fit.residuals.shape[2]
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
@@ -363,25 +320,13 @@ def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Arr
 
 @dataclass(frozen=True)
 class RowEnvelope:
-    """The leave-one-out errors of all settings as one row's label varies; for `EnvelopeDisplay`.
+    """The leave-one-out errors of all settings as one row's label varies; for `EnvelopeDisplay`."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The settings.
-    curves : array of shape (S, 4)
-        ``p, c0, c1, c2`` of the mean squared leave-one-out error ``c0 + c1 (y - p) + c2 (y - p)^2`` of each.
-    starts, owners : array of shape (k,)
-        Where each piece of the lower envelope starts, and whose it is.
-    region : array of shape (n_pieces, 2)
-    value : float
-    """
-
-    names: tuple[str, ...]
-    curves: Array
-    starts: Array
-    owners: AnyArray
-    region: Array
+    names: tuple[str, ...]  # the settings
+    curves: Array  # (S, 4)
+    starts: Array  # (k,) where each piece of the lower envelope starts, and whose it is
+    owners: AnyArray  # (k,) where each piece of the lower envelope starts, and whose it is
+    region: Array  # (n_pieces, 2)
     value: float
 
 

@@ -56,15 +56,7 @@ def _fixed_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -
 
 @njit(cache=True, nogil=True)
 def merge(pieces: Array, n: int) -> Array:
-    """Return the union of the first `n` closed intervals (k, 2), which it sorts, as disjoint ones in ascending order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> merge(np.array([[3.0, 4.0], [0.0, 1.0], [1.0, 2.0]]), 3)
-    array([[0., 2.],
-           [3., 4.]])
-    """
+    """Give the union of the first `n` closed intervals (k, 2), which it sorts, as disjoint ones in ascending order."""
     # By insertion: there are few.
     for place in range(1, n):
         low, high, k = pieces[place, 0], pieces[place, 1], place
@@ -138,26 +130,7 @@ def tuned_regions(
 ) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
     """Return the regions of rows with the setting chosen at every label.
 
-    Parameters
-    ----------
-    fit, border
-        The settings' ridge regressions, and what the rows bring to them.
-    curves : array of shape (b, S, 4)
-        From `parabolas`.
-    rule : tuple of (rank, side, power)
-        Rank from `nonconformity_rank`, side from `SIDE`, power from `POWER`.
-
-    Returns
-    -------
-    pieces : array of shape (n_pieces, 2)
-    counts : array of shape (b,)
-        How many of them each row has.
-    values : array of shape (b,)
-        The answer at each row; two-sided regions hold it.
-    winners : array of shape (b,)
-        The setting that gave it.
-    used : boolean array of shape (b, S)
-        Which settings have a part in the region.
+    Shapes: curves (b, S, 4); returns pieces (n_pieces, 2), counts (b,), values (b,), winners (b,), used (b, S).
     """
     n_rows, n_settings = curves.shape[:2]
     pieces, n = np.empty((2 * n_rows + 8, 2)), 0
@@ -240,22 +213,12 @@ def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Arra
 
 
 class ClassCounts(NamedTuple):
-    """Where `tuned_classes` writes what it finds for `m` rows and `c` classes.
+    """Where `tuned_classes` writes what it finds for `m` rows and `c` classes."""
 
-    Attributes
-    ----------
-    overall, within : array of shape (m, c)
-        p-values among all labelled rows, and among those of the candidate class.
-    scores : array of shape (m, c)
-        One-vs-rest prediction of the candidate, with the setting chosen for it.
-    chosen : array of shape (m, c)
-        That setting; the first, if leave-one-out errors tie.
-    """
-
-    overall: Array
-    within: Array
-    scores: Array
-    chosen: AnyArray
+    overall: Array  # (m, c) p-values among all labelled rows, and among those of the candidate class
+    within: Array  # (m, c) p-values among all labelled rows, and among those of the candidate class
+    scores: Array  # (m, c) one-vs-rest prediction of the candidate, with the setting chosen for it
+    chosen: AnyArray  # (m, c) that setting; the first, if leave-one-out errors tie
 
 
 @njit(cache=True, nogil=True)
@@ -284,17 +247,7 @@ def tuned_classes(
 ) -> ClassCounts:
     """Return the p-values of every class at rows, each with the setting chosen for that candidate.
 
-    Parameters
-    ----------
-    fit, border
-        With a column for each class.
-    own : array of shape (S, l)
-        Residuals of the labelled rows in the columns of their classes.
-    codes : array of shape (l,)
-        Class number of each labelled row.
-    tau : array of shape (b,)
-    power : float
-    n_classes : int
+    Shapes: own (S, l), codes (l,), tau (b,).
     """
     n_settings, n_rows = border.pivot.shape
     shape = (n_rows, n_classes)

@@ -50,43 +50,19 @@ class Units:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit keeps.
+    """What a fit keeps."""
 
-    Attributes
-    ----------
-    scaling : Scaling
-        Of the features.
-    units : Units
-        Of the labels.
-    posterior : Posterior
-        Of scaled labels at scaled rows.
-    noise : float
-        Variance of the noise, in squared units of the labels.
-    unlabelled : array of shape (m, d)
-        Scaled rows at which the answer was wanted.
-    predicted, plain : pair of arrays of shape (m,)
-        Means and standard deviations there, in scaled units, with the matching that was chosen and without.
-    matched : integer array of shape (k,)
-        Which of the unlabelled rows moments were matched at, in the order of `q`.
-    q : Match or None
-        The matched distribution; None if there is no row, or no spread, to match. Then it is the predictive one.
-    found : Found
-        The parameters, and how they were found.
-    order : integer array of shape (l,)
-        The labelled rows in the order of the posterior.
-    """
-
-    scaling: Scaling
-    units: Units
-    posterior: Posterior | InducedPosterior
-    noise: float
-    unlabelled: Array
-    predicted: tuple[Array, Array]
-    plain: tuple[Array, Array]
-    matched: AnyArray
-    q: Match | None
-    found: Found
-    order: AnyArray
+    scaling: Scaling  # of the features
+    units: Units  # of the labels
+    posterior: Posterior | InducedPosterior  # of scaled labels at scaled rows
+    noise: float  # variance of the noise, in squared units of the labels
+    unlabelled: Array  # (m, d) scaled rows at which the answer was wanted
+    predicted: tuple[Array, Array]  # (m,)
+    plain: tuple[Array, Array]  # (m,)
+    matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
+    q: Match | None  # the matched distribution
+    found: Found  # the parameters, and how they were found
+    order: AnyArray  # (l,) the labelled rows in the order of the posterior
 
     @classmethod
     def of(

@@ -59,23 +59,7 @@ def arrange_rows(
 ) -> tuple[Objective, AnyArray, AnyArray]:
     """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
 
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        Scaled.
-    labelled : boolean array of shape (n,)
-    y_l : array of shape (l,)
-        Labels, scaled.
-    settings : Settings
-
-    Returns
-    -------
-    objective : Objective
-        Without matching, of the labelled rows and the unlabelled ones at which moments are to be matched.
-    order : integer array of shape (l,)
-        The labelled rows in the order of the objective.
-    matched : integer array
-        Which of the unlabelled rows these are.
+    Shapes: rows (n, d), labelled (n,), y_l (l,); returns order (l,).
     """
     if arrays.is_foreign(rows):
         return _arrange_foreign(rows, labelled, y_l, settings)
@@ -100,29 +84,15 @@ def _arrange_foreign(
 
 
 class Found(NamedTuple):
-    """Parameters, and how they were found.
+    """Parameters, and how they were found."""
 
-    Attributes
-    ----------
-    best, plain : Descent
-        The lowest descent with the matching that was chosen, and without matching.
-    ends : list of Descent or str
-        How the descent from each start ended.
-    objective : Objective
-        What the best one minimises.
-    search : Search
-    choice : Choice
-    max_exact : int
-        Labels up to which the process is exact.
-    """
-
-    best: Descent
-    plain: Descent
-    ends: list[Descent | str]
-    objective: Objective
+    best: Descent  # the lowest descent with the matching that was chosen, and without matching
+    plain: Descent  # the lowest descent with the matching that was chosen, and without matching
+    ends: list[Descent | str]  # how the descent from each start ended
+    objective: Objective  # what the best one minimises
     search: Search
     choice: Choice
-    max_exact: int
+    max_exact: int  # labels up to which the process is exact
 
 
 def find_parameters(objective: Objective, settings: Settings, random: np.random.RandomState) -> Found:
@@ -166,18 +136,7 @@ def answers_in_folds(
 ) -> list[Array]:
     """Return the process at the hidden rows of each fold, with parameters of its visible labels.
 
-    Parameters
-    ----------
-    found : Found
-    order : integer array of shape (l,)
-        The labelled rows in the order of the objective.
-    folds : sequence of (visible, hidden)
-        Positions among the labelled rows.
-
-    Returns
-    -------
-    list of arrays
-        In units of the scaled labels.
+    Shapes: order (l,).
     """
     place, whole = np.argsort(order), found.objective
     X_l, rest = whole.X[: len(order)], whole.X[len(order) :]

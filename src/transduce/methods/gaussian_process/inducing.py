@@ -24,12 +24,6 @@ def fit_posterior(
     """Return the process with fixed parameters: exact, or through inducing points with more labels than `max_exact`.
 
     On a device it is exact with any number of labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> type(fit_posterior(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]), 3000)).__name__
-    'Posterior'
     """
     if arrays.is_foreign(X_l) or len(y_l) <= max_exact:
         return Posterior.fit(X_l, y_l, log_parameters)
@@ -39,46 +33,21 @@ def fit_posterior(
 class InducedPosterior(NamedTuple):
     """Gaussian process regression in which labels tell of each other only through p inducing points.
 
-    Attributes
-    ----------
-    points : array of shape (p, d)
-    relevance : array of shape (d,) or (1,)
-    noise, jitter : float
-        Variance of the noise; what was added to the diagonal of the points' covariance.
-    factor : array of shape (p, p)
-        Lower Cholesky factor of the points' covariance.
-    inner : array of shape (p, p)
-        Lower Cholesky factor of ``I + V V' / noise`` with ``V = factor^-1 K_pl``.
-    weights : array of shape (p,)
-        ``inner^-1 V y / noise``.
-    coefficients : array of shape (p,)
-        ``factor'^-1 inner'^-1 weights``: the mean at a row is its kernel values with the points, times these.
-    log_likelihood : float
-        Log density of the labels in this model.
-
     Notes
     -----
     The deterministic training conditional of Seeger, Williams and Lawrence (2003). With the points at all labelled rows
     it is the exact process.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> row = np.zeros((1, 1))
-    >>> fit = InducedPosterior.fit(row, np.array([2.0]), np.log([1.0, 1.0]), row)
-    >>> fit.mean(row), fit.covariance(row)
-    (array([1.]), array([[1.5]]))
     """
 
-    points: Array
-    relevance: Array
-    noise: float
-    jitter: float
-    factor: Array
-    inner: Array
-    weights: Array
-    coefficients: Array
-    log_likelihood: float
+    points: Array  # (p, d)
+    relevance: Array  # (d,) or (1,)
+    noise: float  # variance of the noise; what was added to the diagonal of the points' covariance
+    jitter: float  # variance of the noise; what was added to the diagonal of the points' covariance
+    factor: Array  # (p, p) lower Cholesky factor of the points' covariance
+    inner: Array  # (p, p) lower Cholesky factor of ``I + V V' / noise`` with ``V = factor^-1 K_pl``
+    weights: Array  # (p,) ``inner^-1 V y / noise``
+    coefficients: Array  # (p,) ``factor'^-1 inner'^-1 weights``
+    log_likelihood: float  # log density of the labels in this model
 
     @classmethod
     def fit(cls, X_l: Array, y_l: Array, log_parameters: Array, points: Array) -> InducedPosterior:

@@ -76,27 +76,11 @@ def _cross_validate(objective: Objective, settings: Settings, search: Search, st
 
 
 class Fold(NamedTuple):
-    """One fold of transductive cross-validation: what is shown, and what is hidden among the unlabelled rows.
+    """One fold of transductive cross-validation: what is shown, and what is hidden among the unlabelled rows."""
 
-    Attributes
-    ----------
-    X : array of shape (n, d)
-        Shown rows, then hidden rows, then unlabelled rows.
-    y_l : array of shape (l - h,)
-        Shown labels.
-    hidden : array of shape (h,)
-        Labels of the hidden rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Fold(np.zeros((3, 1)), np.array([1.0]), np.array([2.0])).scaled()
-    (array([0.]), 1.0, 1.0)
-    """
-
-    X: Array
-    y_l: Array
-    hidden: Array
+    X: Array  # (n, d) shown rows, then hidden rows, then unlabelled rows
+    y_l: Array  # (l - h,) shown labels
+    hidden: Array  # (h,) labels of the hidden rows
 
     def scaled(self) -> tuple[Array, float, float]:
         """Return shown labels with mean 0 and variance 1, and the mean and scale that were taken out."""
@@ -158,35 +142,7 @@ def compare_matchings(
     grid: Array,
     n_jobs: int | None,
 ) -> pd.DataFrame:
-    """Compare weights and slacks by transductive cross-validation.
-
-    Parameters
-    ----------
-    folds : list of Fold
-    search : Search
-    prior : tuple of two floats
-    start : array of shape (k,)
-        Where the first descent of every fold begins.
-    grid : array of shape (g, 2)
-        Pairs of matching and slack.
-    n_jobs : int or None
-
-    Returns
-    -------
-    pandas.DataFrame
-        A line for each pair: ``matching``, ``slack``, ``error`` (mean squared error of hidden labels), ``gain`` (how
-        much less that is than on the first line) and ``gain_se`` (standard error of the gain, between folds).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(0, 5, 24)
-    >>> fold = Fold(np.concatenate([x[::2], x[1::2]])[:, None], np.sin(x[::2]), np.sin(x[1::2]))
-    >>> search = Search.at(fold.X, fold.y_l)
-    >>> table = compare_matchings([fold], search, (1.0, 0.5), search.start, np.zeros((1, 2)), None)
-    >>> bool(table["error"][0] < 0.01)
-    True
-    """
+    """Compare weights and slacks by transductive cross-validation. Shapes: start (k,), grid (g, 2)."""
     errors = np.empty((len(folds), len(grid)))
     done = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
         delayed(fold.errors)(search, prior, start, grid) for fold in folds

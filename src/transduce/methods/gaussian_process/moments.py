@@ -16,28 +16,12 @@ MAX_STEPS = 200
 
 @dataclass(frozen=True)
 class Spread:
-    """A normal distribution ``p = N(mu, Sigma)`` of m labels, in the coordinates that make ``Sigma`` diagonal.
+    """A normal distribution ``p = N(mu, Sigma)`` of m labels, in the coordinates that make ``Sigma`` diagonal."""
 
-    Attributes
-    ----------
-    variances : array of shape (m,)
-        Eigenvalues ``s`` of ``Sigma``, all positive.
-    vectors : array of shape (m, m)
-        Eigenvectors ``V``.
-    mean, ones : array of shape (m,)
-        ``V'mu`` and ``V'1``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Spread.of(np.array([1.0, 2.0]), np.diag([1.0, 4.0])).variances
-    array([1., 4.])
-    """
-
-    variances: Array
-    vectors: Array
-    mean: Array
-    ones: Array
+    variances: Array  # (m,) eigenvalues ``s`` of ``Sigma``, all positive
+    vectors: Array  # (m, m) eigenvectors ``V``
+    mean: Array  # (m,) ``V'mu`` and ``V'1``
+    ones: Array  # (m,) ``V'mu`` and ``V'1``
 
     @classmethod
     def of(cls, mean: Array, covariance: Array) -> Spread:
@@ -56,42 +40,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Match:
-    """The tilted distribution ``q = p exp(<theta, phi> - g(theta))`` that matches the moments.
+    """The tilted distribution ``q = p exp(<theta, phi> - g(theta))`` that matches the moments."""
 
-    Attributes
-    ----------
-    theta : array of shape (2,)
-        Multipliers of the mean label and of minus half the mean squared label.
-    mean : array of shape (m,)
-        Mean of q.
-    root : array of shape (m, m)
-        ``R`` with ``R R'`` the covariance of q.
-    log_determinant : float
-        Of the covariance of q.
-    divergence : float
-        Kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``: what q minimises.
-    penalty : float
-        The second of these terms; 0 for an exact match.
-    misfit : array of shape (2,)
-        ``E_q phi - target``, which is ``-slack theta``.
-    n_steps : int
-        Newton steps taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> match_moments(Spread.of(np.array([3.0]), np.eye(1)), np.array([0.0, -0.5]), slack=0.0).mean.round(6) + 0.0
-    array([0.])
-    """
-
-    theta: Array
-    mean: Array
-    root: Array
-    log_determinant: float
-    divergence: float
-    penalty: float
-    misfit: Array
-    n_steps: int
+    theta: Array  # (2,) multipliers of the mean label and of minus half the mean squared label
+    mean: Array  # (m,) mean of q
+    root: Array  # (m, m) ``R`` with ``R R'`` the covariance of q
+    log_determinant: float  # of the covariance of q
+    divergence: float  # kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``
+    penalty: float  # the second of these terms; 0 for an exact match
+    misfit: Array  # (2,) ``E_q phi - target``, which is ``-slack theta``
+    n_steps: int  # newton steps taken
 
     @property
     def covariance(self) -> Array:
@@ -102,30 +60,11 @@ class Match:
 def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
     """Return ``g(theta)``, the log of the tilted mass, with its gradient (2,) and Hessian (2, 2).
 
-    Parameters
-    ----------
-    p : Spread
-    theta : array of shape (2,)
-        With ``1 + theta_2 / m * variance`` positive throughout; else ``g`` is infinite.
-
-    Returns
-    -------
-    value : float
-    gradient : array of shape (2,)
-        ``E_q phi`` with ``phi = (mean label, -mean squared label / 2)``.
-    hessian : array of shape (2, 2)
-        Covariance of ``phi`` under q.
+    Shapes: theta (2,); returns gradient (2,), hessian (2, 2).
 
     Notes
     -----
     In the coordinates of `Spread` q is ``N((nu + t_1 s u) / w, s / w)`` with ``w = 1 + t_2 s`` and ``t = theta / m``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tilt(Spread.of(np.array([2.0]), np.eye(1)), np.zeros(2))
-    (0.0, array([ 2. , -2.5]), array([[ 1. , -2. ],
-           [-2. ,  4.5]]))
     """
     m = len(p.variances)
     t1, t2 = theta / m
@@ -147,29 +86,12 @@ def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
 def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
     """Find the distribution nearest to `p` whose moments are near `target`: the q-step.
 
-    Parameters
-    ----------
-    p : Spread
-    target : array of shape (2,)
-        Wanted mean, and minus half the wanted mean square; the mean square exceeds the squared mean.
-    slack : float
-        How loose the match may be: q minimises ``KL(q, p) + |E_q phi - target|^2 / (2 slack)``; 0 for an exact match.
-
-    Returns
-    -------
-    Match
+    Shapes: target (2,).
 
     Notes
     -----
     ``theta`` minimises the convex ``g(theta) - <target, theta> + slack/2 |theta|^2``, by Newton steps cut back until
     they descend; each costs ``O(m)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> q = match_moments(Spread.of(np.array([1.0, 2.0]), np.eye(2)), np.array([0.0, -0.5]), slack=1e-8)
-    >>> float(q.mean.mean().round(4)), float((q.mean @ q.mean + np.trace(q.covariance)).round(4) / 2)
-    (0.0, 1.0)
     """
     theta = np.zeros(2)
     value, gradient, hessian = _penalised(p, theta, target, slack)

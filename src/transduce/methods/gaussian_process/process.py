@@ -37,20 +37,7 @@ SINGULAR = (
 def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
     """Return the kernel values of rows (n, d) and rows (k, d).
 
-    Parameters
-    ----------
-    X, Z : array of shape (n, d) and (k, d)
-    relevance : array of shape (d,) or (1,)
-
-    Returns
-    -------
-    array of shape (n, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cross_kernel(np.zeros((1, 1)), np.array([[0.0], [2.0]]), np.array([0.5])).round(4)
-    array([[1.    , 0.3679]])
+    Shapes: X, Z (n, d), relevance (d,) or (1,); returns (n, k).
     """
     X, Z = X * relevance, Z * relevance
     K = blas.dgemm(2.0, X.T, Z.T, trans_a=1)
@@ -65,21 +52,7 @@ def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array)
 
     The squares of both are columns of one matrix product, so that little is left to do besides it.
 
-    Parameters
-    ----------
-    X, points : array of shape (m, d) and (p, d)
-    relevance : array of shape (d,) or (1,)
-    coefficients : array of shape (p,)
-
-    Returns
-    -------
-    array of shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kernel_times(np.zeros((1, 1)), np.array([[0.0], [2.0]]), np.array([0.5]), np.ones(2)).round(4)
-    array([1.3679])
+    Shapes: X, points (m, d), relevance (d,) or (1,), coefficients (p,); returns (m,).
     """
     Z = points * relevance
     right = np.column_stack([2.0 * Z, np.ones(len(Z)), -np.einsum("ij,ij->i", Z, Z)]).T
@@ -95,21 +68,7 @@ def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array)
 def lower_kernel(X: Array, relevance: Array) -> Array:
     """Return the lower triangle of the kernel matrix of rows (n, d), shape (n, n); rubbish above the diagonal.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    relevance : array of shape (d,) or (1,)
-
-    Returns
-    -------
-    Fortran-ordered array of shape (n, n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> np.tril(lower_kernel(np.array([[0.0], [2.0]]), np.array([0.5]))).round(4)
-    array([[1.    , 0.    ],
-           [0.3679, 1.    ]])
+    Shapes: X (n, d), relevance (d,) or (1,); returns (n, n).
     """
     X = X * relevance
     K = blas.dsyrk(2.0, X.T, trans=1, lower=1)
@@ -127,25 +86,7 @@ def lower_kernel(X: Array, relevance: Array) -> Array:
 def lower_factor(K: Array, noise: float) -> tuple[Array, float]:
     """Return the lower Cholesky factor of ``K + noise I``, rubbish above its diagonal, and any jitter added.
 
-    Parameters
-    ----------
-    K : Fortran-ordered array of shape (n, n)
-        Lower triangle; left as it is.
-    noise : float
-
-    Returns
-    -------
-    factor : Fortran-ordered array of shape (n, n)
-    jitter : float
-        0.0 as a rule; see `linalg.guarded_cholesky`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> factor, jitter = lower_factor(np.asfortranarray(np.eye(2)), 3.0)
-    >>> np.tril(factor), jitter
-    (array([[2., 0.],
-           [0., 2.]]), 0.0)
+    Shapes: K (n, n); returns factor (n, n).
     """
     C = K.copy(order="F")
     C.flat[:: len(C) + 1] += noise
@@ -164,20 +105,7 @@ def lower_factor(K: Array, noise: float) -> tuple[Array, float]:
 def lower_inverse(factor: Array) -> Array:
     """Return the lower triangle of ``(L L')^-1``, rubbish above the diagonal; the factor ``L`` is overwritten.
 
-    Parameters
-    ----------
-    factor : Fortran-ordered array of shape (n, n)
-        Lower triangle.
-
-    Returns
-    -------
-    Fortran-ordered array of shape (n, n)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> np.diag(lower_inverse(np.asfortranarray([[2.0, 0.0], [0.0, 0.5]])))
-    array([0.25, 4.  ])
+    Shapes: factor (n, n); returns (n, n).
     """
     if len(factor) > LARGEST_HALVED:
         return lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
@@ -226,22 +154,6 @@ class Objective:
     Gaussian process regression (without ``l/2 log 2 pi``), and how far the predictive distribution ``p`` of the
     missing labels is from one, ``q``, whose mean and second moment are those of the labels.
 
-    Parameters
-    ----------
-    X : array of shape (l + m, d)
-        Labelled rows first, unlabelled rows last.
-    y_l : array of shape (l,)
-        Labels.
-    prior : tuple of two floats
-        ``a`` and ``b`` of ``-log p(x) = -a log x + b x``, for each relevance and for the noise.
-    matching : float, default=0.0
-        Weight of the match; with 0 the unlabelled rows play no part.
-    slack : float, default=0.0
-        How loose the match may be.
-    q : Match or None, default=None
-        None: the best ``q`` for the parameters at hand, found anew in every evaluation. Otherwise held as it is, which
-        makes this the p-step of the paper's alternation.
-
     Notes
     -----
     By ``log p(unlabelled | labelled) = log p(all) - log p(labelled)`` the terms that move with the parameters are
@@ -254,22 +166,14 @@ class Objective:
     covariance if q is found anew; and for all relevances together one ``n x n x d`` product: the derivative with
     respect to ``log relevance_j`` is ``-4 relevance_j^2 (w'x_j^2 - x_j'W x_j)`` with ``W`` the derivative with respect
     to ``C`` times ``K``, entry by entry, and ``w = W 1``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> objective = Objective(np.zeros((1, 1)), np.array([2.0]), prior=(0.0, 0.0))
-    >>> value, gradient = objective(np.log([1.0, 1.0]))
-    >>> round(value, 4), gradient  # log(2)/2 + 2^2/(2 * 2)
-    (1.3466, array([ 0.  , -0.25]))
     """
 
-    X: Array
-    y_l: Array
+    X: Array  # (l + m, d) labelled rows first, unlabelled rows last
+    y_l: Array  # (l,) labels
     prior: tuple[float, float]
-    matching: float = 0.0
-    slack: float = 0.0
-    q: Match | None = None
+    matching: float = 0.0  # weight of the match; with 0 the unlabelled rows play no part
+    slack: float = 0.0  # how loose the match may be
+    q: Match | None = None  # none
     _columns: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -350,36 +254,15 @@ class Objective:
 
 
 class Posterior(NamedTuple):
-    """Gaussian process regression with fixed parameters, ready to predict.
+    """Gaussian process regression with fixed parameters, ready to predict."""
 
-    Attributes
-    ----------
-    X_l : array of shape (l, d)
-    relevance : array of shape (d,) or (1,)
-    noise, jitter : float
-        Variance of the noise, and the part of it that rounding made necessary: 0.0 as a rule.
-    factor : Fortran-ordered array of shape (l, l)
-        Lower Cholesky factor of the labels' covariance.
-    weights : array of shape (l,)
-        ``C_ll^-1 y``.
-    log_likelihood : float
-        Log density of the labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = Posterior.fit(np.zeros((1, 1)), np.array([2.0]), np.log([1.0, 1.0]))
-    >>> fit.mean(np.zeros((1, 1))), fit.covariance(np.zeros((1, 1)))
-    (array([1.]), array([[1.5]]))
-    """
-
-    X_l: Array
-    relevance: Array
-    noise: float
-    jitter: float
-    factor: Array
-    weights: Array
-    log_likelihood: float
+    X_l: Array  # (l, d)
+    relevance: Array  # (d,) or (1,)
+    noise: float  # variance of the noise, and the part of it that rounding made necessary: 0.0 as a rule
+    jitter: float  # variance of the noise, and the part of it that rounding made necessary: 0.0 as a rule
+    factor: Array  # (l, l) lower Cholesky factor of the labels' covariance
+    weights: Array  # (l,) ``C_ll^-1 y``
+    log_likelihood: float  # log density of the labels
 
     @classmethod
     def fit(cls, X_l: Array, y_l: Array, log_parameters: Array) -> Posterior:

@@ -32,68 +32,26 @@ N_DRAWS, SHORT, N_SCREENED = 8, 6, 200
 
 @dataclass(frozen=True)
 class Descent:
-    """Where a descent from one start ended.
+    """Where a descent from one start ended."""
 
-    Attributes
-    ----------
-    log_parameters : array of shape (k,)
-    objective : float
-    path : array
-        The objective after every step; never rises.
-    n_iter, n_evaluations : int
-    converged : bool
-    message : str
-        How it ended, in words.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Descent(np.zeros(2), 1.0, np.array([2.0, 1.0]), 1, 3, True, "converged").objective
-    1.0
-    """
-
-    log_parameters: Array
+    log_parameters: Array  # (k,)
     objective: float
-    path: Array
+    path: Array  # the objective after every step; never rises
     n_iter: int
     n_evaluations: int
     converged: bool
-    message: str
+    message: str  # how it ended, in words
 
 
 @dataclass(frozen=True)
 class Search:
-    """How parameters are looked for.
+    """How parameters are looked for."""
 
-    Parameters
-    ----------
-    start : array of shape (k,)
-        Logarithms of relevances and noise from which the first descent begins, and around which half of the restarts
-        are drawn.
-    wiggly : array of shape (k,)
-        Likewise for the other half; its relevances set the bounds.
-    solver : {"nested", "alternating"}
-        Whether the best q is found in every evaluation, or in turns with the parameters as in the paper.
-    max_iter : int
-        Most steps of a descent.
-    tolerance : float
-        A descent ends when a step lowers the objective by less than this share of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.linspace(0, 5, 20)[:, None], np.sin(np.linspace(0, 5, 20))
-    >>> search = Search.at(X, y)
-    >>> found = search.descend(Objective(X, y, (1.0, 0.5)), search.start)
-    >>> found.converged, bool(np.all(np.diff(found.path) <= 0))
-    (True, True)
-    """
-
-    start: Array
-    wiggly: Array
+    start: Array  # (k,)
+    wiggly: Array  # (k,) likewise for the other half; its relevances set the bounds
     solver: str = "nested"
-    max_iter: int = 200
-    tolerance: float = 1e-8
+    max_iter: int = 200  # most steps of a descent
+    tolerance: float = 1e-8  # A descent ends when a step lowers the objective by less than this share of it
 
     @property
     def bounds(self) -> Array:
@@ -227,22 +185,7 @@ def even_steps(count: int, most: int = N_SCREENED) -> AnyArray:
 def dependence(X_l: Array, y_l: Array) -> Array:
     """Return how much of the labels' spread each feature explains alone: the correlation ratio, from binned means.
 
-    Parameters
-    ----------
-    X_l : array of shape (l, d)
-    y_l : array of shape (l,)
-
-    Returns
-    -------
-    array of shape (d,)
-        From 0 to 1; what bins explain by chance is taken off.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(-1, 1, 60)
-    >>> dependence(np.column_stack([x, np.tile(x[::6], 6)]), x**2).round(1)
-    array([0.9, 0. ])
+    Shapes: X_l (l, d), y_l (l,); returns (d,).
     """
     if arrays.is_foreign(X_l):
         return _foreign_dependence(X_l, y_l)

@@ -33,69 +33,19 @@ LARGEST_LOSS = 1e-9
 
 
 class Completion(NamedTuple):
-    """A completed label vector.
+    """A completed label vector."""
 
-    Attributes
-    ----------
-    labels : array of shape (n, c)
-        Labels, with the answer at the unlabelled rows.
-    loo_residuals : array of shape (n, c)
-        ``E z``: leave-one-out residuals of the completed sample.
-    coefficients : array of shape (p, c)
-        Ridge regression on the completed sample.
-    objective : array of shape (c,)
-        ``|E z|^2 + tether |z_a - start|^2`` of each column.
-    solver : dict
-        How the linear system was solved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> system = DenseSystem.build(np.eye(3), ridge=1.0)
-    >>> unlabelled = np.array([False, False, True])
-    >>> complete(system, np.array([[1.0], [2.0], [0.0]]), unlabelled, start=np.zeros((1, 1)), tether=1.0).labels[2]
-    array([0.])
-    """
-
-    labels: Array
-    loo_residuals: Array
-    coefficients: Array
-    objective: Array
-    solver: dict[str, Any]
+    labels: Array  # (n, c) labels, with the answer at the unlabelled rows
+    loo_residuals: Array  # (n, c) ``E z``: leave-one-out residuals of the completed sample
+    coefficients: Array  # (p, c) ridge regression on the completed sample
+    objective: Array  # (c,) ``|E z|^2 + tether |z_a - start|^2`` of each column
+    solver: dict[str, Any]  # how the linear system was solved
 
 
 def complete(
     system: DenseSystem | DesignSystem, y: Array, unlabelled: Mask, *, start: Array, tether: float
 ) -> Completion:
-    """Return the completed labels.
-
-    Parameters
-    ----------
-    system : DenseSystem or DesignSystem
-        From the features and the ridge; it knows nothing of labels, nor which rows are unlabelled.
-    y : array of shape (n, c)
-        Labels; entries at unlabelled rows are not read.
-    unlabelled : boolean array of shape (n,)
-    start : array of shape (m, c)
-        Inductive answers, to which `tether` holds.
-    tether : float
-        Not negative. An infinite one leaves `start` as it is.
-
-    Returns
-    -------
-    Completion
-
-    Examples
-    --------
-    Between two rows with label 2, leaving out likes best a label that makes up for the ridge's pull towards 0:
-
-    >>> import numpy as np
-    >>> place = np.array([0.0, 1.0, 0.5])
-    >>> system = DenseSystem.build(np.exp(-np.abs(np.subtract.outer(place, place))), ridge=0.1)
-    >>> unlabelled, y = np.array([False, False, True]), np.array([[2.0], [2.0], [0.0]])
-    >>> complete(system, y, unlabelled, start=np.zeros((1, 1)), tether=0.0).labels[2].round(2)
-    array([2.37])
-    """
+    """Return the completed labels. Shapes: y (n, c), unlabelled (n,), start (m, c)."""
     xp = arrays.namespace(y)
     labels = xp.where(arrays.beside(unlabelled, y)[:, None], xp.zeros_like(y), y)
     solver: dict[str, Any] = {"solver": "none needed"}
@@ -113,14 +63,7 @@ def complete(
 
 
 class SmallRidgeError(ValueError):
-    """The ridge is too small for these rows in double precision.
-
-    Examples
-    --------
-    >>> raise SmallRidgeError("use a larger ridge")
-    Traceback (most recent call last):
-    transduce.methods.ridge.completion.SmallRidgeError: use a larger ridge
-    """
+    """The ridge is too small for these rows in double precision."""
 
 
 def checked_denominators(denominators: Array) -> Array:
@@ -140,13 +83,6 @@ class DenseSystem:
     For a symmetric kernel matrix ``C = ridge (K^2 + ridge I)^-1`` and ``(K'K + ridge I)^-1 K' = K C / ridge``. Both
     come from a Cholesky factor of ``K^2 + ridge I`` where squaring costs no digits that matter, else from
     eigenvectors of ``K``, which take several times as long.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> DenseSystem.build(2.0 * np.eye(2), ridge=1.0).C
-    array([[0.2, 0. ],
-           [0. , 0.2]])
     """
 
     C: Array
@@ -205,17 +141,7 @@ class DenseSystem:
 
 @dataclass(frozen=True)
 class Design:
-    """The design matrix of all rows on p centres, in blocks of rows: stored, or computed when asked for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> design = Design.of(lambda rows: rows, np.eye(3), 3, max_bytes=1e6)
-    >>> design.gram(np.ones(3))
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
-    """
+    """The design matrix of all rows on p centres, in blocks of rows: stored, or computed when asked for."""
 
     compute: Any
     rows: Array
@@ -306,15 +232,6 @@ class DesignSystem:
     ``C`` is the identity less a matrix of rank p, so ``E_a'E_a + tether I`` is a diagonal plus rank 2p, and
     Woodbury's identity inverts it with four weighted Gram matrices, ``O(n p^2)``. That inverse preconditions conjugate
     gradients, which then need an iteration or none to reach `tolerance` against the operator itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> design = Design.of(lambda rows: rows, np.ones((3, 1)), 1, max_bytes=1e6)
-    >>> DesignSystem.build(design, ridge=1e-9).loo(np.array([[1.0], [2.0], [6.0]])).round(6)
-    array([[-3. ],
-           [-1.5],
-           [ 4.5]])
     """
 
     design: Design

@@ -169,28 +169,12 @@ class Spectrum(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Settings chosen by leave-one-out.
-
-    Attributes
-    ----------
-    width : float or None
-    ridge : float
-    error : float
-        Mean squared leave-one-out residual at the choice.
-    path : pandas.DataFrame
-        Everything that was tried: columns width, ridge, error.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> Choice(None, 1.0, 0.5, pd.DataFrame({"width": [None], "ridge": [1.0], "error": [0.5]})).ridge
-    1.0
-    """
+    """Settings chosen by leave-one-out."""
 
     width: float | None
     ridge: float
-    error: float
-    path: pd.DataFrame
+    error: float  # mean squared leave-one-out residual at the choice
+    path: pd.DataFrame  # everything that was tried: columns width, ridge, error
 
     def raised(self, ridge: float, error: float) -> Choice:
         """Return the choice with another ridge, which joins the path."""
@@ -255,35 +239,7 @@ def search(
     search_width: bool,
     ridge: float | None,
 ) -> Choice:
-    """Return the width and ridge with the smallest leave-one-out error.
-
-    Parameters
-    ----------
-    spectrum : callable
-        From a width to the `Spectrum` of the labelled rows.
-    width : float or None
-        The width, or where to start; None for kernels that have none.
-    search_width : bool
-        Whether to search: in steps of 2 from an eighth to eight times `width`, further while the
-        optimum is at an end, then in steps of 1.4 and 1.2 around it.
-    ridge : float or None
-        The ridge, or None to search: from 1e-11 times to three times the largest squared singular value of
-        the first width, further while the optimum is at an end, then in steps of 1.26 around it.
-
-    Returns
-    -------
-    Choice
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> K, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
-    >>> choice = search(
-    ...     lambda width: Spectrum.of_design(K, y), width=None, search_width=False, ridge=2.0)
-    >>> choice.ridge, bool(np.isclose(choice.error, np.mean(leave_one_out(K, y, 2.0) ** 2)))
-    (2.0, True)
-    """
+    """Return the width and ridge with the smallest leave-one-out error."""
     trial = _Search(spectrum, ridge)
     if not search_width or width is None:
         trial.try_width(width)

@@ -42,16 +42,7 @@ def n_good(row: Any, own: Any, worst: Any) -> int:
 def keep_pairs(block: Any, first: int, second: int, worst: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into the heaps of its rows and of its columns.
 
-    Parameters
-    ----------
-    block : array of shape (p, q)
-        Scores of rows ``first``, ``first + 1``, ... with rows ``second``, ``second + 1``, ...; pairs in which the
-        second row does not come after the first are left out.
-    first, second : int
-    worst : array of shape (n,)
-        The worst score in each row's heap.
-    scores, ids : arrays of shape (n, k)
-        The heaps.
+    Shapes: block (p, q), worst (n,), scores, ids (n, k).
     """
     height, width = block.shape
     for a in range(height):
@@ -79,13 +70,7 @@ def score_again(X: Any, ids: Any, out: Any) -> None:
 
 
 def rounds(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield every pair of blocks once, near ones first, in rounds in which no block comes twice.
-
-    Examples
-    --------
-    >>> list(rounds(3))
-    [[(0, 0), (1, 1), (2, 2)], [(0, 1)], [(1, 2)], [(0, 2)]]
-    """
+    """Yield every pair of blocks once, near ones first, in rounds in which no block comes twice."""
     yield [(i, i) for i in range(n_blocks)]
     for distance in range(1, n_blocks):
         for parity in (0, 1):
@@ -122,31 +107,13 @@ def search_pairs(
 ) -> Neighbors:
     """Return the `k` other rows of X with the largest product with each row.
 
-    Parameters
-    ----------
-    X : array of shape (n, d), float64
-        Rows of norm 1, or 0.
-    k : int
-    n_jobs : int or None
-        Threads; None for as many as matrix products use.
-    report : callable
-        Told the share done.
-
-    Returns
-    -------
-    Neighbors
+    Shapes: X (n, d).
 
     Notes
     -----
     A product of rows of norm 1 in single precision is wrong by ``(d + 2) 2^-24`` at most. A row that was refused has a
     score in single precision no better than the worst of the candidates; if the k-th best candidate is better than that
     by more than the error, none of the refused is among the k best.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> search_pairs(np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), 1).ids.ravel()
-    array([1, 0, 1], dtype=int32)
     """
     n = len(X)
     single, ids = candidates(X.astype(np.float32), min(k + SPARE, n - 1), n_jobs, report)

@@ -40,29 +40,14 @@ DEAREST_JOIN = 25  # a pass costs about this times pool^2 comparisons, several p
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rows sorted into cells.
+    """Rows sorted into cells."""
 
-    Parameters
-    ----------
-    order : array of shape (n,)
-        Positions of the rows, cell after cell.
-    X : array of shape (n, d)
-        The rows in this order.
-    offsets : array of shape (n,)
-        Their offsets in the score.
-    bounds : array of shape (c + 1,)
-        The rows of cell j are ``X[bounds[j] : bounds[j + 1]]``.
-    centres : array of shape (c, d)
-    half_squares : array of shape (c,)
-        Half the squared norms of the centres.
-    """
-
-    order: AnyArray
-    X: AnyArray
-    offsets: AnyArray
-    bounds: AnyArray
-    centres: AnyArray
-    half_squares: AnyArray
+    order: AnyArray  # (n,) positions of the rows, cell after cell
+    X: AnyArray  # (n, d) the rows in this order
+    offsets: AnyArray  # (n,) their offsets in the score
+    bounds: AnyArray  # (c + 1,) the rows of cell j are ``X[bounds[j] : bounds[j + 1]]``
+    centres: AnyArray  # (c, d)
+    half_squares: AnyArray  # (c,) half the squared norms of the centres
 
     @classmethod
     def of(cls, X: AnyArray, offsets: AnyArray, random: np.random.RandomState) -> Cells:
@@ -128,18 +113,7 @@ def keep_listed(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None
 def link_both_ways(ids: Any, fresh: Any) -> Any:
     """Return each row's neighbours and, as many at most, the rows it is a neighbour of.
 
-    Parameters
-    ----------
-    ids : array of shape (n, k)
-        Neighbours, -1 where there is none.
-    fresh : boolean array of shape (n, k)
-        Which of them are new.
-
-    Returns
-    -------
-    links : array of shape (n, 2 k)
-    is_new : boolean array of shape (n, 2 k)
-    counts : array of shape (n,)
+    Shapes: ids (n, k), fresh (n, k); returns links (n, 2 k), is_new (n, 2 k), counts (n,).
     """
     n, k = ids.shape
     links, is_new = np.full((n, 2 * k), -1, dtype=ids.dtype), np.zeros((n, 2 * k), dtype=np.bool_)
@@ -234,13 +208,7 @@ def best_of_heaps(scores: AnyArray, ids: AnyArray, k: int) -> Neighbors:
 
 
 def recall(found: AnyArray, true: AnyArray) -> float:
-    """Return which share of the true neighbours was found, both of shape (n, k).
-
-    Examples
-    --------
-    >>> recall(np.array([[1, 2], [0, 3]]), np.array([[2, 1], [0, 2]]))
-    0.75
-    """
+    """Return which share of the true neighbours was found, both of shape (n, k)."""
     return float((true[:, :, None] == found[:, None, :]).any(axis=2).mean())
 
 
@@ -261,23 +229,7 @@ def search_cells(
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` nearest neighbours of each row, and the recall on a sample.
 
-    Parameters
-    ----------
-    X : array of shape (n, d), float32
-    offsets : array of shape (n,), float32
-    k : int
-    target : float
-        The recall to stop at.
-    random : RandomState
-    n_jobs : int or None
-        Threads; None for as many as matrix products use.
-    report : callable
-        Told the share done.
-
-    Returns
-    -------
-    Neighbors, float
-        The recall was measured on rows that also decided when to stop; they are some hundreds, drawn at random.
+    Shapes: X (n, d), offsets (n,).
     """
     cells = Cells.of(X, offsets, random)
     rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))

@@ -41,12 +41,7 @@ class NotConvergedError(ArithmeticError):
 def chebyshev_step(matrix: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any) -> None:
     """Write ``scale * (S @ now - shift * now) - past`` to `out`; `past` and `out` may be one array.
 
-    Parameters
-    ----------
-    matrix : tuple of arrays
-        The matrix S in compressed sparse rows: ``indptr``, ``indices``, ``data``.
-    now, past, out : arrays of shape (n, width)
-    scale, shift : float
+    Shapes: now, past, out (n, width).
     """
     indptr, indices, data = matrix
     width = now.shape[1]
@@ -74,14 +69,7 @@ def chebyshev_step(matrix: Any, now: Any, past: Any, out: Any, scale: Any, shift
 
 
 class Filter:
-    """Products and polynomials of one sparse symmetric matrix whose spectrum lies in [-1, 1].
-
-    Parameters
-    ----------
-    S : sparse array of shape (n, n)
-    n_jobs : int or None
-        Threads.
-    """
+    """Products and polynomials of one sparse symmetric matrix whose spectrum lies in [-1, 1]. Shapes: S (n, n)."""
 
     def __init__(self, S: Any, n_jobs: int | None = None) -> None:
         self.n = S.shape[0]
@@ -195,18 +183,7 @@ def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values
 def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
     """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms.
 
-    Parameters
-    ----------
-    matrix : Filter
-    block : array of shape (n, width)
-        Overwritten.
-
-    Returns
-    -------
-    values : array of shape (width,)
-    vectors : array of shape (n, width)
-    residuals : array of shape (width,)
-        Norm of ``S v - value v`` for each vector v of norm 1.
+    Shapes: block (n, width); returns values (width,), vectors (n, width), residuals (width,).
     """
     block /= np.linalg.norm(block, axis=0)
     image = matrix.product(block)
@@ -255,43 +232,7 @@ def leading_pairs(
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
 
-    Parameters
-    ----------
-    S : sparse array of shape (n, n)
-        Symmetric, spectrum in [-1, 1].
-    start : array of shape (n, width), float32
-        First block; more columns than `k` make the iteration faster. Overwritten.
-    k : int
-    tol : float
-        Largest norm of ``S v - value v``. If the eigenvalues are so close to 1 that this says little, a hundredth of
-        the last one's distance from 1 instead.
-    known : array of shape (n,), float32
-        The eigenvector of eigenvalue 1, of norm 1.
-    n_jobs : int or None
-        Threads; None for as many as matrix products use.
-    report : callable
-        Told how much is done, from 0 to 1.
-
-    Returns
-    -------
-    values : array of shape (k,)
-        Descending.
-    vectors : array of shape (n, k)
-        Orthogonal to the known one.
-    residuals : array of shape (k,)
-
-    Raises
-    ------
-    NotConvergedError
-        After `MOST_CYCLES` cycles, or if single precision is not enough.
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sp
-    >>> S = sp.diags_array(np.linspace(-1, 1, 201)).tocsr()
-    >>> block = np.random.default_rng(0).standard_normal((201, 6)).astype(np.float32)
-    >>> leading_pairs(S, block, 3, tol=1e-4, known=np.eye(201, dtype=np.float32)[-1])[0].round(3)
-    array([0.99, 0.98, 0.97])
+    Shapes: S (n, n), start (n, width), known (n,); returns values (k,), vectors (n, k), residuals (k,).
     """
     matrix = Filter(S, n_jobs)
     with few_threads(0):

@@ -35,21 +35,7 @@ class Sphere(NamedTuple):
 def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     """Return the w with ``w'w = n`` that minimises ``w'Gw - 2 b'w``.
 
-    Parameters
-    ----------
-    G : array of shape (d, d)
-        Symmetric.
-    b : array of shape (d,)
-    n : float
-        Squared radius.
-
-    Returns
-    -------
-    Sphere
-        ``w``; the multiplier ``lambda``, at most the smallest eigenvalue of G, with ``(G - lambda I) w = b``; and
-        ``fixed`` and ``free``: every minimum is ``fixed + free u`` with a vector u of length 1. Mostly there is one,
-        ``free`` has no column and ``fixed`` is w. In the hard case b has no part along the eigenvectors of the smallest
-        eigenvalue, which then are the directions of ``free``: two minima if there is one of them, else a sphere.
+    Shapes: G (d, d), b (d,).
 
     Notes
     -----
@@ -57,15 +43,6 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     ``sum_i a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t > 0; one over its root is
     nearly straight, which Newton's method follows in a few steps from any t on the left of the solution. Solving for t
     instead of lambda keeps all digits when lambda is close to the eigenvalue.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> minimise_on_sphere(np.diag([1.0, 2.0]), np.array([3.0, 0.0]), 4.0).w
-    array([2., 0.])
-    >>> hard = minimise_on_sphere(np.diag([1.0, 2.0]), np.array([0.0, 1.0]), 4.0)
-    >>> hard.fixed, np.abs(hard.free[:, 0]).round(3)
-    (array([0., 1.]), array([1.732, 0.   ]))
     """
     eigenvalues, Q = np.linalg.eigh(G)
     a = Q.T @ b
@@ -112,73 +89,30 @@ def _secular_root(a: Array, gaps: Array, n: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class KnownLabels:
-    """What is known when a graph is cut, each class held against the rest.
+    """What is known when a graph is cut, each class held against the rest."""
 
-    Parameters
-    ----------
-    rows : array of shape (l,)
-        The labelled rows.
-    members : boolean array of shape (l, c)
-        Which of them are in each class.
-    costs : array of shape (l, c)
-        What a wrong labelled row costs.
-    prior : array of shape (c,)
-        Share of each class in all rows.
-    weight : float
-        How much the labels weigh against the cut.
-    """
-
-    rows: AnyArray
-    members: Mask
-    costs: Array
-    prior: Array
-    weight: float
+    rows: AnyArray  # (l,) the labelled rows
+    members: Mask  # (l, c) which of them are in each class
+    costs: Array  # (l, c) what a wrong labelled row costs
+    prior: Array  # (c,) share of each class in all rows
+    weight: float  # how much the labels weigh against the cut
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """One labelling of a spectrum.
+    """One labelling of a spectrum."""
 
-    Parameters
-    ----------
-    scores : array of shape (n, c)
-        z for each class that is held against the rest; NaN at rows of components without a label.
-    thresholds : array of shape (c,)
-        The middle between the targets.
-    objectives : array of shape (c,)
-        The minimum reached, constants included.
-    reached : boolean array of shape (n,)
-        Rows with a path to a label.
-    open : boolean array of shape (n, c)
-        Rows that another labelling, just as good, has on the other side of the threshold.
-    """
-
-    scores: Array
-    thresholds: Array
-    objectives: Array
-    reached: Mask
-    open: Mask
+    scores: Array  # (n, c) z for each class that is held against the rest
+    thresholds: Array  # (c,) the middle between the targets
+    objectives: Array  # (c,) the minimum reached, constants included
+    reached: Mask  # (n,) rows with a path to a label
+    open: Mask  # (n, c) rows that another labelling, just as good, has on the other side of the threshold
 
 
 class Basis:
     """The columns of a spectrum that the components with a label have.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    rows : array of shape (l,)
-        The labelled rows.
-    d : int
-        Columns wanted; if more components have a label, as many as these less one.
-
-    Attributes
-    ----------
-    n : int
-        Number of reached rows.
-    penalties : array of shape (k,)
-        Squared ranks of the eigenvalues: 1, 4, 9, ...; equal eigenvalues share the first of their ranks.
-    V_l : array of shape (l, k)
-        The labelled rows of the columns.
+    Shapes: rows (l,), penalties (k,), V_l (l, k).
     """
 
     def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
@@ -311,13 +245,7 @@ class Basis:
 
 
 def first_ranks(values: Array) -> AnyArray:
-    """Return the ranks 1, 2, ... of ascending values; those that are equal share the first.
-
-    Examples
-    --------
-    >>> first_ranks(np.array([0.0, 0.0, 0.5, 0.7, 0.7]))
-    array([1, 1, 3, 4, 4])
-    """
+    """Return the ranks 1, 2, ... of ascending values; those that are equal share the first."""
     if len(values) == 0:
         return np.empty(0, dtype=int)
     new = np.concatenate([[True], np.diff(values) > TIE])
@@ -328,23 +256,12 @@ def default_label_weight(n: int) -> float:
     """Return the paper's weight of the labels, 3200, or the number of rows if there are more.
 
     The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
-
-    Examples
-    --------
-    >>> default_label_weight(500), default_label_weight(70_000)
-    (3200.0, 70000.0)
     """
     return float(max(3200, n))
 
 
 def targets(prior: Array) -> tuple[Array, Array]:
-    """Return the targets of rows in a class and of the others, from the class's share of all rows.
-
-    Examples
-    --------
-    >>> targets(np.array([0.5, 0.2]))
-    (array([1., 2.]), array([-1. , -0.5]))
-    """
+    """Return the targets of rows in a class and of the others, from the class's share of all rows."""
     return np.sqrt((1.0 - prior) / prior), -np.sqrt(prior / (1.0 - prior))
 
 

@@ -56,16 +56,7 @@ def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
 def search_device_cells(X: Any, offsets: Any, k: int, seed: int, sample: Any) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` nearest neighbours of each row, and the share found at some rows.
 
-    Parameters
-    ----------
-    X : tensor of shape (n, d)
-        No row longer than 1.
-    offsets : tensor of shape (n,) or None
-        Half the squared norms, for distances.
-    k : int
-    seed : int
-    sample : integer array
-        Rows at which the number of cells to visit is chosen and the recall is measured.
+    Shapes: X (n, d), offsets (n,).
     """
     import torch
 

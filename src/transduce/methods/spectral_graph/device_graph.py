@@ -23,27 +23,11 @@ BUDGET = 2.0**28  # bytes of scores at a time, where nothing says how much is fr
 
 @dataclass(frozen=True, eq=False)
 class DeviceGraph:
-    """A symmetric neighbour graph on a device, as `NeighborGraph` is one of numpy arrays.
+    """A symmetric neighbour graph on a device, as `NeighborGraph` is one of numpy arrays."""
 
-    Parameters
-    ----------
-    matrix : SparseRows of shape (n, n)
-    rows : integer array of shape (t,)
-        Row of every entry.
-    diagnostics : dict
-        As in `NeighborGraph`.
-
-    Examples
-    --------
-    >>> graph = assemble(np.array([[1], [0]]), np.ones((2, 1)), np.arange(2), np.random.RandomState(0))[0]
-    >>> graph.matrix @ np.eye(2)
-    array([[0., 2.],
-           [2., 0.]])
-    """
-
-    matrix: arrays.SparseRows
-    rows: Any
-    diagnostics: dict[str, Any] = field(default_factory=dict)
+    matrix: arrays.SparseRows  # (n, n)
+    rows: Any  # (t,) row of every entry
+    diagnostics: dict[str, Any] = field(default_factory=dict)  # as in `NeighborGraph`
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,14 +55,7 @@ def row_order(X: Any) -> Any:
 def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
     """Return the `k` rows of X with the largest score ``q' x_j - offset_j`` for each row of Q, some queries at a time.
 
-    Parameters
-    ----------
-    Q : array of shape (q, d)
-    own : integer array of shape (q,)
-        Which row of X each query is, -1 if none.
-    X : array of shape (n, d)
-    offsets : array of shape (n,) or None
-    k : int
+    Shapes: Q (q, d), own (q,), X (n, d), offsets (n,).
     """
     xp, n = arrays.namespace(X), X.shape[0]
     size = max(1, int(arrays.work_bytes(X, BUDGET) // (4 * 8 * n)))
@@ -207,13 +184,7 @@ def median_scale(found: Neighbors) -> float:
 def assemble(ids: Any, weights: Any, order: Any, random: np.random.RandomState) -> tuple[DeviceGraph, int]:
     """Return the symmetric graph ``A' + A''`` of the neighbours' weights, and how many rows had none.
 
-    Parameters
-    ----------
-    ids, weights : array of shape (n, k)
-        Neighbours among the rows in some order, -1 where there is none, and their similarities.
-    order : integer array of shape (n,)
-        That order.
-    random : RandomState
+    Shapes: ids, weights (n, k), order (n,).
     """
     xp, (n, k) = arrays.namespace(weights), ids.shape
     weights = xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights))

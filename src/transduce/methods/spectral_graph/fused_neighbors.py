@@ -38,13 +38,7 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
 
     With `fine` what halves lose is kept in further columns, so that products are good to about six digits.
 
-    Parameters
-    ----------
-    X : tensor of shape (n, d)
-    offsets : tensor of shape (n,) or None
-    fine : bool
-    as_rows : bool
-        Whether the rows are to be compared with; else they are queries.
+    Shapes: X (n, d), offsets (n,).
     """
     import torch
 
@@ -76,14 +70,7 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
 def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None) -> Any:
     """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`.
 
-    Parameters
-    ----------
-    Q, X : tensors of `halves`
-    n_queries, n_wanted : int
-    lists : integer tensor of shape (q / HEIGHT, b), optional
-        Blocks of STEP rows that each block of HEIGHT queries is compared with; by default all.
-    lengths : integer tensor of shape (q / HEIGHT,), optional
-        How many of them.
+    Shapes: lists (q / HEIGHT, b), lengths (q / HEIGHT,).
     """
     import torch
 
@@ -116,21 +103,7 @@ def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None,
 def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False) -> Neighbors:
     """Return the `k` rows with the largest score ``x_i' x_j - offset_j`` for each row, itself left out.
 
-    Parameters
-    ----------
-    X : tensor of shape (n, d)
-        No row longer than 1.
-    offsets : tensor of shape (n,) or None
-    k : int
-    seed : int
-        Of the order in which rows are scanned; it changes the time, and nothing else unless many scores tie.
-    fine : bool, default=False
-        Whether candidates are chosen to about six digits instead of three.
-
-    Returns
-    -------
-    Neighbors
-        Scores in the precision of X; -1 and -inf where there are fewer.
+    Shapes: X (n, d), offsets (n,).
     """
     import torch
 

@@ -286,13 +286,6 @@ def similarities(neighbors: Neighbors, scale: float | None) -> Array:
     """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``.
 
     d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
-
-    Parameters
-    ----------
-    neighbors : Neighbors
-        Scores are cosines, or minus distances.
-    scale : float or None
-        None for cosines.
     """
     ids, distances = neighbors.ids, -neighbors.scores
     if scale is None:
@@ -305,18 +298,7 @@ def similarities(neighbors: Neighbors, scale: float | None) -> Array:
 def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) -> tuple[NeighborGraph, int]:
     """Return the symmetric graph ``A' + A''`` of the neighbours' weights, and how many rows had none.
 
-    Parameters
-    ----------
-    ids : array of shape (n, k)
-        Neighbours, -1 where there is none.
-    weights : array of shape (n, k)
-        Similarities; those not above 0 count as none. Each row is divided by its sum, which is equation (16) of the
-        paper; a row without any is tied to k random rows with equal weights.
-    random : RandomState
-
-    Returns
-    -------
-    NeighborGraph, int
+    Shapes: ids (n, k), weights (n, k).
     """
     n, k = ids.shape
     weights = np.where((ids >= 0) & (weights > 0.0), weights, 0.0).astype(np.float64)
@@ -342,21 +324,7 @@ def nearest_rows(
 ) -> Neighbors:
     """Return the `k` rows of X most similar to each row of Q, found by comparing all.
 
-    Parameters
-    ----------
-    Q, X : arrays or sparse arrays of shape (q, d) and (n, d)
-        If the metric is the cosine, of norm 1. One object if the rows are compared among themselves.
-    own : array of shape (q,)
-        Which row of X each query is, -1 if none.
-    k : int
-    metric : str or callable
-    n_jobs : int or None
-    report : callable
-
-    Returns
-    -------
-    Neighbors
-        Scores are cosines, or minus distances.
+    Shapes: Q, X (q, d), own (q,).
     """
     if metric != "cosine":
         return search_metric(Q, own, X, k, metric, n_jobs)
@@ -392,24 +360,7 @@ def nearly_nearest_rows(
     n_jobs: int | None = None,
     report: Callable[[float], None] = lambda share: None,
 ) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` rows most similar to each, and the recall on a sample.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        If the metric is the cosine, of norm 1.
-    k : int
-    metric : {"cosine", "euclidean", "l2"}
-    method : {"approximate", "faiss"}
-    random : RandomState
-    n_jobs : int or None
-    report : callable
-
-    Returns
-    -------
-    Neighbors, float
-        Scores are cosines, or minus distances.
-    """
+    """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
     rows = X.astype(np.float32) if metric == "cosine" else _centred(X)
     offsets = np.zeros(len(rows), dtype=np.float32)
     if metric != "cosine":

@@ -26,18 +26,10 @@ STRIP = 32  # scores looked at together; most strips hold nothing that is good e
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """The nearest other rows of each row, best first.
+    """The nearest other rows of each row, best first."""
 
-    Parameters
-    ----------
-    ids : array of shape (n, k)
-        Which rows they are; -1 where a row has fewer.
-    scores : array of shape (n, k)
-        How near they are; the larger the nearer, and -inf where a row has fewer.
-    """
-
-    ids: AnyArray
-    scores: AnyArray
+    ids: AnyArray  # (n, k) which rows they are; -1 where a row has fewer
+    scores: AnyArray  # (n, k) how near they are; the larger the nearer, and -inf where a row has fewer
 
 
 @njit(cache=True, nogil=True)
@@ -88,15 +80,7 @@ def keep_row(row: Any, first: int, own: int, best: Any, who: Any) -> None:
 def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into each row's heap, the row itself left out.
 
-    Parameters
-    ----------
-    block : array of shape (q, c)
-        Scores of candidates ``first``, ``first + 1``, ... for each query.
-    first : int
-    own : array of shape (q,)
-        Which candidate each query is itself.
-    scores, ids : arrays of shape (q, k)
-        The heaps.
+    Shapes: block (q, c), own (q,), scores, ids (q, k).
     """
     for query in range(len(block)):
         keep_row(block[query], first, own[query], scores[query], ids[query])
@@ -135,22 +119,7 @@ def search_dense(
 ) -> Neighbors:
     """Return the `k` rows of X with the largest score for each row of Q.
 
-    Parameters
-    ----------
-    Q : array of shape (q, d)
-    own : array of shape (q,)
-        Which row of X each query is, -1 if none; it is not its own neighbour.
-    X : array of shape (n, d)
-    offsets : array of shape (n,)
-    k : int
-    n_jobs : int or None
-        Threads; None for as many as matrix products use.
-    report : callable
-        Told the share done.
-
-    Returns
-    -------
-    Neighbors
+    Shapes: Q (q, d), own (q,), X (n, d), offsets (n,).
     """
     scores, ids = empty_heaps(len(Q), k, X.dtype)
 
@@ -189,18 +158,7 @@ def search_sparse(
 ) -> Neighbors:
     """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q.
 
-    Parameters
-    ----------
-    Q, X : sparse arrays of shape (q, d) and (n, d)
-    own : array of shape (q,)
-        Which row of X each query is, -1 if none.
-    k : int
-    n_jobs : int or None
-    report : callable
-
-    Returns
-    -------
-    Neighbors
+    Shapes: Q, X (q, d), own (q,).
     """
     scores, ids = empty_heaps(Q.shape[0], k, np.float64)
     turned = X.T.tocsr()
@@ -219,18 +177,7 @@ def search_sparse(
 def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: int | None = None) -> Neighbors:
     """Return the `k` rows of X nearest to each row of Q by any metric of scikit-learn; scores are minus distances.
 
-    Parameters
-    ----------
-    Q, X : arrays of shape (q, d) and (n, d)
-    own : array of shape (q,)
-        Which row of X each query is, -1 if none.
-    k : int
-    metric : str or callable
-    n_jobs : int or None
-
-    Returns
-    -------
-    Neighbors
+    Shapes: Q, X (q, d), own (q,).
     """
     more = min(k + int((own >= 0).any()), X.shape[0])
     size = 1.0
