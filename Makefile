@@ -17,7 +17,7 @@ INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 # One test process for each core, one file at a time, and one thread in each process, so that they don't fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
-WORKERS := -n auto --dist loadfile --durations=10
+WORKERS := -n auto --dist worksteal --durations=10
 # The help that docs/cli.md holds is laid out by the locked version of typer.
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet

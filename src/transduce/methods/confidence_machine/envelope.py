@@ -187,7 +187,7 @@ def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
 
 @njit(cache=True, nogil=True)
 def mark_least(errors: Array, slack: Array, n_rows: int, picked: AnyArray) -> int:
-    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal up to rounding; return the first."""
+    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal; return the first."""
     best, first = np.argmin(errors), -1
     for s in range(len(errors)):
         margin = tie_margin(slack[s], slack[best], n_rows)
