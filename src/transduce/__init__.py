@@ -4,8 +4,9 @@ The main names are here and are imported when first used; everything else is in 
 `transduce.model_selection`, `transduce.conformal`, `transduce.display`, `transduce.metrics`, `transduce.methods`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transduce.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from transduce.conformal import ConformalTransducer
@@ -22,24 +23,6 @@ if TYPE_CHECKING:
     from transduce.methods.spectral_graph import SpectralGraphTransducer
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "Answer": "core.answer",
-    "BayesianTransducer": "methods.billiard",
-    "ConformalTransducer": "conformal",
-    "FillResult": "filling",
-    "Guarantee": "core.guarantee",
-    "Regions": "core.regions",
-    "RidgeConfidenceClassifier": "methods.confidence_machine",
-    "RidgeConfidenceMachine": "methods.confidence_machine",
-    "SpectralGraphTransducer": "methods.spectral_graph",
-    "TransductiveBlend": "ensemble",
-    "TransductiveGPRegressor": "methods.gaussian_process",
-    "TransductiveRidge": "methods.ridge",
-    "TransductiveRidgeClassifier": "methods.ridge",
-    "fill": "filling",
-    "show_progress": "core.progress",
-}
 
 __all__ = [
     "Answer",
@@ -60,15 +43,21 @@ __all__ = [
     "show_progress",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a main name when it is first used, or a room."""
-    if name in _HOMES:
-        value = getattr(import_module(f"transduce.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'transduce' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*__all__]
+_HOMES = {
+    "Answer": "transduce.core.answer",
+    "BayesianTransducer": "transduce.methods.billiard",
+    "ConformalTransducer": "transduce.conformal",
+    "FillResult": "transduce.filling",
+    "Guarantee": "transduce.core.guarantee",
+    "Regions": "transduce.core.regions",
+    "RidgeConfidenceClassifier": "transduce.methods.confidence_machine",
+    "RidgeConfidenceMachine": "transduce.methods.confidence_machine",
+    "SpectralGraphTransducer": "transduce.methods.spectral_graph",
+    "TransductiveBlend": "transduce.ensemble",
+    "TransductiveGPRegressor": "transduce.methods.gaussian_process",
+    "TransductiveRidge": "transduce.methods.ridge",
+    "TransductiveRidgeClassifier": "transduce.methods.ridge",
+    "fill": "transduce.filling",
+    "show_progress": "transduce.core.progress",
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
