@@ -38,8 +38,7 @@ from transduce.conformal.means import powered_mean
 from transduce.conformal.scores import margins
 from transduce.conformal.urn import urn_interval
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
-from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 
 
 def numbers(n=90, labelled=50, seed=0):

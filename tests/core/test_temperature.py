@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transduce.core.temperature import fit_temperature
+from transduce.core.scaling import fit_temperature
 
 
 def test_temperature_minimises_the_log_loss():

@@ -251,7 +251,7 @@ def test_a_full_disk_is_said(files, tmp_path, monkeypatch):
 
 
 def test_two_at_once(files, tmp_path):
-    from transduce.core.locks import locked
+    from transduce.core.safe_files import locked
 
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out" / ".lock", "taken"), pytest.raises(BlockingIOError, match="another process"):

@@ -37,7 +37,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.core.folds import random_folds
+from transduce.core.ranks import random_folds
 from transduce.core.validation import read_sample
 from transduce.model_selection import TransductiveSearchCV, choose_method, cross_val_transduce
 from transduce.model_selection import folds as _folding

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.core.options import command_line, missing_option, option
+from transduce.core.words import command_line, missing_option, option
 from transduce.tables.cells import far_note, hole_words, read_numbers, sentinels, without
 from transduce.tables.features import vectorize
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce.core.atomic_file import check_free, whole_file, write_text
+from transduce.core.safe_files import check_free, whole_file, write_text
 from transduce.tables import files as tables
 from transduce.tables.delimited import decode, sniff_delimiter
 from transduce.tables.numbers_in_text import find_numbers, number_text, typed

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.core.atomic_file import check_free, whole_file
+from transduce.core.safe_files import check_free, whole_file
 from transduce.tables import files
 from transduce.tables.workbooks import LONGEST_TEXT
 from transduce.tables.writing import check_fits, write

@@ -17,10 +17,10 @@ from transduce.cli.comparing import SCORES, candidates_for, readable
 from transduce.cli.demo import compare_with_truth, demo_table
 from transduce.cli.names import TABLES
 from transduce.cli.terminal import say, show_choice, show_result, show_table
-from transduce.core.atomic_file import check_free, whole_file
 from transduce.core.names import OTHERS, SYSTEMS
-from transduce.core.options import option
 from transduce.core.progress import stage
+from transduce.core.safe_files import check_free, whole_file
+from transduce.core.words import option
 from transduce.datasets.houses import load_houses
 from transduce.display.comparison import plot_comparison
 from transduce.distributed import cluster_runner

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.names import OTHERS, SYSTEMS
-from transduce.core.options import command_line
 from transduce.core.progress import show_progress, stage
+from transduce.core.words import command_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import mannwhitneyu, norm, rankdata
 
-from transduce.core.drift import Drift
+from transduce.core.guarantee import Drift
 from transduce.core.types import Array, Mask
 
 FEWEST = 8  # calibration rows below which no drift can be seen

@@ -27,9 +27,7 @@ from transduce.conformal.second_fit import holding_values, with_values
 from transduce.conformal.wrong_answers import wrong_answers, wrong_by_class
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.drift import Drift
-from transduce.core.guarantee import Guarantee, percent
-from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.guarantee import Drift, Guarantee, TooFewLabelsWarning, percent
 from transduce.core.reuse import reusing
 from transduce.core.types import AnyArray, Mask
 from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, ask, is_transducer, take

@@ -21,8 +21,7 @@ from transduce.conformal.selection import Selection, pick, read_wanted, selectio
 from transduce.conformal.simultaneous import simultaneous_bounds
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
-from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.hidden_labels import own_missing_label, read_problem

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 from sklearn import get_config
 
-from transduce.core.options import option
+from transduce.core.words import option
 
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "

@@ -1,4 +1,4 @@
-"""A partly labelled sample: which rows carry a label, which are unlabelled, and how to hand the labels back."""
+"""A partly labelled sample: which rows carry a label, what kind of label, and how to hand the labels back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier, is_regressor
 
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
@@ -184,3 +185,33 @@ def _like(source: Any, filled: AnyArray) -> Any:
         dtype = None if filled.dtype.kind == "f" else source.dtype
         return type(source)(source.name, filled.tolist(), dtype=dtype)
     return filled
+
+
+MOST_CLASSES = 10
+
+
+def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
+    """Return "regression" or "classification": what the estimators are for, or else what the labels look like.
+
+    Text and booleans are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
+    """
+    for estimator in estimators:
+        if is_classifier(estimator):
+            return "classification"
+        if is_regressor(estimator):
+            return "regression"
+    if sample.y.dtype.kind == "c":
+        return "regression"  # refused there
+    try:
+        numbers = sample.y[sample.labelled].astype(float)
+    except (TypeError, ValueError):
+        return "classification"
+    if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
+        return "classification"
+    values = np.unique(numbers)
+    whole = bool(np.all(np.isfinite(values)) and np.all(values == np.round(values)))
+    return (
+        "classification"
+        if whole and 2 <= len(values) <= min(MOST_CLASSES, len(numbers) - 1)
+        else "regression"
+    )

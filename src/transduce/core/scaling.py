@@ -1,4 +1,4 @@
-"""Shift and scale of features and labels."""
+"""Shift and scale of features, labels and scores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 
 from transduce.core import arrays
-from transduce.core.types import Array, Mask
+from transduce.core.types import AnyArray, Array, Mask
 
 
 def label_moments(y_l: Array) -> tuple[Any, Any]:
@@ -93,3 +95,18 @@ def _moments(rows: Array) -> tuple[Array, Array]:
         centred = rows[start : start + size] - mean
         total += np.einsum("ij,ij->j", centred, centred)
     return mean, np.sqrt(total / n)
+
+
+def fit_temperature(scores: Array, codes: AnyArray) -> float:
+    """Return the factor that makes the softmax of scores the best probabilities for known classes.
+
+    Shapes: scores (l, n_classes), codes (l,).
+    """
+    n, n_classes = scores.shape
+    target = np.full((n, n_classes), 1.0 / (n + n_classes))
+    target[np.arange(n), codes] += n / (n + n_classes)
+
+    def loss(log_factor: float) -> float:
+        return -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-5.0, 7.0), method="bounded").x))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
 from transduce.core.names import TASKS
-from transduce.core.task import guess_task
+from transduce.core.sample import guess_task
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import Array
 from transduce.ensemble.fitting import BlendSettings, fit_blend

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from transduce.core.temperature import fit_temperature
+from transduce.core.scaling import fit_temperature
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.folds import Fold
 from transduce.model_selection.hidden_labels import Problem, Reply

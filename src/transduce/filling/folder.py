@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.atomic_file import whole_file, write_text
 from transduce.core.guarantee import Guarantee
-from transduce.core.locks import locked
 from transduce.core.progress import stage
+from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.core.types import AnyArray
 from transduce.distributed import LocalRunner, Runner
 from transduce.filling.fitted import FittedFill

@@ -13,9 +13,9 @@ import pandas as pd
 from transduce.conformal.calibrated import Law
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.core.answer import Answer
-from transduce.core.atomic_file import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
+from transduce.core.safe_files import write_text
 from transduce.filling.next_labels import NextLabels
 from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.atomic_file import whole_file
+from transduce.core.safe_files import whole_file
 from transduce.filling.fill import fit_fill, read_table
 from transduce.filling.large import SampleFit, draw, scan
 from transduce.filling.settings import FillSettings

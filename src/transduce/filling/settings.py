@@ -10,7 +10,7 @@ import numpy as np
 
 from transduce.core import checks
 from transduce.core.names import GUARANTEES
-from transduce.core.options import option
+from transduce.core.words import option
 from transduce.filling.labels import HowLabelled
 from transduce.filling.plan import read_method
 

@@ -14,12 +14,11 @@ from transduce.conformal import ConformalTransducer, Exchangeability, exchangeab
 from transduce.conformal.second_fit import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee, too_few_labels
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning, too_few_labels
 from transduce.core.linalg import few_threads
-from transduce.core.notices import TooFewLabelsWarning
-from transduce.core.options import option
 from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
+from transduce.core.words import option
 from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
 from transduce.filling.next_labels import next_labels
 from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights

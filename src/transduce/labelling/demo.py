@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
-from transduce.core.atomic_file import whole_file
+from transduce.core.safe_files import whole_file
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from transduce.core.atomic_file import check_free, write_text
+from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray
 from transduce.filling import FillResult, fill
 from transduce.labelling.wording import certificate_text, counted

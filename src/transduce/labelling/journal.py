@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from transduce.core.locks import take
+from transduce.core.safe_files import take
 
 Label = str | int | float | bool | None
 VERSION = 1

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from transduce.core.sample import PartlyLabelled
-from transduce.core.task import guess_task
+from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray
 from transduce.labelling.journal import Label
 from transduce.tables import files

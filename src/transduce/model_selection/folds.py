@@ -14,8 +14,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import checks
-from transduce.core.folds import random_folds
 from transduce.core.progress import stage
+from transduce.core.ranks import random_folds
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.hidden_labels import Problem, Reply, ask, last_step
 

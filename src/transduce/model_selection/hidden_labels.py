@@ -27,9 +27,8 @@ from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.names import TASKS
-from transduce.core.sample import PartlyLabelled
+from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
-from transduce.core.task import guess_task
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.options import missing_option
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import missing_option
 from transduce.tables.numbers_in_text import MISSING, find_numbers, number_of
 
 HOLES = MISSING | frozenset(

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from transduce.core.options import option
+from transduce.core.words import option
 from transduce.tables.delimited import ColumnCells, Delimited, decode, read_delimited
 from transduce.tables.workbooks import Workbook, read_workbook
 

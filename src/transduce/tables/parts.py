@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from transduce.core.atomic_file import whole_file
+from transduce.core.safe_files import whole_file
 from transduce.tables.delimited import decode, sniff_delimiter
 from transduce.tables.files import kind_of, stored_index
 

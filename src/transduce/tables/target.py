@@ -12,10 +12,9 @@ import pandas as pd
 
 from transduce.core.checks import check_choice
 from transduce.core.names import TASKS
-from transduce.core.options import missing_option, option
-from transduce.core.sample import PartlyLabelled
-from transduce.core.task import guess_task
+from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
+from transduce.core.words import missing_option, option
 from transduce.tables.cells import (
     HOLES,
     NumberCells,

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from transduce.core.options import option
+from transduce.core.words import option
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from transduce.core.atomic_file import whole_file
+from transduce.core.safe_files import whole_file
 from transduce.tables.delimited import (
     Delimited,
     append_columns,

@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import BayesianTransducer
-from transduce.core.folds import rank_folds
 from transduce.core.kernels import Kernel
+from transduce.core.ranks import rank_folds
 from transduce.methods.billiard.cross_validation import (
     CV_BALLS,
     CV_BOUNCES,

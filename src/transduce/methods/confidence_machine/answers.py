@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.notices import TooFewLabelsWarning
+from transduce.core.guarantee import TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import arrays
-from transduce.core.folds import rank_folds
+from transduce.core.ranks import rank_folds
 from transduce.core.types import Array
 from transduce.methods.gaussian_process.process import Objective, Posterior
 from transduce.methods.gaussian_process.search import Search, attempt

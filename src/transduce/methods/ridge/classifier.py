@@ -17,7 +17,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import KernelLike
 from transduce.core.linalg import few_threads
 from transduce.core.sample import PartlyLabelled
-from transduce.core.temperature import fit_temperature
+from transduce.core.scaling import fit_temperature
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.methods.ridge.fitting import Fitted, Labels, fit_ridge, read_settings

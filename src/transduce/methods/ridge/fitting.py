@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from transduce.core import arrays, checks
 from transduce.core.answer import Answer
-from transduce.core.folds import rank_folds
 from transduce.core.guarantee import Guarantee
 from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.core.linalg import few_threads
+from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask

@@ -1,4 +1,4 @@
-"""Writing files in one piece: the old file, or the new one, never half of it."""
+"""Writing files safely: the old file, or the new one, never half of it; and one process at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 
 def check_free(path: str | Path, *, force: bool = False) -> None:
@@ -74,3 +74,30 @@ def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
     """Write text as UTF-8, in one piece."""
     with whole_file(path, force=force) as file:
         file.write(text.encode())
+
+
+def take(file: IO[bytes], message: str) -> None:
+    """Take a file for this process, or raise a BlockingIOError; the system gives it back when the process ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**30)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise BlockingIOError(message) from error
+
+
+@contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Hold a file that stands for something else, while the block runs."""
+    with open(path, "ab") as file:
+        take(file, message)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
