@@ -22,7 +22,7 @@ from transduce.core.progress import stage
 from transduce.core.safe_files import check_free, whole_file
 from transduce.core.words import option
 from transduce.datasets.houses import load_houses
-from transduce.display.comparison import plot_comparison
+from transduce.display.methods import plot_comparison
 from transduce.distributed import cluster_runner
 from transduce.filling import FillResult, fill, fill_folder, load, save
 from transduce.filling.settings import suited

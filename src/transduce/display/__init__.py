@@ -1,12 +1,21 @@
 """Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
-from transduce.display.envelope import EnvelopeDisplay
-from transduce.display.gaussian import BandDisplay, MomentDisplay, RelevanceDisplay
-from transduce.display.graph import GraphMapDisplay, NeighborChoiceDisplay
-from transduce.display.miscoverage import MiscoverageDisplay
-from transduce.display.regions import CoverageDisplay, RegionDisplay
-from transduce.display.rejection import RejectionCurveDisplay
-from transduce.display.ridge import LeaveOneOutDisplay, TransductionDisplay
+from transduce.display.answers import (
+    CoverageDisplay,
+    MiscoverageDisplay,
+    RegionDisplay,
+    RejectionCurveDisplay,
+    TransductionDisplay,
+)
+from transduce.display.methods import (
+    BandDisplay,
+    EnvelopeDisplay,
+    GraphMapDisplay,
+    LeaveOneOutDisplay,
+    MomentDisplay,
+    NeighborChoiceDisplay,
+    RelevanceDisplay,
+)
 
 __all__ = [
     "BandDisplay",

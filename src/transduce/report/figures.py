@@ -10,11 +10,9 @@ import numpy as np
 
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.regions import Regions
-from transduce.display.axes import INSIDE, OUTSIDE, REGION, VALUE
-from transduce.display.gaussian import RelevanceDisplay
-from transduce.display.miscoverage import MiscoverageDisplay
-from transduce.display.regions import RegionDisplay
-from transduce.display.rejection import RejectionCurveDisplay
+from transduce.display.answers import MiscoverageDisplay, RegionDisplay, RejectionCurveDisplay
+from transduce.display.base import INSIDE, OUTSIDE, REGION, VALUE
+from transduce.display.methods import RelevanceDisplay
 from transduce.report.quality import OTHERS, evenly
 from transduce.report.sentences import width_words
 from transduce.report.svg import draw
@@ -247,7 +245,6 @@ def _rejection(summary: dict[str, Any]) -> Drawing | None:
         return None
 
     def paint(ax: Any) -> None:
-        ax.axhline(found["errors"][0], color=REGION, lw=1.2, label="nothing rejected")
         RejectionCurveDisplay(np.array(found["errors"]), np.array(found["rejected"])).plot(ax=ax)
         _legend_above(ax)
 

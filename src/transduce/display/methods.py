@@ -1,0 +1,617 @@
+"""Plots of single methods: what was chosen, which columns matter, bands, moments, and the map of a graph."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import AnyArray, Array
+from transduce.display.base import INSIDE, OUTSIDE, REGION, VALUE, Display, finish, new_axes
+
+
+@dataclass(eq=False, repr=False)
+class LeaveOneOutDisplay(Display):
+    """Leave-one-out error over ridge and width, with the choice.
+
+    One curve for each width, the darker the wider.
+
+    Parameters
+    ----------
+    path : pandas.DataFrame
+        Columns width, ridge, error: the ``loo_path_`` of an estimator.
+    width : float or None
+        The width that was chosen.
+    ridge : float
+        The ridge that was chosen.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.display import LeaveOneOutDisplay
+    >>> from transduce import TransductiveRidge
+    >>> X = np.linspace(0, 6, 20)[:, None]
+    >>> model = TransductiveRidge().fit(X, np.sin(X[:, 0]))
+    >>> LeaveOneOutDisplay.from_estimator(model).ax_.get_xlabel()
+    'ridge'
+    """
+
+    path: pd.DataFrame
+    width: float | None
+    ridge: float
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Plot what a fitted estimator tried.
+
+        Parameters
+        ----------
+        estimator : TransductiveRidge or TransductiveRidgeClassifier
+            Fitted.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        LeaveOneOutDisplay
+        """
+        if not hasattr(estimator, "loo_path_"):
+            raise TypeError("Pass a fitted TransductiveRidge or TransductiveRidgeClassifier.")
+        return cls(estimator.loo_path_, estimator.width_, estimator.ridge_).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        finite = self.path[np.isfinite(self.path["error"])].sort_values("ridge")
+        curves = finite.groupby("width", dropna=False)
+        for i, (width, curve) in enumerate(curves):
+            shade = 0.15 + 0.85 * (i + 1) / len(curves)
+            label = "" if pd.isna(width) else f"width {width:.3g}"
+            ax.plot(curve["ridge"], curve["error"], color=INSIDE, alpha=shade, lw=1.2, label=label)
+        best = finite["error"][finite["ridge"] == self.ridge].min()
+        ax.plot([self.ridge], [best], "o", color=OUTSIDE, label="choice")
+        top = max(float(finite["error"].quantile(0.9)), 2.0 * float(finite["error"].min()))
+        ax.set(xscale="log", ylim=(0.0, 1.1 * top))
+        finish(ax, xlabel="ridge", ylabel="leave-one-out error", loc="lower left", ncols=3)
+
+
+@dataclass(eq=False, repr=False)
+class EnvelopeDisplay(Display):
+    """Leave-one-out error of every setting against the label of one row, with what is chosen and the region.
+
+    Every setting's error is thin, the chosen pieces are thick, and the region is a band.
+
+    Parameters
+    ----------
+    names : sequence of S str
+        The settings.
+    curves : array of shape (S, 4)
+        ``p, c0, c1, c2`` of each error ``c0 + c1 (y - p) + c2 (y - p)^2``.
+    starts, owners : array of shape (k,)
+        Where each piece of the lower envelope starts, and the place of the setting that owns it.
+    region : array of shape (n_pieces, 2)
+        The row's region.
+    value : float
+        The row's value.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.display import EnvelopeDisplay
+    >>> curves = np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]])
+    >>> starts, owners, region = np.array([-np.inf, -1.0, 1.0]), np.array([1, 0, 1]), np.array([[-2.0, 2.0]])
+    >>> EnvelopeDisplay(["narrow", "wide"], curves, starts, owners, region, 0.0).plot().ax_.get_ylabel()
+    'leave-one-out error'
+    """
+
+    names: Sequence[str]
+    curves: Array
+    starts: Array
+    owners: AnyArray
+    region: Array
+    value: float
+    _size = (7, 4.5)
+
+    @classmethod
+    def from_envelope(cls, envelope: Any, *, ax: Any = None) -> Self:
+        """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it.
+
+        Parameters
+        ----------
+        envelope : object with the attributes names, curves, starts, owners, region and value
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        EnvelopeDisplay
+        """
+        fields = ("names", "curves", "starts", "owners", "region", "value")
+        if not all(hasattr(envelope, field) for field in fields):
+            raise TypeError(f"Pass the envelope of one row; got {type(envelope).__name__}.")
+        return cls(*(getattr(envelope, field) for field in fields)).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        low, high = self._range()
+        labels = np.linspace(low, high, 400)
+        for s in range(len(self.curves)):
+            ax.plot(labels, self._errors(s, labels), color=REGION, lw=0.6, zorder=1)
+        top, bottom = self._draw_pieces(ax, low, high)
+        for k, piece in enumerate(np.clip(self.region, low, high)):
+            ax.axvspan(*piece, color=REGION, alpha=0.35, lw=0, zorder=0, label="region" if k == 0 else None)
+        ax.axvline(self.value, color=VALUE, lw=1, ls="--", label="value")
+        room = 0.25 * (top - bottom) or 1.0
+        ax.set(xlim=(low, high), ylim=(max(bottom - room, 0.0), top + 2 * room))
+        finish(ax, xlabel="label of the row", ylabel="leave-one-out error", loc="upper center")
+
+    def _errors(self, setting: int, labels: Array) -> Array:
+        p, c0, c1, c2 = self.curves[setting]
+        return c0 + (labels - p) * (c1 + c2 * (labels - p))
+
+    def _range(self) -> tuple[float, float]:
+        """Return the labels to show: the region and some more; where it has no end, as far as errors double."""
+        chosen = int(self.owners[np.searchsorted(self.starts, self.value, side="right") - 1])
+        reach = 2.0 * np.sqrt(max(self.curves[chosen, 1] / self.curves[chosen, 3], 0.0)) or 1.0
+        ends = np.append(self.region[np.isfinite(self.region)], self.value)
+        if not np.isfinite(self.region).all():
+            ends = np.concatenate([ends, [self.value - reach, self.value + reach]])
+        room = 0.35 * np.ptp(ends) or reach
+        return float(ends.min() - room), float(ends.max() + room)
+
+    def _draw_pieces(self, ax: Any, low: float, high: float) -> tuple[float, float]:
+        """Draw the envelope between two labels, a colour for each setting; return its largest and smallest value."""
+        colours: dict[int, str] = {}
+        heights = []
+        ends = np.append(self.starts[1:], np.inf)
+        for start, end, owner in zip(self.starts, ends, self.owners, strict=True):
+            if end <= low or start >= high:
+                continue
+            s, labels = int(owner), np.linspace(max(start, low), min(end, high), 100)
+            name = None if s in colours else self.names[s]
+            colour = colours.setdefault(s, f"C{len(colours)}")
+            heights.append(self._errors(s, labels))
+            ax.plot(labels, heights[-1], color=colour, lw=3, zorder=2, label=name)
+        whole = np.concatenate(heights)
+        return float(whole.max()), float(whole.min())
+
+
+def _check(estimator: Any) -> None:
+    """Raise a TypeError unless an estimator is fitted and has what these plots show."""
+    if not hasattr(estimator, "answer_") or not hasattr(estimator, "moments_"):
+        raise TypeError("Pass a fitted TransductiveGPRegressor.")
+
+
+def _names(estimator: Any) -> list[str]:
+    default = [f"feature {j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
+
+
+def _column(estimator: Any, feature: Any) -> int:
+    """Return the position of a feature given by name or position."""
+    names = _names(estimator)
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, numbers.Integral) and int(feature) in range(len(names)):
+        return int(feature)
+    raise ValueError(
+        f"There is no feature {feature!r}; give a position from 0, or one of {', '.join(names[:20])}."
+    )
+
+
+class RelevanceDisplay(Display):
+    """How much each feature matters to a Gaussian process, as bars.
+
+    The most relevant feature is on top.
+
+    Parameters
+    ----------
+    relevance : array of shape (d,)
+        Larger is more relevant; comparable between features.
+    names : sequence of d strings
+        Names of the features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from transduce.display import RelevanceDisplay
+    >>> display = RelevanceDisplay([0.5, 2.0], ["age", "dose"]).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['age', 'dose']
+    """
+
+    def __init__(self, relevance: Any, names: Any) -> None:
+        self.relevance = np.asarray(relevance, dtype=float)
+        self.names = [str(name) for name in names]
+        if self.relevance.shape != (len(self.names),):
+            raise ValueError(f"Give one name for each of the {self.relevance.size} relevances.")
+        self._size = (6, 0.9 + 0.28 * max(len(self.names), 3))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, max_features: int = 20, ax: Any = None) -> Self:
+        """Plot the relevances of a fitted estimator, for features brought to standard deviation 1.
+
+        Parameters
+        ----------
+        estimator : TransductiveGPRegressor
+            Fitted.
+        max_features : int, default=20
+            Only as many of the most relevant features are shown.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        RelevanceDisplay
+        """
+        _check(estimator)
+        names = np.asarray(_names(estimator))
+        relevance = estimator.relevance_ * estimator.feature_spread_
+        most = np.argsort(-relevance, kind="stable")[:max_features]
+        return cls(relevance[most], names[most]).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        order = np.argsort(self.relevance, kind="stable")
+        ax.barh([self.names[j] for j in order], self.relevance[order], color=INSIDE, height=0.7)
+        ax.set(xlabel="relevance (inverse length scale, in standard deviations)", xlim=(0, None))
+
+
+@dataclass(eq=False, repr=False)
+class BandDisplay(Display):
+    """Predictions with bands along one feature, over the labels that were seen.
+
+    The band reaches two standard errors either way.
+
+    Parameters
+    ----------
+    x : array of shape (k,)
+        Values of the feature, ascending.
+    mean, std : array of shape (k,)
+        Predictions there, and their standard errors.
+    seen : tuple of two arrays, optional
+        The feature and the label of the labelled rows.
+    unlabelled : tuple of three arrays, optional
+        The feature, the answer and its standard error at the unlabelled rows.
+    name : str, default="feature"
+        Name of the feature.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.display import BandDisplay
+    >>> display = BandDisplay(np.arange(3), np.zeros(3), np.ones(3), name="dose").plot()
+    >>> display.ax_.get_xlabel()
+    'dose'
+    """
+
+    x: Array
+    mean: Array
+    std: Array
+    seen: Any = None
+    unlabelled: Any = None
+    name: str = "feature"
+    _size = (7.5, 4.5)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
+        """Plot a fitted estimator along one feature, the others at their median.
+
+        Parameters
+        ----------
+        estimator : TransductiveGPRegressor
+            Fitted on `X`.
+        X : array-like of shape (n, d)
+            The rows given to `fit`.
+        feature : int or str, default=0
+            Position or name.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        BandDisplay
+        """
+        _check(estimator)
+        if np.shape(X)[0] != len(estimator.transduction_):
+            raise ValueError(f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}.")
+        j, rows = _column(estimator, feature), np.asarray(X, dtype=float)
+        line = np.linspace(rows[:, j].min(), rows[:, j].max(), 200)
+        path: AnyArray = np.tile(np.median(rows, axis=0), (200, 1))
+        path[:, j] = line
+        if hasattr(estimator, "feature_names_in_"):
+            path = pd.DataFrame(path, columns=estimator.feature_names_in_)
+        mean, std = estimator.predict(path, return_std=True)
+        answer = estimator.answer_
+        known = np.setdiff1d(np.arange(len(rows)), answer.rows)
+        labels = np.asarray(estimator.transduction_, dtype=float)
+        return cls(
+            line,
+            mean,
+            std,
+            seen=(rows[known, j], labels[known]),
+            unlabelled=(rows[answer.rows, j], answer.values, answer.standard_errors),
+            name=_names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else ""),
+        ).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        low, high = self.mean - 1.96 * self.std, self.mean + 1.96 * self.std
+        label = "95 % of labels, by the model"
+        ax.fill_between(self.x, low, high, color=REGION, alpha=0.5, lw=0, label=label)
+        ax.plot(self.x, self.mean, color=INSIDE, lw=1.8, label="mean")
+        if self.seen is not None:
+            ax.plot(*self.seen, ".", color=VALUE, ms=5, label="label seen")
+        if self.unlabelled is not None and len(self.unlabelled[0]):
+            x, values, errors = self.unlabelled
+            style: dict[str, Any] = {"fmt": "o", "ms": 3, "lw": 0.7, "alpha": 0.7}
+            ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="answer", **style)
+        finish(ax, xlabel=self.name, ylabel="label", loc="best")
+
+
+@dataclass(eq=False, repr=False)
+class MomentDisplay(Display):
+    """Mean and spread of the labels seen, and of the predictions before and after matching.
+
+    There is a bar for each distribution, the labels' own on top.
+
+    Parameters
+    ----------
+    moments : pandas.DataFrame
+        The ``moments_`` of an estimator: columns mean and standard deviation, one line for each distribution.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce.display import MomentDisplay
+    >>> table = pd.DataFrame({"mean": [0.0, 0.2], "standard deviation": [1.0, 0.7]}, index=["labels", "predicted"])
+    >>> MomentDisplay(table).plot().ax_.get_xlabel()
+    'label: mean and one standard deviation either way'
+    """
+
+    moments: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        self._size = (6.5, 0.9 + 0.5 * len(self.moments))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Plot the moments of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : TransductiveGPRegressor
+            Fitted.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        MomentDisplay
+        """
+        _check(estimator)
+        return cls(estimator.moments_).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        words = {
+            "labels": "labels seen",
+            "without matching": "predicted, without matching",
+            "predicted": "predicted",
+            "matched": "nearest that matches",
+        }
+        table = self.moments.iloc[::-1]
+        mean, spread = table["mean"].to_numpy(), table["standard deviation"].to_numpy()
+        colors = [VALUE if name == "labels" else INSIDE for name in table.index]
+        places = np.arange(len(table))
+        ax.barh(places, 2 * spread, left=mean - spread, height=0.45, color=colors, alpha=0.45)
+        ax.plot(mean, places, "|", ms=16, mew=2.5, color=VALUE)
+        ends = np.concatenate([mean - spread, mean + spread])
+        margin = 0.06 * (np.ptp(ends) or 1.0)
+        ax.set_xlim(ends.min() - margin, ends.max() + margin)
+        for edge in (-1, 0, 1):
+            ax.axvline(mean[-1] + edge * spread[-1], color=VALUE, lw=0.7, ls=":")
+        ax.set(
+            yticks=places,
+            yticklabels=[words.get(name, name) for name in table.index],
+            xlabel="label: mean and one standard deviation either way",
+        )
+
+
+@dataclass(eq=False, repr=False)
+class GraphMapDisplay(Display):
+    """Every row along the two leading eigenvectors of its graph, coloured by score or class.
+
+    Labelled rows have a black rim, rows that no label reaches are grey crosses.
+
+    Parameters
+    ----------
+    positions : array of shape (n, 2)
+        Entries of the two eigenvectors, divided by the root of the degree, which takes out how densely a row is tied.
+    colours : array of shape (n,)
+        Scores, or class numbers; NaN at rows that no label reaches.
+    labelled : boolean array of shape (n,)
+        Rows that carry a label.
+    classes : array of shape (n_classes,)
+        Names of the classes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.display import GraphMapDisplay
+    >>> from transduce import SpectralGraphTransducer
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> y = np.where(np.arange(40) < 4, X[:, 0] > 0, None)
+    >>> model = SpectralGraphTransducer(random_state=0).fit(X, y)
+    >>> GraphMapDisplay.from_estimator(model).ax_.get_xlabel()
+    'first eigenvector'
+    """
+
+    positions: Array
+    colours: Array
+    labelled: AnyArray
+    classes: AnyArray
+    _size = (6.4, 4.8)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Plot a fitted `SpectralGraphTransducer`.
+
+        Parameters
+        ----------
+        estimator : SpectralGraphTransducer
+            Fitted.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+
+        Returns
+        -------
+        GraphMapDisplay
+        """
+        if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
+            raise TypeError("Pass a fitted SpectralGraphTransducer.")
+        spectrum = estimator.spectrum_
+        if spectrum.vectors.shape[1] < 2:
+            raise ValueError(
+                "The graph has fewer than two eigenvectors to plot along: give n_components=2 or more."
+            )
+        roots = np.sqrt(np.maximum(spectrum.degrees, np.finfo(float).tiny))
+        labelled = np.ones(len(roots), dtype=bool)
+        labelled[estimator.answer_.rows] = False
+        scores = estimator.scores_
+        if scores.ndim == 1:
+            colours = scores - estimator.thresholds_
+        else:
+            reached = ~np.isnan(scores[:, 0])
+            margins = np.where(reached[:, None], scores - estimator.thresholds_, 0.0)
+            colours = np.where(reached, margins.argmax(axis=1), np.nan)
+        positions = spectrum.vectors[:, :2] / roots[:, None]
+        return cls(positions, colours, labelled, estimator.classes_).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        reached = ~np.isnan(self.colours)
+        places = self.positions.T
+        size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
+        if not reached.all():
+            ax.scatter(*places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label")
+        if len(self.classes) == 2:
+            limit = float(np.abs(self.colours[reached]).max())
+            style: dict[str, Any] = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
+        else:
+            from matplotlib import colormaps
+            from matplotlib.colors import ListedColormap
+
+            count = len(self.classes)
+            few, many = colormaps["tab10"](range(10)), colormaps["turbo"](np.linspace(0.05, 0.95, count))
+            shades = ListedColormap((few if count <= 10 else many)[:count])
+            style = {"cmap": shades, "vmin": -0.5, "vmax": count - 0.5}
+        points = ax.scatter(*places[:, reached], c=self.colours[reached], s=size, linewidths=0, **style)
+        labelled = self.labelled & reached
+        style |= {"s": 3 * size + 20, "edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
+        ax.scatter(*places[:, labelled], c=self.colours[labelled], **style)
+        self._legend(ax, points)
+        finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
+
+    def _legend(self, ax: Any, points: Any) -> None:
+        if len(self.classes) == 2:
+            low, high = self.classes.tolist()
+            ax.figure.colorbar(points, ax=ax, label=f"score: {low} below 0, {high} above")
+        else:
+            bar = ax.figure.colorbar(points, ax=ax, ticks=np.arange(len(self.classes)))
+            names = self.classes.tolist()
+            bar.ax.set_yticklabels([f"{name:g}" if isinstance(name, float) else str(name) for name in names])
+            bar.ax.tick_params(length=0)
+
+
+class NeighborChoiceDisplay(Display):
+    """The normalised objective over the number of neighbours and, where the truth is known, the break-even point.
+
+    The choice is marked; the break-even point has the scale on the right.
+
+    Parameters
+    ----------
+    choice : NeighborChoice
+        What `choose_n_neighbors` returns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from transduce.display import NeighborChoiceDisplay
+    >>> from transduce.methods.spectral_graph import choose_n_neighbors
+    >>> X, truth = load_iris(return_X_y=True)
+    >>> y = np.where(np.arange(len(truth)) % 50 == 0, truth, None)
+    >>> choice = choose_n_neighbors(X, y, [5, 20], metric="euclidean", truth=truth, random_state=0)
+    >>> NeighborChoiceDisplay(choice).plot().ax_.get_xlabel()
+    'neighbours'
+    """
+
+    _size = (6.0, 4.2)
+
+    def __init__(self, choice: Any) -> None:
+        if not hasattr(choice, "table"):
+            raise TypeError("Pass what choose_n_neighbors returns.")
+        self.choice = choice
+
+    def _draw(self, ax: Any) -> None:
+        table = self.choice.table
+        ks = table["n_neighbors"].to_numpy()
+        ax.plot(ks, table["objective"], "o-", color=INSIDE, label="normalised objective")
+        best = self.choice.n_neighbors
+        ax.axvline(best, color=REGION, lw=1.2, ls="--", label=f"choice: {best}")
+        if "break_even" in table:
+            right = ax.twinx()
+            right.plot(ks, table["break_even"], "s-", color=OUTSIDE, label="break-even point")
+            right.set_ylabel("break-even point (higher is better)", color=OUTSIDE)
+            ax.plot([], [], "s-", color=OUTSIDE, label="break-even point")
+        ax.set_xscale("log")
+        ax.set_xticks(ks, [str(k) for k in ks])
+        ax.minorticks_off()
+        finish(ax, xlabel="neighbours", ylabel="normalised objective (lower is better)", loc="best")
+
+
+def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False, ax: Any = None) -> Any:
+    """Draw the mean score of each method and its standard deviation over the folds, the best on top."""
+    scored = table[table["score"].notna()]
+    ax = new_axes((6.4, 1.2 + 0.4 * len(scored))) if ax is None else ax
+    places = np.arange(len(scored))
+    ax.errorbar(scored["score"], places, xerr=scored["spread"], fmt="o", color=INSIDE, capsize=3)
+    ax.set_yticks(places, [str(name).replace("_", " ") for name in scored.index])
+    ax.set_ylim(len(scored) - 0.5, -0.5)
+    better = "smaller" if smaller else "larger"
+    ax.set_xlabel(
+        f"{scoring.replace('_', ' ')}, {better} is better\n(mean and standard deviation over the folds)"
+    )
+    return ax
