@@ -171,7 +171,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     """Compare all methods with those that answer ten million rows quickly, at rows that no fit saw."""
     from transduce.filling.large import at, draw, fit_sample, scan
     from transduce.filling.settings import FillSettings
-    from transduce.tables.target import read_target
+    from transduce.tables.labels import read_target
 
     lines = []
     for name in names:

@@ -23,7 +23,7 @@ from transduce.core.progress import show_progress, stage
 from transduce.datasets.houses import load_houses
 from transduce.tables import files as tables
 from transduce.tables import writing
-from transduce.tables.new_columns import rounded
+from transduce.tables.columns import rounded
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from tests.conformal.test_weights import designed
 from transduce import ConformalTransducer
 from transduce.conformal import estimated_odds
 from transduce.conformal.estimated_odds import _cross_fit, _deal, estimate_odds
-from transduce.tables.marks import draw_rows
+from transduce.tables.labels import draw_rows
 
 
 def shifted(seed=0, n=400, strength=1.2):

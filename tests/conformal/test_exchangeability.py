@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold
 from transduce.core.guarantee import Verdict
-from transduce.tables.comparable import table_features
+from transduce.tables.features import table_features
 
 # --------------------------------------------------------------------------------------------------- exact
 

@@ -25,8 +25,8 @@ from transduce.filling.diagnostics import row_map, score
 from transduce.filling.plan import PlanSettings, plan
 from transduce.filling.probabilities import RightChance
 from transduce.model_selection.catalogue import default_members
+from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize
-from transduce.tables.new_columns import narrowness, new_names
 
 
 def line_table(n=60, every=3):

@@ -22,8 +22,8 @@ from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.model_selection.hidden_labels import Fitted
+from transduce.tables.columns import rounded
 from transduce.tables.files import read as read_file
-from transduce.tables.new_columns import rounded
 from transduce.tables.parts import open_parts, values_in_folders
 from transduce.tables.writing import write as write_file
 

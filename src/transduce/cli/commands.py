@@ -28,12 +28,11 @@ from transduce.filling import FillResult, fill, fill_folder, load, save
 from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
 from transduce.tables import files as tables
-from transduce.tables.cells import without
+from transduce.tables.columns import rounded
 from transduce.tables.features import vectorize
-from transduce.tables.marks import draw_rows
-from transduce.tables.new_columns import rounded
+from transduce.tables.labels import check_columns, draw_rows, read_target
+from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
-from transduce.tables.target import check_columns, read_target
 from transduce.tables.writing import check_fits, write
 
 

@@ -159,8 +159,7 @@ def _how(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    from transduce.tables.frames import as_pandas
-    from transduce.tables.new_columns import rounded
+    from transduce.tables.columns import as_pandas, rounded
 
     rows = result.answer.rows[:n_rows]
     columns = list(result.new.columns[:5])

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from transduce.conformal.weighing import odds_without_label
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.tables.comparable import table_features
+from transduce.tables.features import table_features
 
 N_FOLDS = 5
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike

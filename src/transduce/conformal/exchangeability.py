@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples
 from transduce.core import arrays
 from transduce.core.guarantee import SUSPECTED, Verdict
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.tables.comparable import table_features
+from transduce.tables.features import table_features
 
 N_FOLDS = 5
 N_TREES = 60

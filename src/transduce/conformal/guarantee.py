@@ -15,7 +15,7 @@ from transduce.conformal.weighing import ESTIMATED, GROUPS, KNOWN, Weighing, eff
 from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict, counted, percent
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
-from transduce.tables.marks import draw_rows
+from transduce.tables.labels import draw_rows
 
 N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 

@@ -18,7 +18,7 @@ from transduce.methods.spectral_graph.graph import neighbor_graph
 from transduce.methods.spectral_graph.spectrum import graph_spectrum
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.tables.features import Features
-from transduce.tables.target import Target
+from transduce.tables.labels import Target
 
 MOST_MAPPED = 20_000
 SCORERS = {"regression": "R²", "classification": "accuracy"}

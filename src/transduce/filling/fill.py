@@ -14,11 +14,10 @@ from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sam
 from transduce.filling.lazily import fill_partitions
 from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
 from transduce.filling.whole import fill_whole
-from transduce.tables.cells import without
+from transduce.tables.columns import as_pandas, beside, check_names
 from transduce.tables.files import Table
-from transduce.tables.frames import as_pandas
-from transduce.tables.new_columns import beside, check_names
-from transduce.tables.target import Target, check_columns, read_target
+from transduce.tables.labels import Target, check_columns, read_target
+from transduce.tables.numbers import without
 
 
 def fill(  # noqa: PLR0913

@@ -16,11 +16,10 @@ from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import Fitted
-from transduce.tables.cells import without
+from transduce.tables.columns import new_columns
 from transduce.tables.encoder import Encoder
-from transduce.tables.given import LabelReading
-from transduce.tables.new_columns import new_columns
-from transduce.tables.target import Target
+from transduce.tables.labels import LabelReading, Target
+from transduce.tables.numbers import without
 
 
 @dataclass(frozen=True, eq=False)

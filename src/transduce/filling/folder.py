@@ -25,12 +25,11 @@ from transduce.filling.large import SampleFit, draw, sample_note
 from transduce.filling.lazily import answer_rows, fit_parts, gather, rows_wanted, scan_frame
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
+from transduce.tables.columns import rounded
+from transduce.tables.draws import PartScan
 from transduce.tables.files import memory_free
-from transduce.tables.new_columns import rounded
-from transduce.tables.part_writing import PartWriter
-from transduce.tables.parts import Part, PartFiles, open_parts
-from transduce.tables.row_draws import PartScan
-from transduce.tables.target import check_columns
+from transduce.tables.labels import check_columns
+from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
 MANIFEST = "manifest.json"
 WORK = ".work"

@@ -12,8 +12,7 @@ from transduce.conformal.read_chosen import is_mask, read_codes, read_factor
 from transduce.core import checks
 from transduce.core.names import SHIFTS
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.tables.marks import read_marks
-from transduce.tables.target import Target
+from transduce.tables.labels import Target, read_marks
 
 
 @dataclass(frozen=True)

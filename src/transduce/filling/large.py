@@ -20,11 +20,9 @@ from transduce.filling.plan import ROW_BELOW
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.filling.whole import check_limits, fill_whole, reject_unsure
-from transduce.tables.cells import without
-from transduce.tables.given import LabelReading
-from transduce.tables.marks import read_marks
-from transduce.tables.row_draws import PartScan, RowDraw, draw_roles, scan_part
-from transduce.tables.target import Target
+from transduce.tables.draws import PartScan, RowDraw, draw_roles, scan_part
+from transduce.tables.labels import LabelReading, Target, read_marks
+from transduce.tables.numbers import without
 
 MOST_LABELS = 50_000  # more are not fitted to
 BATCH = 50_000

@@ -15,12 +15,11 @@ from transduce.distributed import DaskParts
 from transduce.filling.fitted import FittedFill
 from transduce.filling.large import SampleFit, at, draw, fit_sample, join_answers, scan
 from transduce.filling.settings import FillSettings
-from transduce.tables.cells import without
+from transduce.tables.columns import check_names
 from transduce.tables.delimited import ColumnCells
-from transduce.tables.given import missing_labels
-from transduce.tables.new_columns import check_names
-from transduce.tables.row_draws import PartScan, RowDraw
-from transduce.tables.target import Target, check_columns, read_target
+from transduce.tables.draws import PartScan, RowDraw
+from transduce.tables.labels import Target, check_columns, missing_labels, read_target
+from transduce.tables.numbers import without
 
 
 @dataclass(frozen=True, eq=False)

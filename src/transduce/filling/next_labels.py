@@ -18,7 +18,7 @@ from transduce.filling.plan import cost
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.hidden_labels import is_transducer
 from transduce.tables.features import Features
-from transduce.tables.target import Target
+from transduce.tables.labels import Target
 
 N_ROWS = 10
 MOST_COMPARED = 5000  # rows and labels among which rows are picked

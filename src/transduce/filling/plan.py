@@ -21,7 +21,7 @@ from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachin
 from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
 from transduce.model_selection.catalogue import default_members, every_method
 from transduce.model_selection.hidden_labels import last_step
-from transduce.tables.target import Target
+from transduce.tables.labels import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from transduce.core.answer import Answer
 from transduce.core.types import Array
-from transduce.tables.new_columns import answered_probability
+from transduce.tables.columns import answered_probability
 
 _EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 

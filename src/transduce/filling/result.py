@@ -19,8 +19,8 @@ from transduce.core.safe_files import write_text
 from transduce.filling.next_labels import NextLabels
 from transduce.filling.probabilities import RightChance
 from transduce.report import render_html, render_json, summarize
+from transduce.tables.columns import as_pandas
 from transduce.tables.encoder import Encoder
-from transduce.tables.frames import as_pandas
 
 
 @dataclass(frozen=True, eq=False, repr=False)

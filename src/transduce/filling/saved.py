@@ -16,7 +16,7 @@ from transduce.core.safe_files import whole_file
 from transduce.filling.fill import fit_fill, read_table
 from transduce.filling.large import SampleFit, draw, scan
 from transduce.filling.settings import FillSettings
-from transduce.tables.cells import without
+from transduce.tables.numbers import without
 
 _FORMAT = 1
 _TABLE, _SETTINGS = "table.parquet", "settings.json"

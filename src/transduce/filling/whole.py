@@ -26,10 +26,10 @@ from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
-from transduce.tables.cells import without
+from transduce.tables.columns import new_columns
 from transduce.tables.features import Features, vectorize
-from transduce.tables.new_columns import new_columns
-from transduce.tables.target import Target
+from transduce.tables.labels import Target
+from transduce.tables.numbers import without
 
 SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 

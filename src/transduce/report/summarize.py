@@ -20,7 +20,7 @@ from transduce.report.quality import class_quality, evenly, number_quality
 from transduce.report.rows import context_columns, row_records
 from transduce.report.who_was_labelled import who_was_labelled
 from transduce.report.wording import clean, decimals_for, finite, name_of, plain
-from transduce.tables.new_columns import narrowness
+from transduce.tables.columns import narrowness
 
 STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray
-from transduce.tables.numbers_in_text import MISSING, number_text, typed
+from transduce.tables.numbers import MISSING, number_text, typed
 
 DELIMITERS = (",", ";", "\t", "|")
 _BOMS = (

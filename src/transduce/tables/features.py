@@ -10,22 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.tables.cells import (
-    NEARLY,
-    NumberCells,
-    cell_notes,
-    far_note,
-    holds_code,
-    named_cells,
-    read_numbers,
-    sentinel_note,
-    sentinels,
-)
 from transduce.tables.encoder import (
     Encoder,
     LevelsReading,
@@ -38,8 +28,19 @@ from transduce.tables.encoder import (
     feature_name,
     is_number,
     marked,
+    scale_features,
 )
-from transduce.tables.scaling import scale_features
+from transduce.tables.numbers import (
+    NEARLY,
+    NumberCells,
+    cell_notes,
+    far_note,
+    holds_code,
+    named_cells,
+    read_numbers,
+    sentinel_note,
+    sentinels,
+)
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -410,3 +411,80 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
     reduced = reduction.fit_transform(weights)
     column.reading = WordsReading(words, reduction)
     return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
+
+
+_MOST_COMPARED_LEVELS = 10
+_MOST_COMPARED_WORDS = 200
+
+
+def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
+    """Return some rows of a table as numbers, and the names of the columns."""
+    if sparse.issparse(X):
+        return _sparse_columns(X.tocsr()[rows])
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        columns = [(repr(name), _column(X, j, name, rows)) for j, name in enumerate(X.columns)]
+    else:
+        array = np.asarray(X)
+        if array.ndim == 1:
+            return _word_indicators([str(array[i]) for i in rows])
+        array = array[rows].reshape(len(rows), -1)
+        columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
+    parts = [part for name, column in columns for part in _numbers(name, column)]
+    return _varying([values for _, values in parts], [name for name, _ in parts], len(rows))
+
+
+def _column(X: Any, j: int, name: Any, rows: Any) -> pd.Series:
+    """Return some rows of one column of a frame."""
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[rows, j].reset_index(drop=True)
+    return pd.Series(X[name].gather(rows).to_list())
+
+
+def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
+    """Return one column as one or several columns of numbers."""
+    missing = column.isna().to_numpy()
+    if pd.api.types.is_datetime64_any_dtype(column):
+        column = (column - column.min()).dt.total_seconds()
+    elif pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
+    elif isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    if np.isnan(values[~missing]).any():
+        levels = column[~missing].astype(str)
+        common = levels.value_counts().index[:_MOST_COMPARED_LEVELS]
+        text = column.astype(str).to_numpy()
+        parts = [(f"{name} is {level!r}", (text == level).astype(float)) for level in common]
+    else:
+        middle = float(np.median(values[~missing])) if not missing.all() else 0.0
+        parts = [(name, np.where(missing, middle, values))]
+    if missing.any():
+        parts.insert(1, (f"{name} is missing", missing.astype(float)))
+    return parts
+
+
+def _sparse_columns(X: Any) -> tuple[Array, list[str]]:
+    """Return the columns that most rows have an entry in."""
+    filled = np.asarray((X != 0).sum(axis=0)).ravel()
+    keep = np.sort(np.argsort(-filled, kind="stable")[:_MOST_COMPARED_WORDS])
+    dense = X[:, keep].toarray().astype(float)
+    return _varying(list(dense.T), [f"column {j}" for j in keep], X.shape[0])
+
+
+def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
+    """Return which of the most frequent words each text has."""
+    try:
+        words = CountVectorizer(max_features=_MOST_COMPARED_WORDS, binary=True).fit(texts)
+    except ValueError:  # no words at all
+        return np.zeros((len(texts), 0)), []
+    names = [f"the word {word!r}" for word in words.get_feature_names_out()]
+    return _varying(list(words.transform(texts).toarray().T.astype(float)), names, len(texts))
+
+
+def _varying(columns: list[Array], names: list[str], n: int) -> tuple[Array, list[str]]:
+    # Infinities keep their place in the order; most columns are used only through their order.
+    largest = np.finfo(float).max / 4
+    columns = [np.clip(np.nan_to_num(values, nan=0.0), -largest, largest) for values in columns]
+    keep = [j for j, values in enumerate(columns) if n and np.any(values != values[0])]
+    features = np.column_stack([columns[j] for j in keep]) if keep else np.zeros((n, 0))
+    return features, [names[j] for j in keep]

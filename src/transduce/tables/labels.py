@@ -1,4 +1,4 @@
-"""The column to be filled: where labels are missing, whether they are numbers or classes, and what is wrong with it."""
+"""The target column: its labels, the task, what is wrong with it, how later rows are read; columns that mark rows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from transduce.core.names import TASKS
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import missing_option, option
-from transduce.tables.cells import (
+from transduce.tables.delimited import ColumnCells
+from transduce.tables.numbers import (
     HOLES,
+    IN_TEXT,
+    MISSING,
     NumberCells,
     cell_notes,
     far_note,
     holds_code,
     hole_words,
     named_cells,
+    read_cells,
     read_numbers,
     sentinel_note,
     sentinels,
 )
-from transduce.tables.delimited import ColumnCells
-from transduce.tables.numbers_in_text import IN_TEXT, MISSING
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 FEWEST_LABELS = 3
@@ -309,3 +311,93 @@ def _check_labels(target: Target) -> None:
         raise ValueError(
             f"Each of the {distinct} labels of column {name!r} is different: classes must occur more than once."
         )
+
+
+def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
+    """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file."""
+    missing = column.isna().to_numpy(dtype=bool)
+    if not words or pd.api.types.is_numeric_dtype(column):
+        return missing
+    codes, levels = pd.factorize(column.astype(object))
+    gone = [isinstance(level, str) and level.strip().lower() in IN_TEXT for level in levels]
+    return missing | np.array([*gone, True], dtype=bool)[codes]
+
+
+@dataclass(frozen=True)
+class LabelReading:
+    """How the cells of the target are read."""
+
+    name: Any  # the column
+    task: str
+    decimal: str = "point"  # of numbers in text
+    unit: str = ""  # of numbers in text
+    whole: bool = False  # whether classes are whole numbers
+    words: bool = False  # whether texts such as NA stand for a missing label
+
+    @classmethod
+    def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
+        """Return how the labels of a target were read from a column."""
+        if target.task == "classification":
+            known = target.labels[~target.missing].tolist()
+            return cls(target.name, target.task, whole=all(type(label) is int for label in known))
+        if pd.api.types.is_numeric_dtype(column):
+            return cls(target.name, target.task)
+        texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
+        found = read_numbers(texts, prefer)
+        return cls(target.name, target.task, found.decimal, found.unit)
+
+    def read(self, frame: pd.DataFrame) -> Target:
+        """Return the labels of some rows; all are missing where the table lacks the column."""
+        if self.name not in frame.columns:
+            empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
+            return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task)
+        column = frame[self.name]
+        missing = missing_labels(column, words=self.words)
+        if self.task == "regression":
+            if pd.api.types.is_numeric_dtype(column):
+                values = column.to_numpy(dtype=float, na_value=np.nan)
+            else:
+                values = read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
+            return Target(self.name, np.where(missing, np.nan, values), missing, self.task)
+        labels = np.full(len(frame), None, dtype=object)
+        for row in np.flatnonzero(~missing):
+            labels[row] = self._class(column.iloc[row])
+        return Target(self.name, labels, missing, self.task)
+
+    def _class(self, cell: Any) -> Any:
+        if self.whole:
+            try:
+                return int(float(cell))
+            except (TypeError, ValueError):
+                return str(cell)
+        return as_label(cell.item() if isinstance(cell, np.generic) else cell)
+
+
+YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
+
+
+def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
+    """Return which rows a column marks, or raise a ValueError that names a word that says neither yes nor no.
+
+    Returns shape (n,).
+    """
+    words = frame[name].astype(object).map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
+    odd = ~words.isin([*YES, *NO])
+    if odd.any():
+        cell = frame[name][odd].iloc[0]
+        raise ValueError(
+            f"Column {name!r} marks rows, but holds {cell!r}: write true or yes where a row is marked, and false or "
+            "nothing elsewhere."
+        )
+    return words.isin(YES).to_numpy(dtype=bool)
+
+
+def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
+    """Return the positions of some unlabelled rows, drawn at random, ascending.
+
+    Shapes: missing (n,); returns (number,).
+    """
+    rows = np.flatnonzero(missing)
+    if not 1 <= number <= len(rows):
+        raise ValueError(f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn.")
+    return np.sort(np.random.default_rng(seed).choice(rows, number, replace=False))

@@ -1,4 +1,4 @@
-"""The columns that filling adds to a table: values, intervals or sets, probability, confidence, and status."""
+"""The columns that filling adds to a table, and frames of pandas and polars that they are put beside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.tables.target import Target
+from transduce.tables.labels import Target
 
 SEPARATOR = " | "
 
@@ -162,3 +162,17 @@ def beside(table: Any, new: pd.DataFrame) -> Any:
     ]
     floats = [series.fill_nan(None) if series.dtype.is_float() else series for series in columns]
     return table.with_columns(floats)
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """Return a frame as pandas; a TypeError unless it is one of pandas or polars."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "collect") and not hasattr(table, "shape"):
+        raise TypeError("The table is a lazy frame: call its collect() first.")
+    if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
+        return pd.DataFrame(table.to_pandas())
+    raise TypeError(
+        f"fill takes a pandas or polars frame; got {type(table).__name__}. Files are filled by the command `transduce "
+        "fill`."
+    )

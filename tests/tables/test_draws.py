@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from transduce.tables.row_draws import PartScan, draw_keys, draw_roles, row_hashes, scan_part
+from transduce.tables.draws import PartScan, draw_keys, draw_roles, row_hashes, scan_part
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from transduce import fill
 from transduce.core.words import command_line, missing_option, option
-from transduce.tables.cells import far_note, hole_words, read_numbers, sentinels, without
 from transduce.tables.features import vectorize
+from transduce.tables.numbers import far_note, hole_words, read_numbers, sentinels, without
 
 N = 80
 
