@@ -40,7 +40,7 @@ from transduce import (
     RidgeConfidenceMachine,
     TransductiveBlend,
 )
-from transduce.conformal.second_fit import with_values
+from transduce.conformal.calibrated import with_values
 from transduce.datasets import dataset_names
 from transduce.ensemble import fitting
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveBlend, TransductiveRidge
 from transduce.conformal import CategoryMiscoverage, Miscoverage, exchangeability_test
-from transduce.conformal.drift import drift_along
+from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.folds import group_folds, with_group_folds
 

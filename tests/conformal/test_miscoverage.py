@@ -12,10 +12,9 @@ from scipy.stats import binom, chisquare
 
 from tests import brute
 from transduce.conformal import Miscoverage
-from transduce.conformal.held_out import calibration_number, labels_needed
-from transduce.conformal.miscoverage import ClassMiscoverage, confidence_for
-from transduce.conformal.ranking import Ranking, label_sets
-from transduce.conformal.simultaneous import draw_urn, simultaneous_bounds
+from transduce.conformal.designs import calibration_number, labels_needed
+from transduce.conformal.miscoverage import ClassMiscoverage, confidence_for, draw_urn, simultaneous_bounds
+from transduce.conformal.scores import Ranking, label_sets
 from transduce.core.ranks import calibration_rank, fewest_calibration, threshold
 
 counts = st.integers(0, 6)
@@ -208,7 +207,7 @@ def test_how_many_labels_are_hidden(n_labelled, confidence, by_class):
 
 def test_many_rows_take_part_of_the_ranks(monkeypatch):
     full = simultaneous_bounds(0.9, n_unlabelled=40, n_calibration=30)
-    monkeypatch.setattr("transduce.conformal.simultaneous.MOST_CELLS", 400)
+    monkeypatch.setattr("transduce.conformal.miscoverage.MOST_CELLS", 400)
     part = simultaneous_bounds(0.9, n_unlabelled=40, n_calibration=30)
     assert len(part) == 30
     assert np.all(np.diff(part) <= 0)

@@ -34,9 +34,8 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.conformal import Miscoverage
-from transduce.conformal.means import powered_mean
+from transduce.conformal.counts import powered_mean, urn_interval
 from transduce.conformal.scores import margins
-from transduce.conformal.urn import urn_interval
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 

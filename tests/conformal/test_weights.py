@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from tests import brute
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveRidge
-from transduce.conformal.ranking import Ranking, label_sets
+from transduce.conformal.scores import Ranking, label_sets
 
 seeds = st.integers(0, 2**32 - 1)
 

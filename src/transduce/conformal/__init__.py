@@ -1,8 +1,7 @@
 """Guarantees for each row and for the column, around any estimator."""
 
-from transduce.conformal.categories import CategoryMiscoverage
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
 from transduce.conformal.selection import Selection
 from transduce.conformal.transducer import ConformalTransducer
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.calibrated import Calibrated
-from transduce.conformal.chosen import Chosen
-from transduce.conformal.guarantee import calibrated_guarantee
+from transduce.conformal.calibrated import Calibrated, calibrated_guarantee, holding_values, wrong_answers
+from transduce.conformal.designs import Chosen
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
-from transduce.conformal.second_fit import holding_values
-from transduce.conformal.wrong_answers import wrong_answers
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
 from transduce.core.linalg import few_threads

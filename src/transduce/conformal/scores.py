@@ -1,17 +1,15 @@
-"""Nonconformity scores: how badly a label fits a row, given what an estimator says about that row.
-
-A score of numbers says what distances from the answer are divided by; a score of classes is a table of every class at
-every row. To add one, write a function and enter it in `NUMBER_SCORES` or `CLASS_SCORES`.
-"""
+"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from transduce.core.types import Array, Mask
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.hidden_labels import Reply
 
 
@@ -134,3 +132,122 @@ def rounded(numbers: Array, unit: float) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         multiples = np.round(numbers / unit) * unit
     return np.where(np.isfinite(multiples), multiples, numbers)
+
+
+SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Scores of the calibration rows, their weights, and what decides between equal ones.
+
+    Notes
+    -----
+    With G the factor, the p-value of a score S at the unlabelled row j is the largest that any odds between ``w / G``
+    and ``w G`` give: ``u / (u + l)``, where u is the sum of ``w_i G`` over calibration scores that are at least S, plus
+    ``w_j G``, and l the sum of ``w_i / G`` over the others. A score is inside if its p-value exceeds
+    ``1 - confidence``. With equal weights and G = 1 that is ``(1 + count) / (c + 1)``.
+    """
+
+    scores: Array  # (c,) score of each calibration row at its label
+    calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
+    unlabelled_ties: Array  # (c,) which of two equal scores counts as the larger one
+    weights: Array | None = None  # (c,)
+    own: Array | None = None  # (c,)
+    factor: float = 1.0  # the true odds may be up to this many times larger or smaller
+
+    def _sums(self, among: Mask) -> tuple[Array, Array, Array]:
+        """Return sums over the smallest k scores and over all others, shape (c + 1,), and what the row itself adds."""
+        weights = np.ones(len(self.scores)) if self.weights is None else self.weights
+        own = np.ones(len(self.unlabelled_ties)) if self.own is None else self.own
+        ordered = weights[among][self._order(among)]
+        below = np.append(0.0, np.cumsum(ordered / self.factor))
+        above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
+        return below, above, own * self.factor
+
+    def _order(self, among: Mask) -> AnyArray:
+        return np.lexsort([self.calibration_ties[among], self.scores[among]])
+
+    def thresholds(self, confidence: float) -> tuple[Array, Mask]:
+        """Return each unlabelled row's largest score that is inside, and whether an equal one is, shape (m,)."""
+        everyone = np.ones(len(self.scores), dtype=bool)
+        order = self._order(everyone)
+        below, above, own = self._sums(everyone)
+        share = 1.0 - confidence + SLACK
+        # The largest number of calibration scores that may be smaller: p-values fall with it.
+        few, many = np.zeros(len(own), dtype=int), np.full(len(own), len(order) + 1)
+        while np.any(many - few > 1):
+            middle = (few + many) // 2
+            u = above[middle] + own
+            inside = u > share * (below[middle] + u)
+            few, many = np.where(inside, middle, few), np.where(inside, many, middle)
+        places = np.append(order, 0)[few]
+        if not len(order):
+            return np.full(len(own), np.inf), np.ones(len(own), dtype=bool)
+        unbounded = few == len(order)
+        closed = unbounded | (self.unlabelled_ties <= self.calibration_ties[places])
+        return np.where(unbounded, np.inf, self.scores[places]), closed
+
+    def p_values(self, scores: Array, among: Mask | None = None) -> Array:
+        """Return the p-value of a score at each unlabelled row, compared with some of the calibration rows."""
+        among = np.ones(len(self.scores), dtype=bool) if among is None else among
+        below, above, own = self._sums(among)
+        k = self._smaller(scores, among)
+        u = above[k] + own
+        return np.asarray(u / (below[k] + u))
+
+    def _smaller(self, scores: Array, among: Mask) -> AnyArray:
+        """Return how many calibration scores are smaller than each unlabelled row's, ties decided."""
+        order = self._order(among)
+        known, ties = self.scores[among][order], self.calibration_ties[among][order]
+        first, last = (np.searchsorted(known, scores, side=side) for side in ("left", "right"))
+        if not self.unlabelled_ties.any():  # equal scores count as at least as large
+            return first
+        # Among equal scores, those whose tie-breaker is below the unlabelled row's.
+        smaller = [
+            int(np.searchsorted(ties[a:b], tie, side="left"))
+            for a, b, tie in zip(first, last, self.unlabelled_ties, strict=True)
+        ]
+        return first + np.array(smaller, dtype=int)
+
+    def unbounded(self, confidence: float) -> Mask:
+        """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""
+        below, _, own = self._sums(np.ones(len(self.scores), dtype=bool))
+        return np.asarray(own > (1.0 - confidence + SLACK) * (below[-1] + own))
+
+
+def intervals(ranking: Ranking, values: Array, scales: Array, confidence: float, unit: float) -> Regions:
+    """Return ``value ± threshold * scale`` at the unlabelled rows; the whole line if calibration labels are too few.
+
+    Shapes: values, scales (m,).
+    """
+    limits, closed = ranking.thresholds(confidence)
+    bounded = np.isfinite(limits)
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = limits * scales
+        if unit > 0.0:
+            # Whole at the row that sets the limit; 1/8 of a unit forgives the product's rounding.
+            steps = half / unit
+            inside = np.where(closed, np.floor(steps + 0.125) + 0.5, np.ceil(steps - 0.125) - 0.5)
+            half = np.where(np.isfinite(steps) & (steps < 2.0**50), np.maximum(inside, 0.0) * unit, half)
+        half = np.where(bounded, half, np.inf)
+        ends = np.column_stack([values - half, values + half])
+    ends[~bounded] = [-np.inf, np.inf]
+    return Regions.from_intervals(ends)
+
+
+def class_p_values(ranking: Ranking, table: Array, calibration_codes: AnyArray | None = None) -> Array:
+    """Return the p-value of every class at the unlabelled rows, shape (m, n_classes).
+
+    Shapes: table (m, n_classes), calibration_codes (c,); returns (m, n_classes).
+    """
+    p = np.ones(table.shape)
+    for y in range(table.shape[1]):
+        among = None if calibration_codes is None else calibration_codes == y
+        p[:, y] = ranking.p_values(table[:, y], among)
+    return p
+
+
+def label_sets(p_values: Array, confidence: float) -> Mask:
+    """Return which classes have a p-value above ``1 - confidence``."""
+    return np.asarray(p_values > 1.0 - confidence + SLACK)

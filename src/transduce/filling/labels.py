@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.read_chosen import is_mask, read_codes, read_factor
+from transduce.conformal.designs import is_mask, read_codes, read_factor
 from transduce.core import checks
 from transduce.core.names import SHIFTS
 from transduce.core.types import AnyArray, Array, Mask

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.held_out import calibration_number
+from transduce.conformal.designs import calibration_number
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.progress import stage

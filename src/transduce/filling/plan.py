@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.held_out import calibration_number, labels_needed
+from transduce.conformal.designs import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.guarantee import counted, percent
 from transduce.core.names import METHODS

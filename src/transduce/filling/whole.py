@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
-from transduce.conformal.second_fit import holding_values, with_values
+from transduce.conformal.calibrated import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning, too_few_labels
