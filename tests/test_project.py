@@ -93,12 +93,13 @@ def test_lock_files_name_no_index():
 
 BELOW = {
     "core": set(),
+    "device": {"core"},
     "metrics": {"core"},
     "tables": {"core"},
     "datasets": {"core"},
     "display": {"core", "metrics"},
 }
-BELOW |= {"methods": {"core", "metrics"}}
+BELOW |= {"methods": {"core", "device", "metrics"}}
 BELOW |= {"model_selection": BELOW["methods"] | {"methods"}}
 BELOW |= {"ensemble": BELOW["model_selection"] | {"model_selection"}}
 BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}

@@ -16,10 +16,9 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.core import arrays
+from transduce.device.graph import build_device_graph
 from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph, spectrum
-from transduce.methods.spectral_graph.device_graph import build_device_graph
-from transduce.methods.spectral_graph.device_spectrum import device_spectrum
 from transduce.methods.spectral_graph.graph import GraphSettings
 
 CUDA = [library("cuda")]
@@ -124,7 +123,7 @@ def test_filtered_spectrum(name, monkeypatch):
     graph = build_device_graph(
         give(X, name), GraphSettings(10, "euclidean", "auto", None), np.random.RandomState(0)
     )
-    found = device_spectrum(graph, 20, np.random.RandomState(0))
+    found = graph_spectrum(graph, n_components=20, random_state=np.random.RandomState(0))
     wanted = graph_spectrum(
         neighbor_graph(X, metric="euclidean", random_state=0), n_components=20, random_state=0
     )

@@ -8,7 +8,8 @@ import pytest
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
 from transduce.core import arrays
-from transduce.methods.confidence_machine import Setting, device_lines
+from transduce.device import lines as device_lines
+from transduce.methods.confidence_machine import Setting
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,
     residual_lines,

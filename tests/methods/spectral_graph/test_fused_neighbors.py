@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import torch
-from transduce.methods.spectral_graph import fused_neighbors as fused
+from transduce.device import neighbors as fused
 
 fused.HEIGHT = fused.STEP = 16
 torch.manual_seed(0)
@@ -28,18 +28,17 @@ for offsets in (None, 0.4 * torch.rand(60, dtype=torch.float64)):
         assert torch.equal(found.ids, wanted.indices[:, :k]), (k, fine)
         assert (found.scores - wanted.values[:, :k]).abs().max() < 1e-14
 sample = torch.arange(0, 60, 3)
-cells = __import__("transduce.methods.spectral_graph.device_cells", fromlist=["x"])
-cells.HEIGHT = cells.STEP = 16
-cells.ROWS_IN_CELL = 12
-cells.TARGET = 1.0
-found, share = cells.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
+
+fused.ROWS_IN_CELL = 12
+fused.TARGET = 1.0
+found, share = fused.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
 scores = X @ X.T
 scores.fill_diagonal_(-torch.inf)
 wanted = scores.sort(dim=1, descending=True, stable=True)
 assert share == 1.0
 assert (found.ids == wanted.indices[:, :4]).double().mean() > 0.9
-cells.TARGET = 0.5
-_, share = cells.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
+fused.TARGET = 0.5
+_, share = fused.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
 assert 0.5 <= share <= 1.0
 few = fused.search_fused(X[:4], None, 3, seed=0)
 assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()

@@ -9,14 +9,10 @@ from sklearn.datasets import load_digits, make_blobs
 from tests.libraries import ON_PROCESSOR, dispatch, give, library, same
 from transduce import SpectralGraphTransducer
 from transduce.core import arrays
-from transduce.methods.spectral_graph import (
-    choose_n_neighbors,
-    device_graph,
-    device_spectrum,
-    graph_spectrum,
-    neighbor_graph,
-)
-from transduce.methods.spectral_graph.device_graph import build_device_graph
+from transduce.device import graph as device_graph
+from transduce.device import spectrum as device_spectrum
+from transduce.device.graph import build_device_graph
+from transduce.methods.spectral_graph import choose_n_neighbors, graph_spectrum, neighbor_graph
 from transduce.methods.spectral_graph.graph import GraphSettings
 
 
@@ -105,7 +101,7 @@ def test_filtered_spectrum(name, precision, monkeypatch):
     X, _ = make_blobs(400, centers=6, n_features=4, random_state=1)
     graph = built(X, name, metric="euclidean", n_neighbors=8)
     wanted = graph_spectrum(arrays.to_numpy(graph.matrix @ give(np.eye(400), name)), n_components=12)
-    found = device_spectrum.device_spectrum(graph, 12, np.random.RandomState(0))
+    found = graph_spectrum(graph, n_components=12, random_state=np.random.RandomState(0))
     largest = 1e-8 if precision == "double" else 1e-4
     assert found.residuals.max() <= largest
     np.testing.assert_allclose(found.values, wanted.values, atol=10 * largest)
@@ -119,7 +115,7 @@ def test_filter_that_does_not_converge(monkeypatch):
     X, _ = digits(200)
     graph = built(X, "torch")
     with pytest.raises(ArithmeticError, match="pass numpy arrays"):
-        device_spectrum.device_spectrum(graph, 12, np.random.RandomState(0))
+        graph_spectrum(graph, n_components=12, random_state=np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -169,7 +165,7 @@ def test_steps_one_by_one(name):
 def test_spectrum_of_a_device_is_saved(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     X, _ = digits(60)
-    spectrum = device_spectrum.device_spectrum(built(X, "torch"), 5, np.random.RandomState(0))
+    spectrum = graph_spectrum(built(X, "torch"), n_components=5, random_state=np.random.RandomState(0))
     spectrum.save(tmp_path / "spectrum.npz")
     loaded = type(spectrum).load(tmp_path / "spectrum.npz")
     np.testing.assert_array_equal(loaded.vectors, arrays.to_numpy(spectrum.vectors))

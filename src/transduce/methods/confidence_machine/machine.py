@@ -19,7 +19,7 @@ from transduce.core import arrays
 from transduce.core.kernels import Kernel
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
-from transduce.methods.confidence_machine import device_lines
+from transduce.device import lines as device_lines
 from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,

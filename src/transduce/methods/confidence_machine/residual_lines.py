@@ -26,9 +26,9 @@ import numpy as np
 from numba import njit
 
 from transduce.core.types import AnyArray, Array
+from transduce.device.lines import OWN
 
 POWER = {"plain": 0.0, "studentized": 0.5, "deleted": 1.0}
-OWN = 1.0 - 1e-12
 
 
 @njit(cache=True, nogil=True)

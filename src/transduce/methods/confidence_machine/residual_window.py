@@ -20,7 +20,8 @@ import numpy as np
 from numba import njit
 
 from transduce.core.types import AnyArray, Array
-from transduce.methods.confidence_machine.residual_lines import OWN, kth_largest, residual_scale
+from transduce.device.lines import OWN
+from transduce.methods.confidence_machine.residual_lines import kth_largest, residual_scale
 
 # Leverages of a group, in units of the mean: each limit is the largest of one group; the last group has no limit.
 LIMITS = np.array([1.0, 1.5, 2.25, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])

@@ -20,7 +20,7 @@ from scipy.linalg import blas, lapack
 from transduce.core import arrays
 from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
-from transduce.methods.gaussian_process import device_process
+from transduce.device import likelihood
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
 
 # Their kernel values with some hundred points stay in the processor's cache; a multiple of what matrix products compute
@@ -192,7 +192,7 @@ class Objective:
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         if arrays.is_foreign(self.X):
-            return device_process.evaluate(self, log_parameters)
+            return likelihood.evaluate(self, log_parameters)
         parameters = np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
         K = lower_kernel(self._columns[:, :-1], relevance)
@@ -210,8 +210,8 @@ class Objective:
         """Return the best q for some parameters: the q-step."""
         parameters = np.exp(log_parameters)
         if arrays.is_foreign(self.X):
-            K = device_process.own_kernel(self.X, parameters[:-1])
-            return self.match_factor(device_process.factor(K, float(parameters[-1]))[0])
+            K = likelihood.own_kernel(self.X, parameters[:-1])
+            return self.match_factor(likelihood.factor(K, float(parameters[-1]))[0])
         return self._match(lower_factor(lower_kernel(self.X, parameters[:-1]), float(parameters[-1]))[0])
 
     def _match(self, factor: Array) -> Match:
@@ -226,7 +226,7 @@ class Objective:
     def match_factor(self, factor: Any) -> Match:
         """Find the best q from the joint factor, on a device."""
         xp, y_l = arrays.namespace(factor), self.y_l
-        p = Spread.of(*device_process.predictive(self, factor))
+        p = Spread.of(*likelihood.predictive(self, factor))
         target = np.array([float(xp.mean(y_l)), -0.5 * float(xp.mean(y_l**2))])
         return match_moments(p, target, slack=self.slack)
 
@@ -270,9 +270,9 @@ class Posterior(NamedTuple):
         parameters = np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
         if arrays.is_foreign(X_l):
-            factor, jitter = device_process.factor(device_process.own_kernel(X_l, relevance), noise)
+            factor, jitter = likelihood.factor(likelihood.own_kernel(X_l, relevance), noise)
             weights = arrays.cholesky_solve(factor, y_l)
-            density = -0.5 * float(y_l @ weights) - device_process.log_diagonal(factor)
+            density = -0.5 * float(y_l @ weights) - likelihood.log_diagonal(factor)
         else:
             factor, jitter = lower_factor(lower_kernel(X_l, relevance), noise)
             weights = lapack.dpotrs(factor, y_l, lower=1)[0]
@@ -283,7 +283,7 @@ class Posterior(NamedTuple):
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
         if arrays.is_foreign(X):
-            return device_process.cross_kernel(X, self.X_l, self.relevance) @ self.weights
+            return likelihood.cross_kernel(X, self.X_l, self.relevance) @ self.weights
         return kernel_times(X, self.X_l, self.relevance, self.weights)
 
     def variance(self, X: Array) -> Array:
@@ -312,7 +312,7 @@ class Posterior(NamedTuple):
             return arrays.zeros((0, 0), X)
         half = self._half(X)
         if arrays.is_foreign(X):
-            xp, C = arrays.namespace(X), device_process.own_kernel(X, self.relevance) - half.T @ half
+            xp, C = arrays.namespace(X), likelihood.own_kernel(X, self.relevance) - half.T @ half
             own = xp.eye(X.shape[0], dtype=xp.bool, **arrays.on_device(X))
             C = xp.where(own & (C < 0.0), xp.zeros_like(C), C)
             return arrays.shifted(C, self.noise)
@@ -326,6 +326,6 @@ class Posterior(NamedTuple):
     def _half(self, X: Array) -> Array:
         """Return ``L^-1 K_la``, shape (l, m)."""
         if arrays.is_foreign(X):
-            K_la = device_process.cross_kernel(self.X_l, X, self.relevance)
+            K_la = likelihood.cross_kernel(self.X_l, X, self.relevance)
             return arrays.triangular_solve(self.factor, K_la)
         return blas.dtrsm(1.0, self.factor, cross_kernel(self.X_l, X, self.relevance), lower=1, overwrite_b=1)

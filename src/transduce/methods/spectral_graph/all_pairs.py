@@ -15,8 +15,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core.linalg import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
+from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.neighbors import (
-    Neighbors,
     dot,
     empty_heaps,
     replace_worst,

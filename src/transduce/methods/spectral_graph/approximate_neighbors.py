@@ -19,8 +19,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from transduce.core.types import AnyArray, Array
+from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.neighbors import (
-    Neighbors,
     dot,
     empty_heaps,
     keep_row,

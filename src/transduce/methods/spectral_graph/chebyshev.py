@@ -20,21 +20,17 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core.linalg import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
+from transduce.device.spectrum import (
+    FINEST,
+    MOST_CYCLES,
+    NotConvergedError,
+    filter_degree,
+)
 
 PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
 CHUNK = 8192  # rows of a block multiplied at a time
-MOST_CYCLES = 40
 FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
-SAFETY = (
-    8.0  # how much more a filter is to gain than is needed: the cut comes from vectors that are not there yet
-)
 NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
-MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
-FINEST = 5e-6  # residuals that single precision reaches
-
-
-class NotConvergedError(ArithmeticError):
-    """The iteration ended before every residual was small enough."""
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
@@ -264,13 +260,3 @@ def _iterate(
         f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles (largest "
         f"residual {worst:.1e} instead of {limit:.1e})"
     )
-
-
-def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
-    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds.
-
-    No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
-    """
-    gain, most = (np.arccosh(1.0 + 2.0 * max(end - cut, 0.0) / (cut - lower)) for end in (wanted, 1.0))
-    degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
-    return int(max(min(degree, np.log(MOST_GROWTH) / max(most, 1e-3)), 1))

@@ -23,7 +23,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
-from transduce.methods.spectral_graph import device_graph
+from transduce.device import graph as device_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph
 from transduce.methods.spectral_graph.fitted_graph import FittedGraph, fit_graph
 from transduce.methods.spectral_graph.graph import GraphSettings, Metric, similar_rows

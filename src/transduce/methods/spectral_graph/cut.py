@@ -18,7 +18,8 @@ import numpy as np
 from transduce.core import arrays
 from transduce.core.linalg import EPSILON, few_threads
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.spectral_graph.spectrum import TIE, Spectrum
+from transduce.device.spectrum import TIE
+from transduce.methods.spectral_graph.spectrum import Spectrum
 
 MOST_PARTS = 3000  # parts of the graph with labels: their null vectors make one dense matrix
 

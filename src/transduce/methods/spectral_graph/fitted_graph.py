@@ -10,9 +10,9 @@ import numpy as np
 
 from transduce.core import arrays
 from transduce.core.reuse import once
-from transduce.methods.spectral_graph import device_graph
-from transduce.methods.spectral_graph.device_graph import DeviceGraph
-from transduce.methods.spectral_graph.device_spectrum import device_spectrum
+from transduce.device import graph as device_graph
+from transduce.device.graph import DeviceGraph
+from transduce.device.spectrum import device_spectrum
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     NeighborGraph,
@@ -99,6 +99,6 @@ def fit_device_graph(
     if settings.precomputed:
         raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
     graph = device_graph.build_device_graph(rows, settings, random)
-    spectrum = device_spectrum(graph, n_components, random)
+    spectrum = Spectrum(*device_spectrum(graph, n_components, random))
     known = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
     return FittedGraph(settings, n_components, None, known, graph.diagnostics["scale"], graph, spectrum)

@@ -20,10 +20,11 @@ from sklearn.utils.random import sample_without_replacement
 from transduce.core import arrays, checks, validation
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
+from transduce.device.graph import build_device_graph
+from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.all_pairs import search_pairs
 from transduce.methods.spectral_graph.approximate_neighbors import search_cells, search_faiss
-from transduce.methods.spectral_graph.device_graph import build_device_graph
-from transduce.methods.spectral_graph.neighbors import Neighbors, search_dense, search_metric, search_sparse
+from transduce.methods.spectral_graph.neighbors import search_dense, search_metric, search_sparse
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 TARGET_RECALL = 0.97

@@ -14,6 +14,7 @@ from transduce.core import arrays, checks, validation
 from transduce.core.progress import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
+from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
@@ -26,7 +27,6 @@ from transduce.methods.spectral_graph.graph import (
     similarities,
 )
 from transduce.methods.spectral_graph.labels import known_labels
-from transduce.methods.spectral_graph.neighbors import Neighbors
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
 from transduce.metrics import precision_recall_break_even
 

@@ -7,7 +7,6 @@ cosine for rows of norm 1 and no offset, and falls with the Euclidean distance i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core.linalg import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
+from transduce.device.neighbors import Neighbors
 
 QUERIES = 256  # rows whose neighbours are searched together
 CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
 HOMOGENEOUS = ("euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski")
 STRIP = 32  # scores looked at together; most strips hold nothing that is good enough
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbors:
-    """The nearest other rows of each row, best first."""
-
-    ids: AnyArray  # (n, k) which rows they are; -1 where a row has fewer
-    scores: AnyArray  # (n, k) how near they are; the larger the nearer, and -inf where a row has fewer
 
 
 @njit(cache=True, nogil=True)

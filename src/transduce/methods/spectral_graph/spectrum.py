@@ -25,18 +25,23 @@ from transduce.core import arrays
 from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
-from transduce.methods.spectral_graph.chebyshev import NotConvergedError, leading_pairs
-from transduce.methods.spectral_graph.device_graph import DeviceGraph
+from transduce.device.graph import DeviceGraph
+from transduce.device.spectrum import (
+    EXTRA,
+    GOOD,
+    LARGE,
+    LARGE_TOLERANCE,
+    TOLERANCE,
+    NotConvergedError,
+    device_spectrum,
+    whole_ties,
+)
+from transduce.methods.spectral_graph.chebyshev import leading_pairs
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
 ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
-EXTRA = 32  # more columns than wanted vectors in the filtered block
-TOLERANCE = 1e-4  # residual norms of the filtered block
-LARGE, LARGE_TOLERANCE = 500_000, 1e-3
-GOOD = 1e-8  # residual norms asked of ARPACK
 MOST_RESTARTS = 200
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
-TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
 
 _log = logging.getLogger("transduce")
 
@@ -201,11 +206,7 @@ def graph_spectrum(
         raise ValueError(f"n_components must be a whole number from 1; got {n_components!r}.")
     random = check_random_state(random_state)
     if isinstance(A, DeviceGraph):
-        from transduce.methods.spectral_graph.device_spectrum import (
-            device_spectrum,  # which builds on this file
-        )
-
-        return device_spectrum(A, int(n_components), random)
+        return Spectrum(*device_spectrum(A, int(n_components), random))
     A = check_graph(A)
     n, d = A.shape[0], int(n_components)
     unit = float(A.data.max()) if A.nnz else 1.0
@@ -295,14 +296,6 @@ def smallest_pairs(
         residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
     keep = whole_ties(values, d)
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
-
-
-def whole_ties(values: Array, d: int) -> int:
-    """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
-    if len(values) <= d or values[d] - values[d - 1] > TIE:
-        return min(d, len(values))
-    before = int(np.searchsorted(values, values[d - 1] - TIE))
-    return before or d
 
 
 def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:

@@ -16,23 +16,27 @@ from transduce.core import arrays
 from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.types import Array
-from transduce.methods.spectral_graph.chebyshev import FINEST, MOST_CYCLES, NotConvergedError, filter_degree
-from transduce.methods.spectral_graph.device_graph import DeviceGraph, merged
-from transduce.methods.spectral_graph.spectrum import (
-    EXTRA,
-    GOOD,
-    LARGE,
-    LARGE_TOLERANCE,
-    TOLERANCE,
-    Spectrum,
-    whole_ties,
-)
+from transduce.device.graph import DeviceGraph, merged
+
+# What holds for numpy too.
+EXTRA = 32  # more columns than wanted vectors in the filtered block
+TOLERANCE = 1e-4  # residual norms of the filtered block
+LARGE, LARGE_TOLERANCE = 500_000, 1e-3  # the same from so many rows on
+GOOD = 1e-8  # residual norms asked of ARPACK
+TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
+MOST_CYCLES = 40
+# How much more a filter is to gain than is needed: the cut comes from vectors that are not there yet.
+SAFETY = 8.0
+MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
+FINEST = 5e-6  # residuals that single precision reaches
 
 DENSE_ROWS = 3000  # components up to this size are solved as dense matrices
 DOUBLE_ROWS = 20_000  # those up to this size are filtered in double precision, larger ones in single
 CHUNK = 2**20  # rows of a block in double precision at a time
 
 Pairs = tuple[Array, Any, Array]
+# The fields of `Spectrum`: vectors (n, d), values (t,), components and degrees (n,), residuals, owners, columns (t,).
+SpectrumParts = tuple[Any, Array, Any, Any, Array, Array, Array]
 
 
 def find_components(graph: DeviceGraph) -> tuple[int, Any]:
@@ -56,7 +60,7 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
     return int(number[-1]) + 1, xp.take(number, label)
 
 
-def device_spectrum(graph: DeviceGraph, d: int, random: np.random.RandomState) -> Spectrum:
+def device_spectrum(graph: DeviceGraph, d: int, random: np.random.RandomState) -> SpectrumParts:
     """Return the `d` smallest eigenvectors of each component's normalised Laplacian, on the device of the graph."""
     n = graph.shape[0]
     with stage("components"):
@@ -67,7 +71,7 @@ def device_spectrum(graph: DeviceGraph, d: int, random: np.random.RandomState) -
             S = normalised(graph.matrix, graph.rows, degrees)
             values, vectors, residuals = smallest_pairs(S, degrees, min(d, n - 1), random, report)
             one = np.zeros(len(values), dtype=int)
-            return Spectrum(vectors, values, components, degrees, residuals, one, np.arange(len(values)))
+            return vectors, values, components, degrees, residuals, one, np.arange(len(values))
         return _each_component(graph, d, random, (count, components), degrees, report)
 
 
@@ -78,7 +82,7 @@ def _each_component(
     parts_of: tuple[int, Any],
     degrees: Any,
     report: Callable[[float], None],
-) -> Spectrum:
+) -> SpectrumParts:
     """Solve component by component, on the matrix with the rows of each together."""
     xp, n, (count, components) = arrays.namespace(degrees), graph.shape[0], parts_of
     order = xp.argsort(components, stable=True)
@@ -111,7 +115,7 @@ def _each_component(
     width = int(columns.max()) + 1 if len(columns) else 0
     vectors = xp.take(vectors[:, :width], place, axis=0)
     owners, columns = (part[turn].astype(int) for part in (owners, columns))
-    return Spectrum(vectors, values[turn], components, degrees, residuals[turn], owners, columns)
+    return vectors, values[turn], components, degrees, residuals[turn], owners, columns
 
 
 def normalised(matrix: arrays.SparseRows, rows: Any, degrees: Any) -> arrays.SparseRows:
@@ -269,3 +273,25 @@ def rayleigh_ritz(matrix: arrays.SparseRows, block: Any) -> Pairs:
     block, image = block @ turned, image @ turned
     rest = image - block * xp.astype(arrays.beside(values, block), block.dtype)
     return values, block, arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0))).astype(float)
+
+
+class NotConvergedError(ArithmeticError):
+    """The iteration ended before every residual was small enough."""
+
+
+def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
+    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds.
+
+    No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
+    """
+    gain, most = (np.arccosh(1.0 + 2.0 * max(end - cut, 0.0) / (cut - lower)) for end in (wanted, 1.0))
+    degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
+    return int(max(min(degree, np.log(MOST_GROWTH) / max(most, 1e-3)), 1))
+
+
+def whole_ties(values: Array, d: int) -> int:
+    """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
+    if len(values) <= d or values[d] - values[d - 1] > TIE:
+        return min(d, len(values))
+    before = int(np.searchsorted(values, values[d - 1] - TIE))
+    return before or d

@@ -12,7 +12,8 @@ import numpy as np
 from transduce.core import arrays
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
-from transduce.methods.confidence_machine.residual_lines import OWN
+
+OWN = 1.0 - 1e-12
 
 
 def lines(residuals: Any, diagonal: Any, weights: Any, pivot: Any, power: float) -> tuple[Any, Any]:

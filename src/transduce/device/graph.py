@@ -10,10 +10,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays
 from transduce.core.progress import stage
-from transduce.methods.spectral_graph.approximate_neighbors import recall
-from transduce.methods.spectral_graph.device_cells import search_device_cells
-from transduce.methods.spectral_graph.fused_neighbors import can_fuse, search_fused, seed_of
-from transduce.methods.spectral_graph.neighbors import Neighbors
+from transduce.device.neighbors import Neighbors, can_fuse, search_device_cells, search_fused, seed_of
 
 PRODUCTS = ("cosine", "euclidean", "l2")
 N_SAMPLE = 512  # rows on which the recall is measured
@@ -152,13 +149,11 @@ def _recall(found: Neighbors, X: Any, offsets: Any, sample: Any, k: int) -> floa
     """Return the share of true neighbours found at some rows; of rows that tie with the last, any counts as true."""
     own = arrays.beside(sample.astype(np.int64), X)
     true = search_blocks(arrays.pick(X, sample), own, X, offsets, k)
-    ids, wanted = (
-        arrays.to_numpy(arrays.pick(part.ids, sample) if part is found else part.ids)
-        for part in (found, true)
-    )
+    ids = arrays.to_numpy(arrays.pick(found.ids, sample))
+    hits = (arrays.to_numpy(true.ids)[:, :, None] == ids[:, None, :]).any(axis=2)
     last = arrays.to_numpy(true.scores)[:, -1:]
     as_good = arrays.to_numpy(arrays.pick(found.scores, sample)) >= last - 1e-12
-    return max(recall(ids, wanted), float(as_good.mean()))
+    return max(float(hits.mean()), float(as_good.mean()))
 
 
 def similarities(found: Neighbors, scale: float | None) -> Any:
