@@ -169,7 +169,7 @@ def test_the_front_door_is_light(code):
         "transduce",
         "transduce.cli",
         "transduce.cli.app",
-        "transduce.cli.names",
+        "transduce.cli.demo",
         "transduce.cli.terminal",
     }
     light |= {"transduce.core", "transduce.core.names", "transduce.core.words", "transduce.core.progress"}

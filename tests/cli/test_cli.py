@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.wild import wild_table
 from transduce import fill
 from transduce.cli.app import app
-from transduce.cli.demo import TABLES, Verdict, compare_with_truth, demo_table
+from transduce.cli.demo import TABLES, Outcome, compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars, tell
 from transduce.core.progress import show_progress, stage
 from transduce.datasets.houses import load_houses
@@ -155,7 +155,7 @@ def test_verdict_of_the_confidence_machine():
     assert verdict.at_most is None
     assert 0 < verdict.n_outside < 0.2 * verdict.n_unlabelled
     assert "of the variance" in str(verdict)
-    assert str(Verdict(10, 1, 0.9, 0.95, 3, 0.5, "regression")).splitlines()[:2] == [
+    assert str(Outcome(10, 1, 0.9, 0.95, 3, 0.5, "regression")).splitlines()[:2] == [
         "Guaranteed: at least 90 % inside their intervals. Observed: 90.0 %.",
         "Guaranteed: at most 3 of 10 outside, with 95 % certainty. Observed: 1.",
     ]

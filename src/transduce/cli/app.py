@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import transduce
-from transduce.cli.names import TABLES
+from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
 from transduce.core.names import GUARANTEES, METHODS, SHIFTS, TASKS
 

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import typer
+from sklearn.dummy import DummyClassifier, DummyRegressor
 
-from transduce.cli.comparing import SCORES, candidates_for, readable
-from transduce.cli.demo import compare_with_truth, demo_table
-from transduce.cli.names import TABLES
-from transduce.cli.terminal import say, show_choice, show_result, show_table
+from transduce.cli.demo import TABLES, compare_with_truth, demo_table
+from transduce.cli.terminal import called, say, show_choice, show_result, show_table
 from transduce.core.names import OTHERS, SYSTEMS
 from transduce.core.progress import stage
 from transduce.core.safe_files import check_free, whole_file
@@ -24,9 +23,12 @@ from transduce.core.words import option
 from transduce.datasets.houses import load_houses
 from transduce.display.methods import plot_comparison
 from transduce.distributed import cluster_runner
+from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, fill, fill_folder, load, save
+from transduce.filling.plan import FOLDS
 from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
+from transduce.model_selection.comparison import MethodChoice
 from transduce.tables import files as tables
 from transduce.tables.columns import rounded
 from transduce.tables.features import vectorize
@@ -34,6 +36,9 @@ from transduce.tables.labels import check_columns, draw_rows, read_target
 from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
 from transduce.tables.writing import check_fits, write
+
+SCORES = {"regression": "neg_mean_absolute_error", "classification": "accuracy"}
+SIMPLEST = {"regression": "always the mean", "classification": "always the commonest class"}
 
 
 @dataclass(frozen=True)
@@ -300,6 +305,28 @@ def draw_rows_of(
     return show
 
 
+def _candidates(task: str, random_state: int) -> dict[str, Any]:
+    """Return what is compared besides the methods: the blend that fills tables, and the simplest answer."""
+    simplest = DummyRegressor() if task == "regression" else DummyClassifier()
+    blend = TransductiveBlend(task=task, cv=FOLDS, standardize=False, random_state=random_state)
+    return {"blend": blend, SIMPLEST[task]: simplest}
+
+
+def _readable(choice: MethodChoice) -> pd.DataFrame:
+    """Return the comparison with errors in the target's unit, or shares of right answers, by the names of --method."""
+    numbers = choice.task == "regression"
+    table = choice.table
+    names = [called(name) for name in table.index]
+    return pd.DataFrame(
+        {
+            "method": names,
+            "off by" if numbers else "right": (-table["score"] if numbers else table["score"]).to_numpy(),
+            "±": table["spread"].to_numpy(),
+            "seconds a fit": table["fit_time"].to_numpy(),
+        }
+    )
+
+
 def compare_file(  # noqa: PLR0913
     table: str,
     target: str,
@@ -334,7 +361,7 @@ def compare_file(  # noqa: PLR0913
     choice = choose_method(
         features.matrix,
         labels.labels,
-        candidates_for(labels.task, random_state),
+        _candidates(labels.task, random_state),
         task=labels.task,
         scoring=SCORES[labels.task],
         cv=folds,
@@ -342,7 +369,7 @@ def compare_file(  # noqa: PLR0913
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    shown = readable(choice)
+    shown = _readable(choice)
     if to.plot is not None:
         numbers = labels.task == "regression"
         drawn = shown.set_index("method").rename(

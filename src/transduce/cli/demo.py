@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-from sklearn import datasets
+if TYPE_CHECKING:  # so that the help, which lists the tables, is quick
+    import pandas as pd
 
-from transduce.cli.names import TABLES
-from transduce.core.types import Mask
-from transduce.datasets.houses import load_houses
-from transduce.filling.result import FillResult
+    from transduce.core.types import Mask
+    from transduce.filling.result import FillResult
 
-_LOADERS: dict[str, Any] = {
-    "diabetes": datasets.load_diabetes,
-    "breast-cancer": datasets.load_breast_cancer,
-    "wine": datasets.load_wine,
-    "digits": datasets.load_digits,
+# The column with holes, how many labels stay, and what the table is about.
+TABLES = {
+    "diabetes": ("progression", 150, "442 patients, ten measurements: how far the disease goes in a year"),
+    "houses": ("price", 150, "400 districts of California in 1990, eight measurements: what a house costs"),
+    "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
+    "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
+    "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
 }
 
 
 def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     """Return a bundled table with holes, the column they are in, and that column without them."""
+    import numpy as np
+    from sklearn import datasets
+
+    from transduce.datasets.houses import load_houses
+
     if name not in TABLES:
         raise ValueError(f"There is no demo {name!r}: choose one of {', '.join(map(repr, TABLES))}.")
     target, n_labels, _ = TABLES[name]
     if name == "houses":
         table, truth = load_houses()
         return table, target, truth
-    settings = {"scaled": False} if name == "diabetes" else {}
-    found = _LOADERS[name](as_frame=True, **settings)
-    table, truth = found.data.copy(), found.target.rename(target)
+    load = getattr(datasets, f"load_{name.replace('-', '_')}")
+    bundle = load(as_frame=True, **({"scaled": False} if name == "diabetes" else {}))
+    table, truth = bundle.data.copy(), bundle.target.rename(target)
     if name in ("breast-cancer", "wine"):
-        truth = truth.map(dict(enumerate(map(str, found.target_names)))).astype(object)
+        truth = truth.map(dict(enumerate(map(str, bundle.target_names)))).astype(object)
     elif name == "digits":
         truth = truth.astype(int)
     hidden = np.random.default_rng(seed).permutation(len(table))[n_labels:]
@@ -44,11 +48,11 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Outcome:
     """What was guaranteed about a filled column, and what was observed."""
 
-    n_unlabelled: int  # cells filled, and how many of their true values are outside their interval or set
-    n_outside: int  # cells filled, and how many of their true values are outside their interval or set
+    n_unlabelled: int  # cells filled
+    n_outside: int  # how many of their true values are outside their interval or set
     confidence: float
     certainty: float
     at_most: int | None  # bound on how many are outside, with that certainty
@@ -75,6 +79,8 @@ class Verdict:
 
 def inside(filled: FillResult, truth: pd.Series) -> Mask:
     """Return at which rows the interval or set contains the truth; False where the label was given."""
+    import numpy as np
+
     frame, name = filled.frame, filled.target
     if filled.task == "regression":
         return truth.between(frame[f"{name}_lower"], frame[f"{name}_upper"]).to_numpy(dtype=bool)
@@ -87,16 +93,16 @@ def inside(filled: FillResult, truth: pd.Series) -> Mask:
     return held
 
 
-def compare_with_truth(filled: FillResult, truth: pd.Series) -> Verdict:
+def compare_with_truth(filled: FillResult, truth: pd.Series) -> Outcome:
     """Return what was guaranteed and what was observed."""
     unlabelled = filled.answer.rows
     true, values = truth.to_numpy()[unlabelled], filled.answer.values
     if filled.task == "regression":
-        right = 1.0 - float(np.mean((true - values) ** 2) / np.var(true))
+        right = 1.0 - float(((true - values) ** 2).mean() / true.var())
     else:
-        right = float(np.mean(true == values))
+        right = float((true == values).mean())
     outside = filled.guarantee.outside
-    return Verdict(
+    return Outcome(
         n_unlabelled=len(unlabelled),
         n_outside=int((~inside(filled, truth)[unlabelled]).sum()),
         confidence=filled.confidence,
