@@ -220,7 +220,7 @@ def test_every_method(method):
     pd.testing.assert_frame_equal(result.frame, again.frame)
     assert len(result.out_of_fold)
     assert result.members["score"].notna().all()
-    assert result.settings["method"] == method
+    assert result.options["method"] == method
     assert f"({task}, {method})" in repr(result)
     assert (result.relevance is None) == (method not in ("gaussian-process", "forest", "blend"))
     if result.relevance is not None:

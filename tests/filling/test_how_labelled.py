@@ -185,7 +185,7 @@ def test_options_of_the_command_line(tmp_path, monkeypatch):
     assert "Guarantee, exact if the odds of a label are off by no more than a factor of 1.2" in found.output
     found = run(app, [*common, "--within", "kind", "--order", "day", "--shift", "ignore", "--json", "t.json"])
     assert found.exit_code == 0, found.output
-    settings = json.loads((tmp_path / "t.json").read_text())["settings"]
+    settings = json.loads((tmp_path / "t.json").read_text())["options"]
     assert (settings["within"], settings["order"], settings["shift"]) == ("kind", "day", "ignore")
     frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan)).to_csv("t.csv", index=False)
     found = run(app, [*common, "--groups", "group"])

@@ -91,7 +91,7 @@ def make(frame, target, model, method, *, task):
         "columns": columns,
         "relevance": relevance,
         "map": pd.DataFrame(plane, columns=["x", "y"]),
-        "settings": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
+        "options": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
         "notes": ["The task was guessed from the target."],
     }
     return FillResult(**values)
@@ -214,7 +214,7 @@ def spoil(filled):
         target=NASTY + LONG,
         columns=pd.concat([columns, extra], ignore_index=True),
         relevance=relevance,
-        settings={"source": NASTY, NASTY: [NASTY], "none": None, "nested": {"a": np.nan, NASTY: np.inf}},
+        options={"source": NASTY, NASTY: [NASTY], "none": None, "nested": {"a": np.nan, NASTY: np.inf}},
         notes=[NASTY],
         members=filled.members.assign(name=[NASTY, LONG, ""], note=NASTY),
     )

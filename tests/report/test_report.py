@@ -406,7 +406,7 @@ def test_bare_records():
         out_of_fold=filled.out_of_fold[:0],
         relevance=None,
         map=None,
-        settings={},
+        options={},
         notes=[],
     )
     summary = summarize(bare)

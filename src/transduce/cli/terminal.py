@@ -118,7 +118,7 @@ def tell(text: str, *, err: bool = False) -> None:
 
 def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
     """Print what was filled, what is guaranteed, how good it is, a few rows, and what was written."""
-    source = f"{result.settings['source']}: " if result.settings.get("source") else ""
+    source = f"{result.options['source']}: " if result.options.get("source") else ""
     what = "numbers" if result.task == "regression" else "classes"
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.frame)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
@@ -165,7 +165,7 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     columns = list(result.new.columns[:5])
     lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
-    id = result.settings.get("id")
+    id = result.options.get("id")
     names = rows + 1 if id is None else as_pandas(result.frame)[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)

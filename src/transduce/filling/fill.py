@@ -202,11 +202,13 @@ def fill(  # noqa: PLR0913
     )
     if is_dask(table):
         return fill_partitions(table, settings).frame
+    asked = settings.as_given(table)
     given, frame, labels, settings, prefer = read_table(table, settings)
     if is_sampled(settings, labels, n_drawn(settings.how_labelled.settings(frame, labels))):
         result = fill_by_sample(frame, labels, settings, prefer)
     else:
         result = fill_whole(frame, labels, settings, prefer)
+    result = replace(result, options=asked | {"task": labels.task})
     return result if given is frame else replace(result, frame=beside(given, result.new))
 
 

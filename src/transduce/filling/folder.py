@@ -53,6 +53,8 @@ class FolderResult:
         Rows, labels, filled cells, how often each status occurs, and, of classes, how often each was answered.
     parts : list of str
         The files, in the order of the rows.
+    options : dict
+        What was asked for, as it was given.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class FolderResult:
     guarantee: Guarantee
     counts: dict[str, Any]
     parts: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def result(self) -> FillResult:
@@ -78,6 +81,7 @@ class FolderResult:
             answer=replace(found.answer, guarantee=self.guarantee),
             miscoverage=None,
             advice=None,
+            options=self.options,
             totals={name: value for name, value in counts.items() if isinstance(value, int)},
             notes=[*found.notes, note, "The rows of this page are those of the sample."],
         )
@@ -317,6 +321,7 @@ def fill_folder(
     """
     wanted, folder = FillSettings.read(target, settings), Path(out)
     wanted.check_sampled()
+    asked = wanted.as_given()
     folder.mkdir(parents=True, exist_ok=True)
     runner = runner or LocalRunner(wanted.n_jobs)
     with locked(folder / ".lock", f"{folder} is being filled by another process."), _disk(folder):
@@ -344,7 +349,7 @@ def fill_folder(
         manifest.state = "complete"
         manifest.save(guarantee=str(guarantee), counts=counts)
         shutil.rmtree(folder / WORK, ignore_errors=True)
-    return FolderResult(folder, found, guarantee, counts, names)
+    return FolderResult(folder, found, guarantee, counts, names, asked | {"task": wanted.task})
 
 
 @contextmanager

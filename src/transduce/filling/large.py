@@ -111,7 +111,7 @@ class SampleFit:
         rest = self.guarantee_of_later(n_answered, n_unreached, certainty=sure)
         inside = result.model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt)
         if inside.kind == "none" or rest.kind == "none":
-            return replace(rest, n_labelled=result.settings["n_labels"]) if rest.kind == "none" else inside
+            return replace(rest, n_labelled=result.counts["n_labels"]) if rest.kind == "none" else inside
         return replace(
             rest,
             n_calibration=rest.n_calibration + inside.n_calibration,
@@ -223,8 +223,7 @@ def fill_by_sample(
     index = frame.index if settings.id is None else pd.Index(frame[settings.id])
     answer = replace(answer, index=index[answer.rows], guarantee=found.guarantee(len(rest) - lost, lost))
     result = _of_whole_table(frame, target, found, answer, rows)
-    asked = result.settings | {"reject_share": settings.reject_share}
-    result = replace(result, notes=[*result.notes, *rejected], settings=asked)
+    result = replace(result, notes=[*result.notes, *rejected])
     return result.with_next_column() if settings.label_next else result
 
 
@@ -238,7 +237,6 @@ def _of_whole_table(
     if result.map is not None:
         places = pd.DataFrame(np.nan, index=range(len(frame)), columns=["x", "y"])
         places.iloc[rows] = result.map.to_numpy()
-    counts = {"n_rows": len(frame), "n_labels": target.n_labels, "sample": len(rows)}
     return replace(
         result,
         frame=pd.concat([frame, new], axis=1),
@@ -247,7 +245,7 @@ def _of_whole_table(
         miscoverage=None,
         advice=None if result.advice is None else result.advice.of(rows),
         map=places,
-        settings=result.settings | counts,
+        counts={"n_rows": len(frame), "n_labels": target.n_labels, "n_fitted": len(rows)},
         notes=[*result.notes, sample_note(len(rows), len(frame), len(found.fitted.outside.labels))],
     )
 

@@ -68,8 +68,10 @@ class FillResult:
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None
         ``x`` and ``y`` of every row along the two leading vectors of its neighbour graph.
-    settings : dict
-        What is needed to do it again: source, target, method, seed and the like.
+    options : dict
+        What was asked for, as it was given, and where the table came from: enough to do it again.
+    counts : dict
+        Rows (``n_rows``), labels (``n_labels``), and rows that the fit saw (``n_fitted``).
     notes : list of str
         What the user should know: how the task was guessed, columns left out, time budget, too few labels.
     encoder : Encoder
@@ -111,7 +113,8 @@ class FillResult:
     sensitivity: pd.DataFrame | None = None
     relevance: pd.Series | None = None
     map: pd.DataFrame | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     encoder: Encoder = field(default_factory=Encoder)
     chance: RightChance = field(default_factory=RightChance)
@@ -124,7 +127,7 @@ class FillResult:
         return self.answer.guarantee
 
     def __repr__(self) -> str:
-        n, how = len(self.answer), f"{self.task}, {self.settings['method']}"
+        n, how = len(self.answer), f"{self.task}, {self.options['method']}"
         return (
             f"FillResult: {n} of {len(self.frame)} cells of {self.target!r} filled ({how})\n{self.guarantee}"
         )

@@ -154,6 +154,12 @@ class FillSettings:
         single = [] if self.id is None else [self.id]
         return [self.target, *self.ignore, *self.text, *single, *self.how_labelled.columns]
 
+    def as_given(self, table: Any = None) -> dict[str, Any]:
+        """Return the settings as the user gave them, and which sheet of a workbook the table is."""
+        inner = ("n_outside", "classes")
+        sheet = getattr(table, "sheet", None)
+        return {name: value for name, value in self.flat.items() if name not in inner} | {"sheet": sheet}
+
     @property
     def flat(self) -> dict[str, Any]:
         """The settings by name, those of how labels came about among them."""

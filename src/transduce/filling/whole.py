@@ -97,7 +97,8 @@ def _fill(frame: pd.DataFrame, target: Target, features: Features, settings: Fil
         sensitivity=_sensitivity(fitted),
         relevance=relevance(fitted.values.estimator, features),
         map=where,
-        settings=settings.flat | {"task": target.task, "n_rows": len(frame), "n_labels": target.n_labels},
+        options=settings.flat,
+        counts={"n_rows": len(frame), "n_labels": target.n_labels, "n_fitted": len(frame)},
         notes=_notes(target, features, found, fitted, caught),
     )
     return result.with_next_column() if settings.label_next else result

@@ -36,8 +36,16 @@ _DEFAULTS: dict[str, Any] = {
     "sample": 20_000,
     "device": None,
     "random_state": 0,
+    "n_jobs": None,
+    "sheet": None,
 }
-_OPTIONS = {"random_state": "seed", "budget_seconds": "budget", "minimum": "min", "maximum": "max"}
+_OPTIONS = {
+    "random_state": "seed",
+    "budget_seconds": "budget",
+    "minimum": "min",
+    "maximum": "max",
+    "n_jobs": "jobs",
+}
 
 
 def today() -> str:
@@ -62,7 +70,11 @@ def again(settings: dict[str, Any]) -> str:
     ordered |= {key: value for key, value in named.items() if key not in ordered}
     source = str(settings.get("source") or "").replace("\\", "/").rpartition("/")[2]
     if not source or (kind_of(source)[0] not in KINDS.values() and source != "standard input"):
-        words = [f"target={settings['target']!r}", *(f"{key}={value!r}" for key, value in ordered.items())]
+        words = [
+            f"{key}={value!r}"
+            for key, value in {"target": settings["target"], **ordered}.items()
+            if key != "sheet"
+        ]
         return f"fill(table, {', '.join(words)})"
     parts = [
         "transduce",

@@ -76,7 +76,7 @@ class FilledTable(Protocol):
         """Every row's place on the map."""
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """What was asked for."""
 
     @property

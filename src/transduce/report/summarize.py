@@ -45,7 +45,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
         "format": 1,
         "target": name_of(filled.target),
         "task": filled.task,
-        "source": clean(str(filled.settings.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        "source": clean(str(filled.options.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         "confidence": float(filled.confidence),
         "certainty": float(filled.certainty),
         "counts": _counts(filled),
@@ -67,7 +67,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["columns"] = [
         {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
     ]
-    summary["settings"] = plain(filled.settings)
+    summary["options"] = plain(filled.options)
     summary["versions"] = versions()
     summary["notes"] = [clean(note) for note in filled.notes]
     summary["question"] = sentences.question(summary)
@@ -77,7 +77,7 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
     summary["caveats"] = sentences.caveats(summary)
     summary["next"] = "" if filled.advice is None else clean(str(filled.advice))
     summary["cards"] = cards(summary)
-    summary["again"] = again(filled.settings)
+    summary["again"] = again(filled.options)
     summary["made"] = today()
     return summary
 

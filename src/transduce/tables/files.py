@@ -43,6 +43,7 @@ class Table:
     kind: str
     source: Any  # what was read, as it was given; new columns are written beside it
     name: str  # where it came from
+    sheet: str | None = None  # of a workbook, as the user named it
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -144,7 +145,7 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
         content = Path(path).read_bytes()
     try:
         kind, content = _unpack(content, kind_of(path)[0] if str(path) != "-" else None)
-        return Table(*_parse(content, kind, sheet), name=name)
+        return Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
     except (
