@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from paper_sets import load_dataset
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer
-from transduce.datasets import load_dataset
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}
 METHODS = {"softness 0": 0.0, "softness by loo": "loo", "softness by cv": "cv"}

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from paper_sets import CATALOGUE, dataset_names
 from race_draws import LEFT_OUT, draw_rows, measure, read_table
 from race_methods import GRID, PENALTIES, plain, semi_supervised, transducer
 from sklearn.compose import TransformedTargetRegressor
@@ -35,7 +36,6 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.datasets import CATALOGUE, dataset_names
 from transduce.model_selection.catalogue import default_members
 from transduce.model_selection.hidden_labels import is_transducer, last_step
 

@@ -17,11 +17,11 @@ import warnings
 import numpy as np
 import pandas as pd
 from mixed_tables import TABLES, deal_mixed
+from paper_sets import dataset_names
 from race_draws import LEFT_OUT, deal, enters
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.datasets import dataset_names
 from transduce.ensemble.shares import to_power
 from transduce.tables.features import vectorize
 

@@ -2,7 +2,7 @@
 
     TRANSDUCE_DATA=folder python benchmarks/conformal.py [--splits 40] [--labels 64]
 
-All regression sets of `transduce.datasets` with enough rows or, without a folder, scikit-learn's diabetes. Prints
+All regression sets of `papers/paper_data.py` with enough rows or, without a folder, scikit-learn's diabetes. Prints
 
 1. for each set and estimator: share outside at 90 %, share of splits with more outside than the bound at 95 %
    certainty, mean width of the intervals over the labels' standard deviation, and the root mean squared error when
@@ -17,6 +17,7 @@ import sys
 import warnings
 
 import numpy as np
+from paper_sets import CATALOGUE, data_folder, dataset_names
 from race_draws import read_table
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -26,7 +27,6 @@ from speed_table import as_frame, clock, line
 
 from transduce import ConformalTransducer, TransductiveRidge
 from transduce.conformal import exchangeability_test
-from transduce.datasets import CATALOGUE, data_folder, dataset_names
 
 ESTIMATORS = {
     "transductive ridge": TransductiveRidge(),

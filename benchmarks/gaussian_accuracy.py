@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from paper_sets import CATALOGUE
 from race_draws import read_table
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets import CATALOGUE
 
 PAPER = "Le 2006"
 FEWEST_ROWS = 60

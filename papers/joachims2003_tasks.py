@@ -11,12 +11,12 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from paper_data import load_dataset
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 from transduce import SpectralGraphTransducer
-from transduce.datasets import load_dataset
 from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph
 from transduce.metrics import precision_recall_break_even
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from paper_data import load_dataset
 from scipy.stats import wilcoxon
 from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveGPRegressor
-from transduce.datasets import load_dataset
 
 METHODS = ("Ind", "Ind AMS", "Trans AMS")
 COLORS = dict(zip(METHODS, (GREY, BLUE, RED), strict=True))

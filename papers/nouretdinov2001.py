@@ -28,12 +28,12 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
+from paper_data import load_dataset
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from study import BLUE, GREEN, GREY, RED, Study, main, summarise
 
 from transduce import RidgeConfidenceMachine
-from transduce.datasets import load_dataset
 
 LEVELS = (0.9, 0.95, 0.99)
 GUARANTEED = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)

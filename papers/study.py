@@ -30,11 +30,10 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from paper_data import load_dataset
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
-
-from transduce.datasets import load_dataset
 
 HERE = Path(__file__).parent
 PUBLISHED = HERE.parent / "docs" / "results"

@@ -20,7 +20,7 @@ from transduce.cli.app import app
 from transduce.cli.demo import TABLES, Outcome, compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars, tell
 from transduce.core.progress import show_progress, stage
-from transduce.datasets.houses import load_houses
+from transduce.datasets import load_houses
 from transduce.tables import files as tables
 from transduce.tables import writing
 from transduce.tables.columns import rounded

@@ -20,7 +20,7 @@ from transduce.core.names import OTHERS, SYSTEMS
 from transduce.core.progress import stage
 from transduce.core.safe_files import check_free, whole_file
 from transduce.core.words import option
-from transduce.datasets.houses import load_houses
+from transduce.datasets import load_houses
 from transduce.display.methods import plot_comparison
 from transduce.distributed import cluster_runner
 from transduce.ensemble.blend import TransductiveBlend

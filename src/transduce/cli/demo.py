@@ -26,7 +26,7 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     import numpy as np
     from sklearn import datasets
 
-    from transduce.datasets.houses import load_houses
+    from transduce.datasets import load_houses
 
     if name not in TABLES:
         raise ValueError(f"There is no demo {name!r}: choose one of {', '.join(map(repr, TABLES))}.")

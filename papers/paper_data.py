@@ -1,4 +1,4 @@
-"""The data sets of the papers: from a folder, from OpenML, or bundled with scikit-learn."""
+"""The data sets of the papers: which there are, and reading them from a folder, OpenML or scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,76 +15,130 @@ import pandas as pd
 import scipy.sparse
 from sklearn import datasets as bundled
 
-from transduce.core.types import AnyArray
-from transduce.datasets.catalogue import CATALOGUE, IDA, Entry
-
 FOLDER = "TRANSDUCE_DATA"
+
+# ------------------------------------------------------------------------------------------------- the catalogue
+
+CHAPELLE, NOURETDINOV, LE = "Chapelle 1999", "Nouretdinov 2001", "Le 2006"
+GRAEPEL, JOACHIMS = "Graepel 1999", "Joachims 2003"
+
+
+class Entry(NamedTuple):
+    """One set of the catalogue."""
+
+    task: str
+    n_rows: int
+    n_features: int
+    kind: str  # how its files are read
+    stem: str  # how the names of its files begin, from the data folder
+    openml: str = ""  # its name on OpenML, where the same table is there
+    papers: tuple[str, ...] = ()  # who used it
+
+
+# Of the sets with published splits: how many rows are learnt from, and a seed for random splits in their place.
+IDA = {
+    "banana": (400, 0),
+    "breast-cancer": (200, 1),
+    "diabetis": (468, 2),
+    "heart": (170, 5),
+    "thyroid": (140, 9),
+    "titanic": (150, 10),
+}
+
+# Name, rows, features, papers, name on OpenML.
+_REGRESSION: list[tuple[str, int, int, tuple[str, ...], str]] = [
+    ("auto-mpg", 392, 7, (NOURETDINOV,), "autoMpg"),
+    ("BigMac2003", 69, 9, (LE,), ""),
+    ("birthwt", 189, 7, (LE,), ""),
+    ("boston", 506, 13, (CHAPELLE, NOURETDINOV, LE), "boston"),
+    ("caution", 100, 2, (LE,), ""),
+    ("CobarOre", 38, 2, (LE,), ""),
+    ("cpus", 209, 7, (LE,), ""),
+    ("crabs", 200, 6, (LE,), ""),
+    ("diabetes", 43, 2, (LE,), "diabetes_numeric"),
+    ("engel", 235, 1, (LE,), ""),
+    ("ftcollinssnow", 93, 1, (LE,), ""),
+    ("GAGurine", 314, 1, (LE,), ""),
+    ("geyser", 299, 1, (LE,), ""),
+    ("gilgais", 365, 8, (LE,), ""),
+    ("heights", 1375, 1, (LE,), ""),
+    ("highway", 39, 11, (LE,), ""),
+    ("kin-32fh", 8192, 32, (CHAPELLE,), ""),
+    ("machine", 209, 8, (NOURETDINOV,), ""),
+    ("mcycle", 133, 1, (LE,), ""),
+    ("pyrimidines", 74, 27, (LE,), "pyrim"),
+    ("servo", 167, 4, (NOURETDINOV,), ""),
+    ("sniffer", 125, 4, (LE,), ""),
+    ("snowgeese", 45, 2, (LE,), ""),
+    ("topo", 52, 2, (LE,), ""),
+    ("triazines", 186, 60, (LE,), "triazines"),
+    ("ufc", 372, 4, (LE,), ""),
+    ("UN3", 125, 6, (LE,), ""),
+]
+
+# Name, rows, features, kind, stem, papers, name on OpenML.
+_CLASSES: list[tuple[str, int, int, str, str, tuple[str, ...], str]] = [
+    ("banana", 5300, 2, "ida", "ida_banana", (CHAPELLE,), "banana"),
+    ("breast-cancer", 277, 9, "ida", "ida_breast_cancer", (CHAPELLE,), ""),
+    ("diabetis", 768, 8, "ida", "ida_diabetis", (CHAPELLE,), "diabetes"),
+    ("heart", 270, 13, "ida", "ida_heart", (CHAPELLE, GRAEPEL), "heart-statlog"),
+    ("thyroid", 215, 5, "ida", "ida_thyroid", (CHAPELLE, GRAEPEL), ""),
+    ("titanic", 2201, 3, "ida", "ida_titanic", (CHAPELLE,), ""),
+    ("usps", 9298, 256, "two tables", "usps", (CHAPELLE,), ""),
+    ("optdigits", 5620, 64, "table", "optdigits", (JOACHIMS,), "optdigits"),
+    ("isolet", 7797, 617, "table", "isolet", (JOACHIMS,), "isolet"),
+    ("ionosphere", 351, 34, "table", "ionosphere", (JOACHIMS,), "ionosphere"),
+    ("adult", 48842, 123, "adult", "adult_a9a", (JOACHIMS,), ""),
+    ("adult-small", 1605, 123, "adult", "adult_a1a", (JOACHIMS,), ""),
+    ("reuters", 3299, 11849, "reuters", "reuters_modapte", (JOACHIMS,), ""),
+    ("webkb-pages", 1051, 17247, "view", "webkb_course_page", (JOACHIMS,), ""),
+    ("webkb-links", 1051, 1917, "view", "webkb_course_link", (JOACHIMS,), ""),
+]
+
+CATALOGUE: dict[str, Entry] = {
+    **{
+        name: Entry("regression", rows, columns, "table", f"regression/{name}", openml, papers)
+        for name, rows, columns, papers, openml in _REGRESSION
+    },
+    **{
+        name: Entry("classification", rows, columns, kind, f"classification/{stem}", openml, papers)
+        for name, rows, columns, kind, stem, papers, openml in _CLASSES
+    },
+    "bundled-diabetes": Entry("regression", 442, 10, "bundled", "load_diabetes"),
+    "bundled-breast-cancer": Entry("classification", 569, 30, "bundled", "load_breast_cancer"),
+    "bundled-digits": Entry("classification", 1797, 64, "bundled", "load_digits"),
+    "bundled-iris": Entry("classification", 150, 4, "bundled", "load_iris"),
+    "bundled-wine": Entry("classification", 178, 13, "bundled", "load_wine"),
+}
+CATALOGUE["machine"] = CATALOGUE["machine"]._replace(kind="machine")
+
+
+# ------------------------------------------------------------------------------------------------- loading
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table with its labels.
-
-    Parameters
-    ----------
-    name : str
-    task : {"regression", "classification"}
-    X : DataFrame of shape (n, d), or sparse matrix
-        The features as they are: nothing scaled, categories as text.
-    y : Series of length n, or DataFrame of shape (n, k)
-        The labels; of Reuters, which of ten topics each document has.
-    source : str
-        Where it was read: a folder, OpenML or scikit-learn.
-    splits : tuple of two int arrays of shape (s, l) and (s, m), or None
-        The rows to learn from and the rows to ask in each of s splits, for the sets whose papers share them.
-
-    Examples
-    --------
-    >>> from transduce.datasets.loading import load_dataset
-    >>> iris = load_dataset("bundled-iris")
-    >>> iris.X.shape, iris.task, iris.source
-    ((150, 4), 'classification', 'scikit-learn')
-    """
+    """A table with its labels; features are as in the file: nothing scaled, categories as text."""
 
     name: str
     task: str
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    source: str
-    splits: tuple[AnyArray, AnyArray] | None = field(default=None, repr=False)
+    X: Any = field(repr=False)  # frame (n, d) or sparse matrix
+    y: Any = field(
+        repr=False
+    )  # series (n,); of Reuters a frame (n, k): which of ten topics each document has
+    source: str  # a folder, OpenML or scikit-learn
+    # rows to learn from (s, l) and to ask (s, m) in each of s splits, where the papers share them
+    splits: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)
 
     def encoded(self) -> Any:
-        """Return the features as numbers: one column of zeros and ones for each category.
-
-        Returns
-        -------
-        array of float of shape (n, p), or sparse matrix
-
-        Examples
-        --------
-        >>> from transduce.datasets.loading import load_dataset
-        >>> load_dataset("bundled-wine").encoded().shape
-        (178, 13)
-        """
+        """Return the features as numbers, (n, p) or sparse: one column of zeros and ones for each category."""
         if scipy.sparse.issparse(self.X):
             return self.X.astype(float)
         return pd.get_dummies(self.X).to_numpy(float)
 
 
 def data_folder() -> Path | None:
-    """Return the folder named by the environment variable ``TRANSDUCE_DATA``, or None if it is not set.
-
-    Returns
-    -------
-    Path or None
-
-    Examples
-    --------
-    >>> import os
-    >>> from transduce.datasets.loading import data_folder
-    >>> data_folder() is None or "TRANSDUCE_DATA" in os.environ
-    True
-    """
+    """Return the folder named by the environment variable ``TRANSDUCE_DATA``, or None if it is not set."""
     word = os.environ.get(FOLDER)
     if not word:
         return None
@@ -95,23 +149,7 @@ def data_folder() -> Path | None:
 
 
 def dataset_names(task: str | None = None) -> list[str]:
-    """Return the names of all sets that `load_dataset` knows.
-
-    Parameters
-    ----------
-    task : {"regression", "classification"} or None, default=None
-        Only those of one task.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> from transduce.datasets.loading import dataset_names
-    >>> [name for name in dataset_names("regression") if name.startswith("bundled")]
-    ['bundled-diabetes']
-    """
+    """Return the names of all sets that `load_dataset` knows, or of those of one task."""
     if task not in (None, "regression", "classification"):
         raise ValueError(f'task must be "regression", "classification" or None; got {task!r}.')
     return [name for name, entry in CATALOGUE.items() if task in (None, entry.task)]
@@ -121,36 +159,9 @@ def load_dataset(name: str) -> Dataset:
     """Return a set of one of the papers, or one bundled with scikit-learn.
 
     A set is read from the folder that the environment variable ``TRANSDUCE_DATA`` names, if it is there; else fetched
-    from OpenML (scikit-learn keeps what it fetched); `Dataset.source` says which.
-
-    Parameters
-    ----------
-    name : str
-        One of `dataset_names`.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    ValueError
-        There is no set of this name, its files cannot be read, or what was found is another one: its size differs.
-    FileNotFoundError
-        The set is not in the folder and not on OpenML, or OpenML cannot be reached.
-
-    Notes
-    -----
-    How to lay out the folder is on the page on data sets. From OpenML the sets with published splits come without
-    them: a hundred random ones of the same sizes take their place, and features are scaled to mean
-    zero and variance one, as they are in the published files.
-
-    Examples
-    --------
-    >>> from transduce.datasets.loading import load_dataset
-    >>> digits = load_dataset("bundled-digits")
-    >>> digits.X.shape, digits.y.nunique()
-    ((1797, 64), 10)
+    from OpenML (scikit-learn keeps what it fetched); `Dataset.source` says which. From OpenML the sets with published
+    splits come without them: a hundred random ones of the same sizes take their place, and features are scaled to mean
+    zero and variance one, as they are in the published files. A set of another size than expected is refused.
     """
     if not isinstance(name, str) or name not in CATALOGUE:
         near = get_close_matches(str(name), CATALOGUE, n=3, cutoff=0.5)
@@ -196,7 +207,7 @@ class _Found(NamedTuple):
 
     X: Any
     y: Any
-    splits: tuple[AnyArray, AnyArray] | None = None
+    splits: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def _read(name: str, entry: Entry, folder: Path) -> _Found:
@@ -299,7 +310,7 @@ READERS: dict[str, Callable[[Path, str], _Found]] = {
 
 def _fetch(name: str, entry: Entry, missing: str) -> Dataset:
     """Fetch a set from OpenML, drop incomplete rows, and draw splits where published ones are missing."""
-    where = f"Set the environment variable {FOLDER} to a folder that holds it; the docs on data sets say how."
+    where = f"Set the environment variable {FOLDER} to a folder that holds it; papers/DATA.md says how."
     if not entry.openml:
         raise FileNotFoundError(f"The set {name!r} is not {missing}, and not on OpenML. {where}")
     try:
@@ -332,7 +343,9 @@ def _plain(column: pd.Series) -> pd.Series:
     return words if numbers.isna().any() else numbers
 
 
-def _random_splits(n_rows: int, n_learn: int, seed: int, n_splits: int = 100) -> tuple[AnyArray, AnyArray]:
+def _random_splits(
+    n_rows: int, n_learn: int, seed: int, n_splits: int = 100
+) -> tuple[np.ndarray, np.ndarray]:
     """Return random splits of all rows: rows to learn from (n_splits, n_learn), and the others, to ask."""
     random = np.random.default_rng([1999, seed])
     orders = np.array([random.permutation(n_rows) for _ in range(n_splits)])
