@@ -22,12 +22,10 @@ import numpy as np
 import pandas as pd
 from spectral_graph import clustered
 
-from transduce.labelling import Session, Settings
-from transduce.labelling.graph_features import GraphFeatures
-from transduce.labelling.prepare import Prepared, prepare_matrix
-from transduce.labelling.row_map import draw_map
-from transduce.labelling.view import view
+from transduce.labelling import Session, SessionSettings
+from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map, prepare_matrix
 from transduce.methods.spectral_graph import Spectrum
+from transduce.page.view import view
 
 LIMITS = {10_000: 100.0, 1_000_000: 1000.0}
 MADE_UP = 30_000  # rows from which on the spectrum is made up
@@ -69,10 +67,10 @@ def clicks(frame, prepared, truth, n_classes, mode, count, folder):
     code = truth if n_classes > 2 else np.where(truth == 0, 0, 1)
     first = np.concatenate([np.flatnonzero(code == c)[:3] for c in range(max(n_classes, 2))])
     labels = [names[c] for c in code]
-    options = {"classes": names, "wanted": names[0], "settings": Settings(seed=0, prepared=prepared)}
+    options = {"classes": names, "wanted": names[0], "settings": SessionSettings(seed=0, prepared=prepared)}
     if n_classes == 0:
         labels = (prepared.matrix[:, 0] + np.sin(prepared.matrix[:, 1])).tolist()
-        options = {"settings": Settings(seed=0, prepared=prepared, task="numbers")}
+        options = {"settings": SessionSettings(seed=0, prepared=prepared, task="numbers")}
     journal = Path(folder) / f"{len(frame)}-{n_classes}-{mode}.jsonl"
     took = []
     with Session(frame, "label", journal=journal, **options) as session:

@@ -36,8 +36,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import LinearSVC
 
 from transduce.labelling.certificates import Audit, Draws, first_rejection, first_total_below
-from transduce.labelling.prepare import prepare_matrix
-from transduce.labelling.ranking import Ranking
+from transduce.labelling.choosing import ClassRanking
+from transduce.labelling.prepared import prepare_matrix
 
 RECALL, LEVEL = 0.95, 0.05
 PATIENCE = 30  # misses in a row before the person audits
@@ -176,7 +176,9 @@ def one(name, target, method, run, growth):
         return line | {"labels to find": goal * (len(truth) + 1) / (truth.sum() + 1)}
     rng = np.random.default_rng([run, 1])
     model = (
-        (lambda: Ranking(prepared.unit, prepared.graph)) if method == "ours" else (lambda: Svm(prepared.unit))
+        (lambda: ClassRanking(prepared.unit, prepared.graph))
+        if method == "ours"
+        else (lambda: Svm(prepared.unit))
     )
     line["labels to find"] = labels_to_find(Person(truth, rng, model(), growth))
     person = Person(truth, np.random.default_rng([run, 2]), model(), growth)

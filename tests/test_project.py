@@ -106,6 +106,7 @@ BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}
 BELOW |= {"report": {"core", "metrics", "tables", "conformal", "display"}}
 BELOW |= {"distributed": {"core", "tables"}}
 BELOW |= {"filling": set(BELOW) - {"datasets"}, "labelling": {*BELOW, "filling"}}
+BELOW |= {"page": set(BELOW)}
 BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
 
 

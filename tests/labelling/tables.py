@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from transduce.labelling import Session, Settings
-from transduce.labelling.prepare import prepare
-from transduce.labelling.table import read_table
+from transduce.labelling import Session, SessionSettings
+from transduce.labelling.prepared import prepare
+from transduce.labelling.table import read_label_table
 
 
 @cache
@@ -27,13 +27,13 @@ def clusters(n=60, n_hits=15, seed=0):
 @cache
 def prepared(n=60, n_hits=15, seed=0):
     frame, _ = clusters(n, n_hits, seed)
-    return prepare(read_table(frame, "relevant"))
+    return prepare(read_label_table(frame, "relevant"))
 
 
 def new_session(n=60, n_hits=15, seed=0, *, journal=None, **options):
     """A session on a frame of two clouds, kept in memory unless a journal is named."""
     frame, truth = clusters(n, n_hits, seed)
-    settings = Settings(**{"seed": 1, "prepared": prepared(n, n_hits, seed), **options})
+    settings = SessionSettings(**{"seed": 1, "prepared": prepared(n, n_hits, seed), **options})
     return Session(frame, "relevant", classes=["yes", "no"], journal=journal, settings=settings), truth
 
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.labelling.journal import Event, Header, Journal
-from transduce.labelling.packing import pack, unpack
+from transduce.labelling.journal import Event, Header, Journal, pack, unpack
 
 HEADER = Header("a.csv", "0" * 64, 9, "y", "classes", 7, 0.95, 0.95)
 

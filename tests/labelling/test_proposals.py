@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.labelling.tables import prepared
-from transduce.labelling.answering import ClassAnswers
-from transduce.labelling.graph_features import NOISE, GraphFeatures, Teaching
-from transduce.labelling.prepare import Prepared
-from transduce.labelling.ranking import GRAPH_WEIGHT, RIDGE, Ranking
-from transduce.labelling.row_map import draw_map
-from transduce.labelling.table import read_table
-from transduce.labelling.wording import percent
+from transduce.labelling.certificates import percent
+from transduce.labelling.choosing import GRAPH_WEIGHT, NOISE, RIDGE, ClassRanking, Teaching
+from transduce.labelling.opinions import ClassOpinion
+from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map
+from transduce.labelling.table import read_label_table
 from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph
 
 
@@ -78,7 +76,7 @@ def test_answers_are_those_of_relabel(parts, n_classes, given):
         warnings.simplefilter("ignore")
         model = SpectralGraphTransducer(metric="precomputed", class_prior=prior).fit(spectrum, y)
     record = Prepared(np.empty((30, 0)), np.empty((30, 0)), spectrum, GraphFeatures(spectrum), None)
-    found = ClassAnswers(record).answer(dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares)
+    found = ClassOpinion(record).answer(dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares)
     np.testing.assert_array_equal(np.where(found.values < 0, np.nan, found.values), model.transduction_)
     scores = model.answer_.scores
     ranked = np.sort(scores if scores.ndim == 2 else np.column_stack([-scores, scores]), axis=1)
@@ -100,7 +98,7 @@ def test_ranking_is_the_sum_of_two_kernel_ridges(hits, others, parts):
     expected = np.zeros(30)
     for K in (plain, tied):
         expected += (K - 1.0)[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y)
-    ranking = Ranking(unit, features)
+    ranking = ClassRanking(unit, features)
     for _ in range(2):  # the second time from the first answer
         np.testing.assert_allclose(ranking.scores(hits, others), expected, atol=2e-3)
 
@@ -136,7 +134,7 @@ def test_rows_alike_are_near_each_other_on_the_map():
 
 
 def test_rows_off_the_map_have_a_place(monkeypatch):
-    monkeypatch.setattr("transduce.labelling.row_map.MOST_ROWS", 40)
+    monkeypatch.setattr("transduce.labelling.prepared.MOST_ON_MAP", 40)
     found = draw_map(prepared(200, 80).graph)
     assert len(found.rows) == 40
     assert found.place(int(found.rows[7])) == tuple(found.places[7])
@@ -172,7 +170,7 @@ def test_cells_are_shown_as_people_write_them():
             "text": ["<b>bold</b>"],
         }
     )
-    cells = {cell.name: (cell.kind, cell.text) for cell in read_table(frame, "y").cells(0)}
+    cells = {cell.name: (cell.kind, cell.text) for cell in read_label_table(frame, "y").cells(0)}
     assert cells == {
         "year": ("number", "1999"),
         "people": ("number", "1,234,567"),
@@ -202,7 +200,7 @@ def test_images_are_confined_to_the_folder_of_the_table(tmp_path):
         "in",
     ]
     pd.DataFrame({"image": paths, "size": range(len(paths))}).to_csv(folder / "t.csv", index=False)
-    table = read_table(folder / "t.csv", "y", ["image"])
+    table = read_label_table(folder / "t.csv", "y", ["image"])
     found = [table.image(row, 0) for row in range(len(paths))]
     assert found == [(folder / "in" / "a.png").resolve(), *[None] * (len(paths) - 1)]
     assert table.image(-1, 0) is table.image(0, 1) is table.image(99, 0) is None

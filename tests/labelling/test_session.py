@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
-from transduce.labelling import Session, Settings, answering
-from transduce.labelling.background import Question, corrected
-from transduce.labelling.journal import Event
-from transduce.labelling.packing import pack
-from transduce.labelling.prepare import prepare
+from transduce.labelling import Session, SessionSettings
+from transduce.labelling.journal import Event, pack
+from transduce.labelling.opinions import Question, corrected
+from transduce.labelling.prepared import prepare
 from transduce.labelling.state import drawn_place, replay
-from transduce.labelling.table import read_table
-from transduce.labelling.view import view
+from transduce.labelling.table import read_label_table
+from transduce.page.view import view
 
 OPERATIONS = [
     "answer",
@@ -137,13 +136,17 @@ def test_a_session_goes_on_where_it_was(tmp_path):
     path = tmp_path / "papers.csv"
     frame, truth = clusters()
     frame.to_csv(path, index=False)
-    options = {"classes": ["yes", "no"], "wanted": "yes", "settings": Settings(seed=5, prepared=prepared())}
+    options = {
+        "classes": ["yes", "no"],
+        "wanted": "yes",
+        "settings": SessionSettings(seed=5, prepared=prepared()),
+    }
     rng = np.random.default_rng(0)
     with Session(path, "relevant", **options) as session:
         for what in [*["answer"] * 6, "skip", "audit", *["answer"] * 5, "freeze", "answer", "undo", "change"]:
             operate(session, truth, what, rng)
         before, proposal, certificate = facts(session.state), session.propose(), session.certificate()
-    with Session(path, "relevant", settings=Settings(prepared=prepared())) as session:
+    with Session(path, "relevant", settings=SessionSettings(prepared=prepared())) as session:
         assert facts(session.state) == before
         assert session.propose() == proposal
         assert session.certificate().recall == certificate.recall
@@ -181,7 +184,7 @@ def test_killed_in_the_middle_nothing_is_lost(tmp_path):
     rows = list(map(int, done.stdout.split()))
     assert done.returncode == -9, done.stderr.decode()
     assert len(rows) == 26
-    with Session(path, "relevant", settings=Settings(prepared=prepared())) as session:
+    with Session(path, "relevant", settings=SessionSettings(prepared=prepared())) as session:
         assert list(session.state.labels) == rows
         assert session.certificate().recall.n_draws == 6
         assert session.certificate().recall.found == int(np.sum(truth[rows] == "yes"))
@@ -237,7 +240,7 @@ def test_shares_of_classes_after_a_search(labels, low, high):
 
 def test_one_class_has_all_the_share():
     session = Session(
-        clusters()[0], "y", classes=["all"], wanted="all", settings=Settings(prepared=prepared())
+        clusters()[0], "y", classes=["all"], wanted="all", settings=SessionSettings(prepared=prepared())
     )
     for _ in range(3):
         session.propose("find")
@@ -260,7 +263,7 @@ def test_near_copies_are_held_back():
     frame, _ = clusters(80, 40)
     copies = pd.concat([frame, *[frame.iloc[[0]]] * 40], ignore_index=True)
     copies["title"] = "same words everywhere"
-    session = Session(copies, "y", classes=["a", "b"], settings=Settings(seed=0))
+    session = Session(copies, "y", classes=["a", "b"], settings=SessionSettings(seed=0))
     seen = []
     session.propose("learn")
     for _ in range(12):
@@ -458,7 +461,7 @@ def test_skipped_rows_come_back_when_there_is_nothing_else():
 def test_labels_of_the_table_are_kept_and_count():
     frame, truth = clusters()
     frame = frame.assign(relevant=[str(t) if i < 10 else None for i, t in enumerate(truth)])
-    session = Session(frame, "relevant", settings=Settings(seed=0, prepared=prepared()))
+    session = Session(frame, "relevant", settings=SessionSettings(seed=0, prepared=prepared()))
     assert session.classes == ["no", "yes"]
     assert session.state.wanted == "yes"
     assert session.certificate().recall.found == int(np.sum(truth[:10] == "yes"))
@@ -472,7 +475,9 @@ def test_labels_of_the_table_are_kept_and_count():
 
 def test_many_classes_and_no_class_wanted():
     frame, _ = clusters()
-    session = Session(frame, "kind", classes=["a", "b", "c"], settings=Settings(seed=0, prepared=prepared()))
+    session = Session(
+        frame, "kind", classes=["a", "b", "c"], settings=SessionSettings(seed=0, prepared=prepared())
+    )
     assert session.mode == "learn"
     assert session.certificate().recall is None
     session.add_class("d")
@@ -489,18 +494,18 @@ def test_classes_that_are_numbers_or_true_and_false(tmp_path):
     path = tmp_path / "t.csv"
     labels = pd.Series(np.where(truth == "yes", 1, 0), dtype="Int64").mask(np.arange(60) >= 10)
     frame.assign(label=labels).to_csv(path, index=False)
-    with Session(path, "label", settings=Settings(prepared=prepared())) as session:
+    with Session(path, "label", settings=SessionSettings(prepared=prepared())) as session:
         assert session.classes == [0, 1]
         session.answer(1, row=20)
         session.answer("0", row=21)
-    with Session(path, "label", settings=Settings(prepared=prepared())) as session:
+    with Session(path, "label", settings=SessionSettings(prepared=prepared())) as session:
         assert session.state.labels == {20: 1, 21: 0}
         assert [type(label) for label in session.state.labels.values()] == [int, int]
 
 
 def test_numbers_are_answered_with_intervals():
     frame, truth = numbers(200)
-    session = Session(frame, "y", settings=Settings(task="numbers", seed=0))
+    session = Session(frame, "y", settings=SessionSettings(task="numbers", seed=0))
     assert session.mode == "learn"
     for _ in range(30):
         row = session.propose().row
@@ -526,7 +531,7 @@ def test_a_table_of_texts():
     frame = pd.DataFrame(
         {"abstract": [" ".join(rng.choice(words[t], 8)) + f" study {i}" for i, t in enumerate(truth)]}
     )
-    session = Session(frame, "relevant", settings=Settings(seed=0))
+    session = Session(frame, "relevant", settings=SessionSettings(seed=0))
     assert session.classes == ["yes", "no"]
     for _ in range(40):
         session.answer(str(truth[session.propose("find").row]))
@@ -537,7 +542,7 @@ def test_a_table_of_texts():
 
 def test_rows_without_words_and_parts_without_labels():
     frame = pd.DataFrame({"text": ["red red apple pie", "", None, "blue sea water salt"] * 10})
-    session = Session(frame, "y", settings=Settings(seed=0))
+    session = Session(frame, "y", settings=SessionSettings(seed=0))
     for _ in range(10):
         session.answer("yes" if session.propose("learn").row % 4 == 0 else "no")
     assert len(session.answers().values) == 40
@@ -546,7 +551,7 @@ def test_rows_without_words_and_parts_without_labels():
 def test_a_label_reaches_rows_that_no_neighbour_ties_to_it():
     """Rows that occur many times are each other's neighbours: the graph falls into parts, one for each distinct row."""
     frame, truth = _combinations()
-    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
+    session = Session(frame, "y", classes=["yes", "no"], settings=SessionSettings(seed=0))
     parts = session.prepared.graph.component
     assert len(np.unique(parts)) == 64
     for part in range(0, 64, 2):
@@ -569,8 +574,8 @@ def _combinations():
 
 def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
     frame, truth = _combinations()
-    session = Session(frame, "y", classes=["yes", "no"], settings=Settings(seed=0))
-    monkeypatch.setattr(answering, "MOST_PARTS", 5)
+    session = Session(frame, "y", classes=["yes", "no"], settings=SessionSettings(seed=0))
+    monkeypatch.setattr("transduce.labelling.opinions.MOST_PARTS", 5)
     rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
     for row in rows:
         session.answer(str(truth[row]), row=row)
@@ -690,7 +695,7 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="waiting"):
         session.plan_draws(3)
     with pytest.raises(ValueError, match="recall must lie"):
-        Session(frame, "y", settings=Settings(recall=1.5))
+        Session(frame, "y", settings=SessionSettings(recall=1.5))
     with pytest.raises(ValueError, match="no column 'nothing'"):
         Session(frame, "y", show=["nothing"])
     with pytest.raises(ValueError, match="there is nothing to learn from"):
@@ -702,7 +707,9 @@ def test_refusals(tmp_path):
 def test_numbers_refuse_what_classes_take():
     frame, _ = numbers(30)
     session = Session(
-        frame, "y", settings=Settings(task="numbers", seed=0, prepared=prepare(read_table(frame, "y")))
+        frame,
+        "y",
+        settings=SessionSettings(task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y"))),
     )
     for bad in ("three", float("nan"), None, True, 1e200, 10**400):
         with pytest.raises(ValueError, match=r"label must be a number|is not a number"):
@@ -717,12 +724,12 @@ def test_a_journal_of_another_table_is_refused(tmp_path):
     frame, _ = clusters()
     path = tmp_path / "papers.csv"
     frame.to_csv(path, index=False)
-    options = {"journal": tmp_path / "j.jsonl", "settings": Settings(seed=1, prepared=prepared())}
+    options = {"journal": tmp_path / "j.jsonl", "settings": SessionSettings(seed=1, prepared=prepared())}
     Session(path, "relevant", **options).close()
     with pytest.raises(ValueError, match="is about the column 'relevant', not 'other'"):
         Session(path, "other", **options)
     with pytest.raises(ValueError, match="begun with the seed 1"):
-        Session(path, "relevant", journal=tmp_path / "j.jsonl", settings=Settings(seed=2))
+        Session(path, "relevant", journal=tmp_path / "j.jsonl", settings=SessionSettings(seed=2))
     frame.iloc[:50].to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"has changed since j\.jsonl was begun"):
         Session(path, "relevant", **options)
@@ -732,7 +739,7 @@ def test_a_forged_draw_is_noticed(tmp_path):
     frame, _ = clusters()
     path = tmp_path / "papers.csv"
     frame.to_csv(path, index=False)
-    with Session(path, "relevant", settings=Settings(seed=1, prepared=prepared())) as session:
+    with Session(path, "relevant", settings=SessionSettings(seed=1, prepared=prepared())) as session:
         for _ in range(3):
             session.propose("audit")
             session.answer("no")
@@ -742,7 +749,7 @@ def test_a_forged_draw_is_noticed(tmp_path):
     forged["row"] = (forged["row"] + 1) % 60
     journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with pytest.raises(ValueError, match="is not the row that the seed gives"):
-        Session(path, "relevant", settings=Settings(prepared=prepared()))
+        Session(path, "relevant", settings=SessionSettings(prepared=prepared()))
 
 
 def test_a_journal_about_other_rows_is_refused():
@@ -804,15 +811,15 @@ def test_a_journal_that_is_deleted_or_replaced_is_noticed(tmp_path):
 @pytest.mark.parametrize("bad", [None, "", "  ", float("nan")])
 def test_a_class_needs_a_name(bad):
     with pytest.raises(ValueError, match="A class needs a name"):
-        Session(clusters()[0], "y", classes=["yes", bad], settings=Settings(prepared=prepared()))
+        Session(clusters()[0], "y", classes=["yes", bad], settings=SessionSettings(prepared=prepared()))
 
 
 def test_classes_of_numpy_are_written_as_plain_ones(tmp_path):
     path = tmp_path / "j.jsonl"
     options = {"classes": np.array([0, 1]), "wanted": np.int64(1), "journal": path}
-    with Session(clusters()[0], "y", settings=Settings(prepared=prepared()), **options) as session:
+    with Session(clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options) as session:
         session.answer(np.int64(1), row=np.int64(3))
-    with Session(clusters()[0], "y", settings=Settings(prepared=prepared()), **options) as session:
+    with Session(clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options) as session:
         assert session.classes == [0, 1]
         assert session.state.labels == {3: 1}
 
@@ -828,7 +835,7 @@ def test_frames_with_any_names_and_values():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(30, 3)))
     frame.iloc[4, 1] = np.inf
-    session = Session(frame, "y", settings=Settings(seed=0))
+    session = Session(frame, "y", settings=SessionSettings(seed=0))
     assert [cell.text for cell in session.table.cells(4)][1] == "inf"
     assert session.table.show == ["0", "1", "2"]
     for row in range(4):
@@ -839,13 +846,13 @@ def test_frames_with_any_names_and_values():
 def test_a_label_of_the_table_that_is_not_finite_is_refused():
     frame = pd.DataFrame({"a": np.arange(9.0), "y": [np.inf, 1.0, *[np.nan] * 7]})
     with pytest.raises(ValueError, match="The label inf is not a number between"):
-        Session(frame, "y", settings=Settings(task="numbers"))
+        Session(frame, "y", settings=SessionSettings(task="numbers"))
 
 
 @pytest.mark.parametrize("size", [1e149, 1e-300])
 def test_numbers_of_any_size(size):
     frame, y = numbers(40)
-    session = Session(frame, "y", settings=Settings(task="numbers", seed=0))
+    session = Session(frame, "y", settings=SessionSettings(task="numbers", seed=0))
     for _ in range(8):
         session.answer(size * float(y[session.propose("learn").row]))
         assert json.dumps(view(session), allow_nan=False)
@@ -879,9 +886,9 @@ def test_a_session_that_cannot_begin_leaves_no_journal(tmp_path):
 def test_a_session_that_cannot_go_on_leaves_its_journal(tmp_path):
     path, journal = tmp_path / "papers.csv", tmp_path / "papers-y-labels.jsonl"
     clusters()[0].to_csv(path, index=False)
-    with Session(path, "y", settings=Settings(prepared=prepared())) as session:
+    with Session(path, "y", settings=SessionSettings(prepared=prepared())) as session:
         session.answer("yes", row=1)
     before = journal.read_bytes()
     with pytest.raises(ValueError, match="no class 'perhaps'"):
-        Session(path, "y", wanted="perhaps", settings=Settings(prepared=prepared()))
+        Session(path, "y", wanted="perhaps", settings=SessionSettings(prepared=prepared()))
     assert journal.read_bytes() == before

@@ -456,7 +456,7 @@ def label(  # noqa: PLR0913
     Decisions are kept in a journal beside the table, so that the same command goes on where it ended.
     """
     with refusals():
-        from transduce.labelling.command import run_label
+        from transduce.page.command import run_label
 
         run_label(
             table,

@@ -8,10 +8,8 @@ from transduce.labelling.certificates import (
     certify_answers,
     certify_recall,
 )
-from transduce.labelling.export import Exported
-from transduce.labelling.proposals import Proposal
-from transduce.labelling.session import Session
-from transduce.labelling.settings import Settings
+from transduce.labelling.choosing import Proposal
+from transduce.labelling.session import Exported, Session, SessionSettings
 
 __all__ = [
     "Audit",
@@ -20,7 +18,7 @@ __all__ = [
     "Proposal",
     "RecallCertificate",
     "Session",
-    "Settings",
+    "SessionSettings",
     "WrongCertificate",
     "certify_answers",
     "certify_recall",

@@ -9,13 +9,18 @@ rises with r. Totals whose martingale has reached it are rejected for good: look
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.labelling.journal import Label
+
+if TYPE_CHECKING:
+    from transduce.labelling.state import State
 
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
@@ -397,3 +402,177 @@ class BoundCurve:
             self._totals.append(total_at_most(audit, self._level))
         self._draws = audit.draws
         return np.array(self._points), np.array(self._totals)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How far the draws are that calibrate intervals."""
+
+    planned: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    drawn: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    answered: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    spoilt: bool = False  # whether another row was labelled on purpose since: intervals then need a new draw
+
+    @property
+    def ready(self) -> bool:
+        """Whether the intervals can be made."""
+        return self.planned > 0 and self.answered == self.planned and not self.spoilt
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """All that is certain at one moment."""
+
+    recall: RecallCertificate | None  # about the wanted class; None if none is wanted
+    answers: WrongCertificate | None  # about the answers frozen last; None if none were
+    intervals: Intervals  # about the calibration of intervals
+    recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
+    answers_curve: list[tuple[int, int]]  # draws, and the recall that was certain then
+
+
+class Certifier:
+    """Makes certificates; it remembers their curves, so that a new draw adds a point."""
+
+    def __init__(self, certainty: float) -> None:
+        self._level = 1.0 - certainty
+        self._recall_curve = BoundCurve(self._level)
+        self._wrong_curves: dict[int, BoundCurve] = {}
+
+    def certify(self, state: State, wrong_share: float) -> Certificates:
+        """Return all certificates of a state."""
+        recall, curve = self._recall(state)
+        wrong, wrong_curve = self._wrong(state, wrong_share)
+        return Certificates(recall, wrong, intervals(state), curve, wrong_curve)
+
+    def _recall(self, state: State) -> tuple[RecallCertificate | None, list[tuple[int, float]]]:
+        if state.wanted is None:
+            return None, []
+        audit = state.audit(state.is_wanted)
+        certificate = certify_recall(audit, recall=state.header.recall, certainty=state.header.certainty)
+        points, totals = self._recall_curve.update(audit)
+        found = state.found_after(state.is_wanted)
+        pairs = zip(points.tolist()[:-1], totals.tolist(), strict=False)
+        line = [(s, float(found[s]) / total if total else 1.0) for s, total in pairs]
+        return certificate, [*line, (len(audit.draws), certificate.recall_at_least)]
+
+    def _wrong(self, state: State, share: float) -> tuple[WrongCertificate | None, list[tuple[int, int]]]:
+        """Return the certificate about the answers frozen last; each freeze has its own part of the level."""
+        if not state.freezes:
+            return None, []
+        freeze = state.freezes[-1]
+        level = self._level * share_of_level(freeze.number)
+        audit = state.audit(state.is_wrong(freeze), freeze.first_draw)
+        certificate = certify_answers(audit, share=share, certainty=1.0 - level)
+        points, totals = self._wrong_curves.setdefault(freeze.number, BoundCurve(level)).update(audit)
+        found = state.found_after(state.is_wrong(freeze), freeze.first_draw)
+        pairs = zip(points.tolist()[:-1], totals.tolist(), strict=False)
+        line = [
+            *((s, max(total - int(found[s]), 0)) for s, total in pairs),
+            (len(audit.draws), certificate.wrong_at_most),
+        ]
+        return replace(certificate, certainty=1.0 - self._level), line
+
+
+def intervals(state: State) -> Intervals:
+    """Return how far the draws are that calibrate intervals."""
+    if state.plan is None:
+        return Intervals()
+    rows = state.calibrating()
+    answered = sum(row in state.labels for row in rows)
+    return Intervals(state.plan.count, len(rows), answered, state.plan.spoilt)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, without digits that say nothing; never rounded up to 100."""
+    number = int(1000 * share + 1e-9) / 10
+    return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
+    """Return what is certain about the rows found, in a headline and a sentence."""
+    sure, goal = percent(certificate.certainty), percent(certificate.recall)
+    found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
+    if certificate.unlabelled == 0:
+        return "Every row is labelled.", f"{found}; none can be missing."
+    missed = counted(certificate.missed_at_most, "more row")
+    bound = f"With {sure} certainty at most {missed} of this class {_is(certificate.missed_at_most)} left"
+    if certificate.reached:
+        least = percent(certificate.recall_at_least)
+        return f"You can stop: at least {least} are found.", f"{found}. {bound}: {goal} was the goal."
+    if certificate.draws_needed is None:
+        return (
+            "Judge the skipped draws first.",
+            f"{found}. Random draws that you skipped may be the missing rows.",
+        )
+    needed = counted(certificate.draws_needed, "more random draw")
+    ahead = f"{needed} without another “{wanted}” would make {goal} certain."
+    if certificate.found == 0 and certificate.n_draws == 0:
+        return (
+            "Nothing is certain yet.",
+            f"No row of class “{wanted}” is found yet. Search first, then audit.",
+        )
+    if certificate.n_draws == 0:
+        return "Nothing is certain yet.", f"{found}. Search first, then audit: {ahead}"
+    return f"At least {percent(certificate.recall_at_least)} are found.", f"{found}. {bound}. {ahead}"
+
+
+def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
+    """Return what is certain about wrong answers, in a headline and a sentence."""
+    sure = percent(certificate.certainty)
+    if certificate.remaining == 0:
+        return "Every row is labelled.", "No answer is left that could be wrong."
+    known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
+    many = certificate.wrong_at_most
+    head = f"At most {many:,} of {counted(certificate.remaining, 'answer')} {_is(many)} wrong."
+    text = f"That is {sure} certain ({percent(many / certificate.remaining)}). {known}."
+    if certificate.n_draws == 0:
+        head, text = "Nothing is certain yet.", f"{counted(certificate.remaining, 'answer')} frozen."
+    if certificate.reached:
+        return head, text
+    if certificate.draws_needed is None:
+        return head, f"{text} Judge the random draws that you skipped first."
+    ahead = counted(certificate.draws_needed, "more random draw")
+    return (
+        head,
+        f"{text} {ahead} without a wrong answer would show that at most {percent(certificate.share)} are.",
+    )
+
+
+def about_intervals(intervals: Intervals) -> str:
+    """Return how far the calibration of intervals is, as a sentence."""
+    if intervals.planned == 0:
+        return "For intervals with no assumption at all, fix a number of random draws beforehand."
+    if intervals.spoilt:
+        return "Rows were labelled on purpose since the draws began: intervals need a new draw."
+    planned = counted(intervals.planned, "planned draw")
+    if intervals.ready:
+        return f"All {planned} judged: exact intervals can be made now. Export before you search on."
+    skipped = intervals.drawn - intervals.answered
+    waiting = f" {counted(skipped, 'draw')} not judged." if skipped else ""
+    return f"{intervals.answered:,} of {planned} judged; label nothing else meanwhile.{waiting}"
+
+
+def certificate_text(certificates: Certificates, wanted: Label, name: str) -> str:
+    """Return all certificates as lines of text, for a file."""
+    lines = [f"Certificates of {name}", ""]
+    if certificates.recall is not None:
+        lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
+        lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
+    if certificates.answers is not None:
+        lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
+    lines += ["Intervals:", about_intervals(certificates.intervals), ""]
+    lines += [
+        "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
+        "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -5,15 +5,20 @@ The state of a session is a replay of its journal, so a process can be killed at
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
+import zlib
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from transduce.core.safe_files import take
+from transduce.core.types import AnyArray
 
 Label = str | int | float | bool | None
 VERSION = 1
@@ -203,3 +208,23 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+PACKED_TYPES = {"<i2": np.int16, "<f4": np.float32, "<f8": np.float64, "<u1": np.uint8, "<u2": np.uint16}
+
+
+def pack(values: AnyArray) -> str:
+    """Return an array of one dimension as text: its type, and its bytes, compressed."""
+    kind = values.dtype.newbyteorder("<").str.replace("|", "<")
+    if kind not in PACKED_TYPES:
+        raise ValueError(f"arrays of type {kind} cannot be packed")
+    content = np.ascontiguousarray(values, dtype=PACKED_TYPES[kind]).tobytes()
+    return f"{kind}:{base64.b64encode(zlib.compress(content)).decode()}"
+
+
+def unpack(text: str) -> AnyArray:
+    """Return the array that `pack` made a text of."""
+    kind, _, content = text.partition(":")
+    if kind not in PACKED_TYPES:
+        raise ValueError(f"arrays of type {kind!r} cannot be unpacked")
+    return np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype=PACKED_TYPES[kind])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,26 +14,108 @@ import pandas as pd
 
 from transduce.core import checks
 from transduce.core.linalg import few_threads
+from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray, Mask
-from transduce.labelling.answering import Answers, ClassAnswers, NumberAnswers
-from transduce.labelling.background import FEWEST_LABELS, MOST_ROWS, Background, Question
-from transduce.labelling.certifying import Certificates, Certifier
-from transduce.labelling.export import Exported, export_session
-from transduce.labelling.journal import Event, Journal, Label, now
-from transduce.labelling.packing import pack, unpack
-from transduce.labelling.prepare import Prepared, prepare
-from transduce.labelling.proposals import Chooser, Proposal
-from transduce.labelling.settings import (
-    Settings,
-    as_path,
-    checked,
-    default_wanted,
-    differing,
-    journal_path,
-    open_state,
+from transduce.filling import FillResult, fill
+from transduce.labelling.certificates import Certificates, Certifier, certificate_text, counted
+from transduce.labelling.choosing import Chooser, Proposal
+from transduce.labelling.journal import Event, Header, Journal, Label, now, pack, unpack
+from transduce.labelling.opinions import (
+    FEWEST_LABELS,
+    MOST_ROWS,
+    Answers,
+    ClassOpinion,
+    NumberOpinion,
+    Question,
+    SecondOpinion,
 )
-from transduce.labelling.state import MODES, Decision
-from transduce.labelling.table import as_class, as_number, first_classes, read_table
+from transduce.labelling.prepared import Prepared, prepare
+from transduce.labelling.state import MODES, Decision, open_state
+from transduce.labelling.table import (
+    LabelTable,
+    as_class,
+    as_number,
+    default_wanted,
+    first_classes,
+    read_label_table,
+)
+from transduce.tables import files
+from transduce.tables.writing import write
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What a session is to reach, and how.
+
+    Parameters
+    ----------
+    recall : float, default=0.95
+        Share of the wanted rows to be found.
+    certainty : float, default=0.95
+        How certain that is to be.
+    wrong_share : float, default=0.05
+        Share of the answers that may be wrong.
+    confidence : float, default=0.9
+        Level of intervals of numbers.
+    task : {"auto", "classes", "numbers"}, default="auto"
+        What labels are.
+    seed : int, optional
+        Of the random draws; by default one that nobody knows beforehand.
+    prepared : Prepared, optional
+        Features and graph, if they are there already.
+
+    Examples
+    --------
+    >>> from transduce.labelling import SessionSettings
+    >>> SessionSettings(recall=0.9).certainty
+    0.95
+    """
+
+    recall: float = 0.95
+    certainty: float = 0.95
+    wrong_share: float = 0.05
+    confidence: float = 0.9
+    task: str = "auto"
+    seed: int | None = None
+    prepared: Prepared | None = None
+
+
+def journal_path(table: LabelTable) -> Path | None:
+    """Return where the journal of a table lies: beside it; None for a frame."""
+    if table.path is None:
+        return None
+    stem = table.path.name.split(".")[0] or "table"
+    column = re.sub(r"\W+", "-", table.target).strip("-") or "column"
+    return table.path.with_name(f"{stem}-{column}-labels.jsonl")
+
+
+def as_path(journal: str | Path | None) -> Path | None:
+    """Return the name of a file as a path."""
+    return None if journal is None else Path(journal)
+
+
+def checked(settings: SessionSettings) -> SessionSettings:
+    """Return settings, or raise a ValueError that says which is wrong."""
+    for name in ("recall", "certainty", "wrong_share", "confidence"):
+        if name != "recall" or settings.recall != 1.0:
+            checks.check_share(name, getattr(settings, name))
+    if settings.seed is not None:
+        checks.check_whole("seed", settings.seed, least=0)
+    return settings
+
+
+def differing(header: Header, settings: SessionSettings) -> list[str]:
+    """Return, as sentences, which settings a session cannot take, because it was begun with others.
+
+    A level that is chosen after looking would not be the level of the certificate.
+    """
+    return [
+        f"The session was begun with {name}={getattr(header, name):g} and keeps it; {getattr(settings, name):g} was "
+        "asked for."
+        for name in ("recall", "certainty")
+        if getattr(header, name) != getattr(settings, name)
+    ]
+
 
 HELD_BACK = 30  # skipped rows come back after so many others
 
@@ -56,7 +139,7 @@ class Session:
     journal : str, Path, None or "auto", default="auto"
         File that everything is written to at once; "auto" is ``NAME-TARGET-labels.jsonl`` beside the table. A session
         whose journal exists goes on where it was. None, or "auto" for a frame: it is kept in memory only.
-    settings : Settings, optional
+    settings : SessionSettings, optional
         Recall, certainty, seed and the like.
 
     Attributes
@@ -81,9 +164,9 @@ class Session:
     Examples
     --------
     >>> import pandas as pd
-    >>> from transduce.labelling import Session, Settings
+    >>> from transduce.labelling import Session, SessionSettings
     >>> table = pd.DataFrame({"size": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2]})
-    >>> session = Session(table, "large", classes=["yes", "no"], settings=Settings(seed=0))
+    >>> session = Session(table, "large", classes=["yes", "no"], settings=SessionSettings(seed=0))
     >>> for row, label in [(0, "no"), (3, "yes")]:
     ...     session.answer(label, row=row)
     >>> session.answers().values.tolist()  # places in the list of classes
@@ -103,11 +186,11 @@ class Session:
         classes: Sequence[Label] = (),
         wanted: Label = None,
         journal: str | Path | None = "auto",
-        settings: Settings | None = None,
+        settings: SessionSettings | None = None,
     ) -> None:
-        self.settings = checked(settings or Settings())
+        self.settings = checked(settings or SessionSettings())
         named = [as_class(label) for label in classes]
-        self.table = read_table(table, target, show)
+        self.table = read_label_table(table, target, show)
         self.notes: list[str] = []
         self._journal = Journal(journal_path(self.table) if journal == "auto" else as_path(journal))
         try:
@@ -121,12 +204,12 @@ class Session:
             raise
         self._chooser = Chooser(self._prepared)
         seed, confidence = self.state.header.seed, self.settings.confidence
-        self._first: ClassAnswers | NumberAnswers
+        self._first: ClassOpinion | NumberOpinion
         if self.task == "numbers":
-            self._first = NumberAnswers(self._prepared, confidence, seed)
+            self._first = NumberOpinion(self._prepared, confidence, seed)
         else:
-            self._first = ClassAnswers(self._prepared)
-        self._background = Background(self._prepared.matrix)
+            self._first = ClassOpinion(self._prepared)
+        self._background = SecondOpinion(self._prepared.matrix)
         self._answers: tuple[int, Answers] | None = None
         self._proposal: tuple[int, Proposal | None] | None = None
         self._recent: list[int] = []
@@ -431,7 +514,7 @@ class Session:
         return self._answers[1]
 
     def _answered(self, *, everywhere: bool = False) -> Answers:
-        if isinstance(self._first, NumberAnswers):
+        if isinstance(self._first, NumberOpinion):
             labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
             return self._first.answer(labels, everywhere=everywhere)
         return self._first.answer(self.codes(), self.state.class_shares())
@@ -473,7 +556,7 @@ class Session:
         rows = np.array(list(labelled), dtype=np.int64)
         labels: AnyArray
         machine, shares = (1.0, 0.9), None
-        if isinstance(self._first, NumberAnswers):
+        if isinstance(self._first, NumberOpinion):
             labels = np.array(list(labelled.values()), dtype=float)
             machine = self._first.machine(len(rows))
         else:
@@ -516,3 +599,148 @@ class Session:
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
         return export_session(self, target, force=force)
+
+
+TASKS = {"classes": "classification", "numbers": "regression"}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files written, and what is guaranteed of them.
+
+    Parameters
+    ----------
+    labelled : Path
+        The table with the labels.
+    certificate : Path
+        What is certain, as text.
+    filled, report : Path or None
+        The table filled from the labels, and its report; None if it could not be filled.
+    guarantee : str
+        What is guaranteed of the filled table, as sentences; or why it could not be filled.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from transduce.labelling import Exported
+    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
+    >>> files.guarantee
+    'No label yet.'
+    """
+
+    labelled: Path
+    certificate: Path
+    filled: Path | None
+    report: Path | None
+    guarantee: str
+
+
+def export_session(session: Session, folder: Path, *, force: bool = False) -> Exported:
+    """Write labels, certificates, the filled table and its report into a folder."""
+    stem, ends = _name(session)
+    labelled, filled = folder / f"{stem}-labelled{ends}", folder / f"{stem}-filled{ends}"
+    report, certificate = folder / f"{stem}-filled.html", folder / f"{stem}-certificate.txt"
+    for path in (labelled, filled, report, certificate):
+        check_free(path, force=force)
+    source = session.table.source or files.Table(session.table.frame, "csv", None, "table")
+    write(labelled, source, label_columns(session), force=force)
+    text = certificate_text(session.certificate(), session.state.wanted, session.table.name)
+    write_text(certificate, text, force=force)
+    try:
+        result, guarantee = fill_labels(session)
+    except ValueError as error:
+        return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
+    result.report(report, force=force)
+    write(filled, source, result.new, force=force)
+    return Exported(labelled, certificate, filled, report, guarantee)
+
+
+def _name(session: Session) -> tuple[str, str]:
+    """Return the table's name without its ending, and the ending of the files to write."""
+    path = session.table.path
+    if path is None:
+        return "table", ".csv"
+    ends = "".join(path.suffixes[-2:]) if path.suffix.lower() in files.PACKED else path.suffix
+    known = files.kind_of(path)[0] is not None
+    return path.name.removesuffix(ends), ends if known else ".csv"
+
+
+def label_columns(session: Session) -> pd.DataFrame:
+    """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer.
+
+    The answer is the frozen one, which the certificate of wrong answers is about, or else the current one.
+    """
+    state, target, n = session.state, session.table.target, session.table.n_rows
+    labels = np.full(n, None, dtype=object)
+    by = np.full(n, None, dtype=object)
+    for row, label in state.labelled.items():
+        labels[row] = label
+        by[row] = "person" if row in state.labels else "table"
+    random = np.zeros(n, dtype=bool)
+    random[state.drawn] = True
+    values = state.freezes[-1].values if state.freezes else session.complete_answers().values
+    columns = {
+        f"{target}_label": pd.Series(labels).infer_objects(),
+        f"{target}_by": by,
+        f"{target}_random": np.where(random, "yes", "no"),
+        f"{target}_answer": named(session, values),
+    }
+    taken = [name for name in columns if name in session.table.frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+    return pd.DataFrame(columns)
+
+
+def named(session: Session, values: AnyArray) -> AnyArray:
+    """Return answers as classes or numbers, None or NaN where there is none."""
+    if session.task == "numbers":
+        return np.asarray(values, dtype=float)
+    names = np.array([*session.classes, None], dtype=object)
+    return names[np.asarray(values, dtype=np.int64)]
+
+
+def fill_labels(session: Session) -> tuple[FillResult, str]:
+    """Return the table filled from the labels of a session, and what is guaranteed of it."""
+    state, target = session.state, session.table.target
+    frame = session.table.frame.drop(columns=[target], errors="ignore").copy()
+    exact = session.certificate().intervals.ready
+    calibrating = set(state.calibrating()) if exact else set()
+    later = (
+        state.drawn_later() if exact else []
+    )  # after the planned draws: were they to teach, looking could spoil it
+    kept = {row: label for row, label in state.labelled.items() if row not in set(later)}
+    column = pd.Series([kept.get(row) for row in range(session.table.n_rows)], dtype=object)
+    frame[target] = column.astype(float).to_numpy() if session.task == "numbers" else column.to_numpy()
+    task, name = TASKS[session.task], session.table.name
+    if exact:
+        marked = frame.assign(**{f"{target}_random": [row in calibrating for row in range(len(frame))]})
+        result = fill(marked, target, task=task, source=name, random_labels=f"{target}_random")
+        return replace(result, new=_with_labels(result.new, session, later)), str(result.guarantee)
+    result = fill(frame, target, task=task, source=name)
+    return result, f"{result.guarantee} {_ground(session)}"
+
+
+def _with_labels(new: pd.DataFrame, session: Session, rows: list[int]) -> pd.DataFrame:
+    """Return the new columns with the labels of rows that were kept out of the fit."""
+    target, new = session.table.target, new.copy()
+    for row in rows:
+        label = session.state.labels.get(row)
+        if label is not None:
+            new.loc[new.index[row], :] = None
+            new.loc[new.index[row], [f"{target}_filled", f"{target}_status"]] = [label, "given"]
+    return new
+
+
+def _ground(session: Session) -> str:
+    """Return on what ground the plain guarantee stands."""
+    state = session.state
+    n_random = sum(row in state.labels for row in state.drawn)
+    others = len(state.labelled) - n_random
+    if others == 0:
+        return "All labels are random draws of this session, as the guarantee assumes."
+    return (
+        "This guarantee assumes that chance chose the labelled rows, and it did not: "
+        f"{counted(n_random, 'label')} of {len(state.labelled):,} are random draws, the others were chosen. "
+        "Take the intervals and sets as approximate. The certificates of recall and of wrong answers do not need "
+        "this assumption."
+    )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from transduce.core.types import AnyArray, Array
 from transduce.labelling.certificates import Audit, Draws
-from transduce.labelling.journal import Event, Header, Label
+from transduce.labelling.journal import Event, Header, Journal, Label, unpack
+from transduce.labelling.table import LabelTable, given_labels
+
+if TYPE_CHECKING:
+    from transduce.labelling.session import SessionSettings
 
 MODES = ("find", "learn", "audit")
 ENOUGH_DRAWS = 10
@@ -42,7 +49,7 @@ class Freeze:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedDraws:
     """A number of random draws, fixed beforehand, whose labels are to calibrate intervals."""
 
     count: int  # draws planned
@@ -72,7 +79,7 @@ class State:
     wanted: Label = None
     mode: str = "find"
     freezes: list[Freeze] = field(default_factory=list)
-    plan: Plan | None = None
+    plan: PlannedDraws | None = None
     n_events: int = 0
     version: int = 0  # of the labels
 
@@ -246,7 +253,7 @@ class State:
                 number = len(self.freezes) + 1
                 self.freezes.append(Freeze(number, len(self.drawn), frozen, event.number, event.time))
             case "plan":
-                self.plan = Plan(int(event.number), len(self.drawn))
+                self.plan = PlannedDraws(int(event.number), len(self.drawn))
 
     def _draw(self, row: int) -> None:
         if row != self.next_draw():
@@ -314,8 +321,6 @@ class State:
 
 def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> State:
     """Return the state after all events."""
-    from transduce.labelling.packing import unpack
-
     state = State(header, given)
     for number, event in enumerate(events, start=2):
         try:
@@ -342,3 +347,45 @@ def _check_event(state: State, event: Event) -> None:
         known = isinstance(event.label, int | float) if numbers else event.label in state.classes
         if not known:
             raise ValueError(f"{event.label!r} is no label here")
+
+
+def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None) -> State:
+    """Return where a session stands: a replay of its journal, or the beginning of a new one."""
+    given, found = given_labels(table, task or settings.task)
+    if journal.header is None:
+        journal.begin(
+            Header(
+                table=table.name,
+                digest=table.digest,
+                n_rows=table.n_rows,
+                target=table.target,
+                task=found,
+                seed=secrets.randbits(48) if settings.seed is None else settings.seed,
+                recall=settings.recall,
+                certainty=settings.certainty,
+            )
+        )
+    header = journal.header
+    assert header is not None
+    _check_header(header, table, settings, journal.path)
+    return replay(
+        header, given if found == header.task else given_labels(table, header.task)[0], journal.events
+    )
+
+
+def _check_header(header: Header, table: LabelTable, settings: SessionSettings, path: Path | None) -> None:
+    """Raise a ValueError if a journal belongs to another table, or to other settings."""
+    name = path.name if path is not None else "the journal"
+    if header.digest != table.digest or header.n_rows != table.n_rows:
+        raise ValueError(
+            f"{table.name} has changed since {name} was begun: put the old table back, or move the journal away to "
+            "begin anew."
+        )
+    if header.target != table.target:
+        raise ValueError(
+            f"{name} is about the column {header.target!r}, not {table.target!r}: name another journal."
+        )
+    if settings.seed is not None and settings.seed != header.seed:
+        raise ValueError(
+            f"{name} was begun with the seed {header.seed}: leave the seed out to go on with it."
+        )

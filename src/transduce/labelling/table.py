@@ -21,6 +21,7 @@ IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
 MOST_SHOWN = 12  # columns shown if nobody says which
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
+HITS = ("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit")
 TASKS = {"classification": "classes", "regression": "numbers"}
 
 
@@ -135,7 +136,7 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-def read_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
+def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
     """Return a table that is to be labelled, from a file or a frame."""
     source, path = None, None
     if isinstance(table, pd.DataFrame):
@@ -214,3 +215,14 @@ def first_classes(given: Mapping[int, Label], wanted: Label, classes: Sequence[L
     if wanted is not None and str(wanted) not in map(str, found):
         found.insert(0, wanted)
     return found or ["yes", "no"]
+
+
+def default_wanted(classes: Sequence[Label], given: Mapping[int, Label]) -> Label:
+    """Return which of two classes is likely to be wanted; None if there are more."""
+    if len(classes) != 2:
+        return None
+    for label in classes:
+        if str(label).casefold() in HITS:
+            return label
+    counts = [sum(other == label for other in given.values()) for label in classes]
+    return classes[1] if counts[1] < counts[0] else classes[0]

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.labelling.tables import clusters, numbers
-from transduce.labelling import Session, Settings
+from transduce.labelling import Session, SessionSettings
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the labelling page in a browser; install selenium.")
@@ -39,7 +39,7 @@ FLAGS = [
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"><b>bold</b>"
 SERVE = """
 import sys
-from transduce.labelling.command import run_label
+from transduce.page.command import run_label
 path, port, kind = sys.argv[1:]
 options = {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
 run_label(path, "relevant", **({"task": "numbers"} if kind == "numbers" else options), port=int(port),
@@ -241,7 +241,9 @@ def test_undo_and_change_by_keyboard(page, program):
 def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
     frame, truth = numbers(160)
     frame.to_csv(tmp_path / "houses.csv", index=False)
-    with Session(tmp_path / "houses.csv", "relevant", settings=Settings(task="numbers", seed=1)) as session:
+    with Session(
+        tmp_path / "houses.csv", "relevant", settings=SessionSettings(task="numbers", seed=1)
+    ) as session:
         for row in range(120):
             session.answer(float(truth[row]), row=row)
     program = Program(tmp_path / "houses.csv")

@@ -17,12 +17,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from transduce.labelling import view as views
-from transduce.labelling.guard import Guard
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session
 from transduce.labelling.table import IMAGES
-from transduce.labelling.view import Json
+from transduce.page import view as views
+from transduce.page.guard import Guard
+from transduce.page.view import Json
 
 LONGEST_BODY = 64_000
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -68,7 +68,7 @@ class Server:
 
     async def _page(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
-        file = files("transduce.labelling").joinpath("page", name)
+        file = files("transduce.page").joinpath("static", name)
         kind = KINDS.get(Path(name).suffix)
         if kind is None or "/" in name or "\\" in name or not file.is_file():
             return PlainTextResponse("There is no such page.", 404)

@@ -8,14 +8,19 @@ from typing import TypeAlias
 import numpy as np
 
 from transduce.core.types import AnyArray, Mask
-from transduce.labelling.answering import Answers
-from transduce.labelling.certifying import Certificates
-from transduce.labelling.export import named
+from transduce.labelling.certificates import (
+    Certificates,
+    about_answers,
+    about_intervals,
+    about_recall,
+    counted,
+    percent,
+)
+from transduce.labelling.choosing import Proposal
 from transduce.labelling.journal import Label
-from transduce.labelling.proposals import Proposal
-from transduce.labelling.session import Session
+from transduce.labelling.opinions import Answers
+from transduce.labelling.session import Session, named
 from transduce.labelling.state import Decision
-from transduce.labelling.wording import about_answers, about_intervals, about_recall, why
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 LISTED = 8
@@ -100,6 +105,33 @@ def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str
     if proposal.random:
         shown |= {"answer": None, "bounds": None}
     return shown
+
+
+def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
+    """Return why a row is shown, as a sentence."""
+    rows = counted(n_pool, "unlabelled row")
+    match proposal.reason:
+        case "likeliest":
+            return f"Of {rows} this one is the most likely to be “{wanted}”."
+        case "diverse":
+            start = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
+            return f"{start}This row is unlike those labelled so far, and like many others."
+        case "teaches":
+            share = percent(proposal.value)
+            return (
+                f"Its label would teach most: it takes away about {share} of the uncertainty about all rows."
+            )
+        case "widest":
+            return f"Its interval is the widest of those compared ({proposal.value:.4g})."
+        case "random":
+            return f"Random draw {int(proposal.value):,}. Judge it as it is: the certificates rest on it."
+        case "undone":
+            drawn = " It was a random draw and stays one." if proposal.random else ""
+            return f"You took its label back.{drawn}"
+        case "skipped":
+            return "You skipped this random draw. It counts as a possible hit until you judge it."
+        case _:
+            return "You chose this row."
 
 
 def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:

@@ -17,15 +17,16 @@ import pandas as pd
 import pytest
 
 from tests.labelling.tables import clusters, new_session, numbers, prepared
-from transduce.labelling import Session, Settings, view
+from transduce.labelling import Session, SessionSettings
+from transduce.page import view
 
 pytest.importorskip("starlette", reason="NOT TESTED: the labelling page, because starlette is not installed.")
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
-from tests.labelling.serving import Client, Served
-from transduce.labelling.guard import HEADERS
-from transduce.labelling.server import listen
+from tests.page.serving import Client, Served
+from transduce.page.guard import HEADERS
+from transduce.page.server import listen
 
-PAGE = Path(view.__file__).parent / "page"
+PAGE = Path(view.__file__).parent / "static"
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_the_whole_history_can_be_read_in_parts(entered):
 
 def test_numbers():
     frame, truth = numbers(60)
-    session = Session(frame, "y", settings=Settings(task="numbers", seed=0))
+    session = Session(frame, "y", settings=SessionSettings(task="numbers", seed=0))
     with session, Served(session) as served:
         label_numbers(Client(served), truth)
 
@@ -128,7 +129,7 @@ def label_numbers(client, truth):
 def test_export_by_request(tmp_path):
     frame, _ = clusters()
     frame.to_csv(tmp_path / "papers.csv", index=False)
-    settings = Settings(seed=1, prepared=prepared())
+    settings = SessionSettings(seed=1, prepared=prepared())
     with (
         Session(tmp_path / "papers.csv", "relevant", settings=settings) as session,
         Served(session) as served,
@@ -240,7 +241,7 @@ def test_only_a_class_that_is_there_can_be_wanted(entered, code):
 
 
 def test_numbers_too_large_for_a_computer_are_refused():
-    session = Session(numbers(60)[0], "y", settings=Settings(task="numbers", seed=0))
+    session = Session(numbers(60)[0], "y", settings=SessionSettings(task="numbers", seed=0))
     with session, Served(session) as served:
         client = Client(served)
         for text in ("1e200", "9" * 400, "NaN", "Infinity", "true", "null", "[1]"):
@@ -288,7 +289,9 @@ def test_images_are_confined(tmp_path):
     frame, _ = clusters()
     paths = ["a.png", "../secret.png", str(tmp_path / "secret.png"), *["none.png"] * 57]
     frame.assign(photo=pd.Series(paths)).to_csv(folder / "t.csv", index=False)
-    session = Session(folder / "t.csv", "y", show=["title", "photo"], settings=Settings(prepared=prepared()))
+    session = Session(
+        folder / "t.csv", "y", show=["title", "photo"], settings=SessionSettings(prepared=prepared())
+    )
     with session, Served(session) as served:
         client = Client(served)
         assert client.get("/image/0/1").headers["content-type"] == "image/png"
@@ -353,7 +356,7 @@ def test_it_listens_on_this_machine_only():
 
 COMMAND = """
 import sys
-from transduce.labelling.command import run_label
+from transduce.page.command import run_label
 run_label(sys.argv[1], "relevant", no_browser=True, say=lambda text: print(text, flush=True))
 """
 
@@ -384,7 +387,7 @@ def test_ctrl_c_ends_cleanly(tmp_path):
 
 
 def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):
-    from transduce.labelling import command
+    from transduce.page import command
 
     with pytest.raises(ValueError, match="Name a table"):
         command.run_label(None, None)
@@ -394,7 +397,7 @@ def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):
 
 
 def test_demo_table(tmp_path):
-    from transduce.labelling.demo import demo_digits
+    from transduce.page.command import demo_digits
 
     path, target, show, classes = demo_digits(tmp_path)
     assert (target, show, classes) == ("digit", ["image"], list(range(10)))
@@ -405,7 +408,7 @@ def test_demo_table(tmp_path):
 
 def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
     """The digit that it searches for is proposed once, and not again after somebody chose another one."""
-    from transduce.labelling import command, demo
+    from transduce.page import command
 
     pixels = np.random.default_rng(0).normal(size=(40, 3))
     pd.DataFrame(pixels, columns=list("abc")).to_csv(tmp_path / "digits.csv", index=False)
@@ -415,7 +418,7 @@ def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
     command.run_label(None, None, demo=True, no_browser=True, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
-        assert (session.state.wanted, session.mode) == (demo.WANTED, "find")
+        assert (session.state.wanted, session.mode) == (command.WANTED, "find")
         session.want(3)
         session.propose("audit")
     command.run_label(None, None, demo=True, no_browser=True, say=str)

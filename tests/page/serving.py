@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from transduce.labelling.server import listen, make_server
+from transduce.page.server import listen, make_server
 
 
 @dataclass

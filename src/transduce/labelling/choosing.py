@@ -1,0 +1,232 @@
+"""Which row to judge next: the likeliest of a class, the one that would teach most, or a random one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.labelling.opinions import Answers
+from transduce.labelling.prepared import GraphFeatures, Prepared
+
+RECENT = 20  # rows looked back at for near-copies
+COPY = 0.995  # cosine above which a row is a near-copy
+CANDIDATES = 200
+NOISE = 0.25  # variance of a label beside a prior variance of about 2
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A row to judge.
+
+    Parameters
+    ----------
+    row : int
+        The row.
+    mode : {"find", "learn", "audit", "chosen"}
+        How it was chosen.
+    reason : str
+        Why, in a word: "likeliest", "first of its class", "teaches", "diverse", "widest", "random", "undone", "chosen",
+        "skipped".
+    value : float
+        A number that belongs to the reason: the share of the uncertainty, the width, the number of the draw.
+    random : bool
+        Whether chance chose it.
+
+    Examples
+    --------
+    >>> from transduce.labelling import Proposal
+    >>> Proposal(3, "audit", "random", random=True).random
+    True
+    """
+
+    row: int
+    mode: str
+    reason: str
+    value: float = 0.0
+    random: bool = False
+
+
+class Chooser:
+    """Chooses rows that would help most; it remembers what labels have taught."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._unit = prepared.unit
+        self._graph = prepared.graph
+        self._teaching: Teaching | None = None
+        self._ranking = ClassRanking(prepared.unit, prepared.graph)
+
+    def find(self, free: Mask, hits: list[int], others: list[int]) -> Proposal:
+        """Return the row most likely to be a hit; the most diverse one while no hit is known."""
+        if not hits:
+            chosen = self.learn(free, set(others), None, [])
+            return Proposal(chosen.row, "find", "diverse", chosen.value)
+        scores = self._ranking.scores(hits, others)
+        return Proposal(_best(scores, free), "find", "likeliest")
+
+    def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
+        """Return the row whose label would teach most: the uncertainty that it takes away, most where answers are open.
+
+        Shapes: free (n,).
+        """
+        if self._teaching is None:
+            self._teaching = Teaching(self._graph)
+        self._teaching.update(labelled)
+        gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
+        scores, open_ = gains, False
+        if answers is not None:
+            margins = np.where(np.isnan(answers.certain), 0.0, answers.certain)
+            open_ = bool(margins.any())
+        if open_:
+            spread = np.sqrt(variance)
+            scores = gains * spread / (margins + spread + 1e-12)
+        row = self._unlike(scores, free, recent)
+        share = float(gains[row]) / max(float(variance.mean()), 1e-12)
+        return Proposal(row, "learn", "teaches" if open_ else "diverse", share)
+
+    def widest(self, free: Mask, answers: Answers, labelled: set[int], recent: list[int]) -> Proposal:
+        """Return the row with the widest interval, of numbers; the most diverse one while there is none."""
+        widths = -answers.certain
+        known = np.isfinite(widths) & free
+        if not known.any() or np.ptp(widths[known]) <= 1e-9 * np.abs(widths[known]).max():
+            return self.learn(free, labelled, None, recent)
+        row = self._unlike(np.where(known, widths, -np.inf), known, recent)
+        return Proposal(row, "learn", "widest", float(widths[row]))
+
+    def _unlike(self, scores: Array, free: Mask, recent: list[int]) -> int:
+        """Return the best row that is no near-copy of one shown lately; the best of all if all are."""
+        if not recent:
+            return _best(scores, free)
+        order = np.flatnonzero(free)
+        if len(order) > CANDIDATES:
+            order = order[np.argpartition(-scores[order], CANDIDATES)[:CANDIDATES]]
+        order = order[np.argsort(-scores[order], kind="stable")]
+        likeness = _cosines(self._unit, order, np.array(recent[-RECENT:], dtype=np.int64))
+        new = np.flatnonzero(likeness < COPY)
+        return int(order[new[0]]) if len(new) else int(order[0])
+
+
+def _best(scores: Array, free: Mask) -> int:
+    return int(np.argmax(np.where(free, scores, -np.inf)))
+
+
+def _cosines(unit: AnyArray | sp.csr_array, rows: AnyArray, others: AnyArray) -> Array:
+    """Return the largest cosine of each row with one of the others."""
+    products = unit[rows] @ unit[others].T
+    dense = sp.csr_array(products).toarray() if sp.issparse(products) else np.asarray(products)
+    return np.asarray(dense.max(axis=1), dtype=float)
+
+
+class Teaching:
+    """How much the label of each row would teach, kept up to date label by label.
+
+    Rows are a Gaussian process in the features. Labelling row i lowers the summed variance of all rows of its component
+    by ``m |S f_i|^2 / (noise + f_i' S f_i)``, with S the posterior covariance of the features. Both parts are known at
+    every row and change by two products a label.
+
+    Shapes: variance (n,).
+    """
+
+    def __init__(self, features: GraphFeatures, noise: float = NOISE) -> None:
+        self._features, self._noise = features, noise
+        self._covariances: dict[int, Array] = {}
+        self._known: set[int] = set()
+        self.variance = features.prior_variance()
+        self._reach = features.prior_teaching()
+
+    def update(self, labelled: set[int]) -> None:
+        """Take away the labels that are gone, and add the new ones."""
+        for row in sorted(self._known - labelled):
+            self._change(row, -1.0)
+        for row in sorted(labelled - self._known):
+            self._change(row, 1.0)
+        self._known = set(labelled)
+
+    def _change(self, row: int, sign: float) -> None:
+        """Add (1) or take away (-1) one label."""
+        features, component = self._features, int(self._features.component[row])
+        covariance = self._covariances.setdefault(component, np.diag(features.prior))
+        own = features.at(np.array([row]))[0]
+        first = covariance @ own
+        second = covariance @ first
+        factor = sign / (self._noise + sign * float(own @ first))
+        rows = features.rows_of(component)
+        near, far = features.products(rows, np.stack([first, second], axis=1)).T
+        self.variance[rows] -= factor * near**2
+        self._reach[rows] += factor * near * (factor * float(first @ first) * near - 2.0 * far)
+        covariance -= factor * np.outer(first, first)
+
+    def gains(self) -> Array:
+        """Return by how much the label of each row would lower the summed variance, as a share of the rows."""
+        sizes = self._features.sizes[self._features.component] / len(self._features)
+        return sizes * np.maximum(self._reach, 0.0) / (self._noise + np.maximum(self.variance, 0.0))
+
+
+GRAPH_WEIGHT = 1.2
+RIDGE = 1.0
+TOLERANCE = 1e-4
+MOST_STEPS = 200
+
+
+class ClassRanking:
+    """Scores of all rows for one class against the rest. Shapes: unit (n, p)."""
+
+    def __init__(self, unit: AnyArray | sp.csr_array, graph: GraphFeatures) -> None:
+        self._unit, self._graph = unit, graph
+        self._last: dict[int, tuple[float, float]] = {}
+
+    def scores(self, hits: list[int], others: list[int]) -> Array:
+        """Return a score for every row: the higher, the more like the hits and unlike the others.
+
+        Returns shape (n,).
+        """
+        rows = np.array([*hits, *others], dtype=np.int64)
+        if len(rows) == 0:
+            return np.zeros(len(self._graph))
+        signs = np.concatenate([np.ones(len(hits)), -np.ones(len(others))])
+        weights = np.concatenate(
+            [np.full(len(part), len(rows) / (2 * max(len(part), 1))) for part in (hits, others)]
+        )
+        own = self._unit[rows]
+        prior = np.sqrt(self._graph.prior) * GRAPH_WEIGHT
+        near = self._graph.at(rows) * prior
+        places = self._graph.component[rows]
+        parts = [np.flatnonzero(places == component) for component in np.unique(places)]
+
+        def plain(b: Array) -> Array:
+            return np.asarray(own @ (own.T @ b)).ravel() + b.sum() + RIDGE / weights * b
+
+        def tied(b: Array) -> Array:
+            found = plain(b)
+            for part in parts:
+                found[part] += near[part] @ (near[part].T @ b[part])
+            return found
+
+        start = np.array([self._last.get(int(row), (0.0, 0.0)) for row in rows]).T
+        first = _conjugate_gradients(plain, signs, start[0])
+        second = _conjugate_gradients(tied, signs, start[1])
+        self._last = dict(zip(rows.tolist(), zip(first.tolist(), second.tolist(), strict=True), strict=True))
+        both = (first + second).astype(np.float32)
+        linear = np.asarray(self._unit @ (own.T @ both)).ravel().astype(float)
+        spread = {int(places[part[0]]): (near[part].T @ second[part]) * prior for part in parts}
+        return linear + self._graph.expand(spread)
+
+
+def _conjugate_gradients(product: Callable[[Array], Array], right: Array, x: Array) -> Array:
+    """Return the solution of a positive definite system, from a first guess."""
+    residual = right - product(x)
+    direction, square = residual.copy(), float(residual @ residual)
+    enough = (TOLERANCE**2) * float(right @ right)
+    for _ in range(MOST_STEPS):
+        if square <= enough:
+            break
+        image = product(direction)
+        step = square / float(direction @ image)
+        x = x + step * direction
+        residual = residual - step * image
+        square, before = float(residual @ residual), square
+        direction = residual + square / before * direction
+    return x
