@@ -15,7 +15,7 @@ BIN := $(VENV)/$(SCRIPTS)
 PIP := -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
-# One test process for each core, one file at a time, and one thread in each process, so that they don't fight for cores.
+# One test process for each core, and one thread in each, so that they don't fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 WORKERS := -n auto --dist worksteal --durations=10
 # The help that docs/cli.md holds is laid out by the locked version of typer.
@@ -44,8 +44,9 @@ minimum: $(MINIMUM)/stamp  ## the same tests with the lowest versions that pypro
 	$(MINIMUM)/$(SCRIPTS)/python requirements/check_minimum.py
 	$(ONE_THREAD) $(MINIMUM)/$(SCRIPTS)/python -m pytest $(WORKERS) $(MINIMUM_TESTS)
 
-slow: $(VENV)/dev.stamp  ## the statistical tests of coverage (over half an hour)
-	$(BIN)/python -m pytest --timeout 0 tests/slow
+slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants, laws with 300 examples (an hour)
+	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) --timeout 0 tests/slow
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) --timeout 0 -m hypothesis tests
 
 check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings
 	$(BIN)/python -m ruff format --check .

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -21,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import (
@@ -805,30 +802,6 @@ def test_bad_selections_are_refused():
         match="needs probabilities, which the estimator does not have here: use 'margin', 'zero_one'",
     ):
         quiet(RidgeClassifier(), nonconformity="probability").fit(X, y)
-
-
-# ------------------------------------------------------------------------------------------------- contract
-
-
-def _checks():
-    for estimator in (
-        ConformalTransducer(TransductiveRidge(), random_state=0),
-        ConformalTransducer(TransductiveRidgeClassifier(), random_state=0),
-        ConformalTransducer(RandomForestRegressor(5, random_state=0), random_state=0),
-        ConformalTransducer(RandomForestClassifier(5, random_state=0), random_state=0),
-        ConformalTransducer(RidgeConfidenceMachine(), random_state=0),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                yield pytest.param(instance, check, id=f"{estimator.estimator}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 def test_classes_that_are_known_besides_those_with_a_label():

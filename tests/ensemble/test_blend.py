@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from tests.model_selection.test_model_selection import Breaks, Foreign, Gaps, classes, numbers, pairs
@@ -664,25 +661,3 @@ def test_a_failed_fit_leaves_nothing_behind():
     assert not hasattr(TransductiveBlend(task="regression"), "predict_proba")
     with pytest.raises(ValueError, match="one class only"):
         TransductiveBlend([DummyClassifier()]).fit(X, ["a"] * len(X))
-
-
-def _checks():
-    for estimator in (
-        TransductiveBlend(light()[:2], cv=2, task="regression", random_state=0),
-        TransductiveBlend(light(task="classification")[:2], cv=2, task="classification", random_state=0),
-        TransductiveBlend(task="regression", weights="equal", random_state=0),
-        TransductiveBlend(task="classification", weights="equal", random_state=0),
-        TransductiveBlend(light(task="classification")[:2], cv=2, random_state=0),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                kind = f"{estimator.task}, {'members' if estimator.estimators else 'default'}"
-                yield pytest.param(instance, check, id=f"{kind}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)

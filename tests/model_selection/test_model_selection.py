@@ -26,7 +26,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import (
@@ -780,26 +779,6 @@ def test_a_choice_that_cannot_be_made():
 
 def test_names_of_members():
     assert list(name_members("x", (Ridge(), Ridge()))) == ["Ridge", "Ridge-2"]
-
-
-def _checks():
-    for estimator in (
-        TransductiveSearchCV(TransductiveRidge(ridge=0.1), {"width": [1.0, 2.0]}, cv=2),
-        TransductiveSearchCV(TransductiveRidgeClassifier(ridge=0.1), {"width": [1.0, 2.0]}, cv=2),
-        TransductiveSearchCV(Ridge(), {"fit_intercept": [True]}, cv=2),
-        TransductiveSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                yield pytest.param(instance, check, id=f"{estimator.estimator}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 def test_every_system_can_be_crossed():

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import BayesianTransducer
@@ -560,24 +559,3 @@ def test_a_game_counts_its_bounces():
     assert game.pace == 20
     walls = [len(segment.walls) for rounds in game.records for record in rounds for segment in record]
     assert game.n_bounces == round(np.mean(walls))
-
-
-# ------------------------------------------------------------------------------------------------- contract
-
-
-def _checks():
-    for estimator in (
-        BayesianTransducer(softness=0.5, n_balls=2, tolerance=0.1, random_state=0),
-        BayesianTransducer(width=0.5, n_balls=2, tolerance=0.2, max_bounces=2000, random_state=0),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                yield pytest.param(instance, check, id=f"{estimator}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)

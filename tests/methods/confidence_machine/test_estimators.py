@@ -22,7 +22,6 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
@@ -30,11 +29,6 @@ from transduce.core.kernels import Kernel, median_width
 from transduce.methods.confidence_machine.machine import _announce_memory
 
 BOTH = [RidgeConfidenceMachine, RidgeConfidenceClassifier]
-VARIANTS = [
-    *(make() for make in BOTH),
-    *(make(kernel="linear", residual="studentized") for make in BOTH),
-    RidgeConfidenceClassifier(label_conditional=True, standardize=False, residual="deleted"),
-]
 
 
 def run(estimator, X, y):
@@ -61,27 +55,6 @@ def classes(n=60, unlabelled=15, seed=0, names=("no", "perhaps", "yes")):
     y = truth.copy()
     y[rng.choice(n, unlabelled, replace=False)] = None
     return X, y, truth
-
-
-# --------------------------------------------------------------------------------- scikit-learn's contract
-
-
-def _checks():
-    for estimator in VARIANTS:
-        for instance, check in estimator_checks_generator(estimator):
-            name = check.func.__name__
-            if (
-                name != "check_array_api_input"
-            ):  # skips itself, for estimators that do not claim the array API
-                yield pytest.param(instance, check, id=f"{estimator}-{name}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 @pytest.mark.parametrize("make", BOTH)

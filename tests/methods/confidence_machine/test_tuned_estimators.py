@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from tests.methods.confidence_machine.test_estimators import classes, numbers, run
@@ -26,27 +24,6 @@ CHOICES = [
     Setting("linear", ridge=0.5),
     Setting({"rbf": 1.0, "linear": 0.3}, ridge=0.3),
 ]
-
-
-# --------------------------------------------------------------------------------- scikit-learn's contract
-
-
-def _checks():
-    for make in BOTH:
-        for instance, check in estimator_checks_generator(make(settings="leave-one-out")):
-            name = check.func.__name__
-            if (
-                name != "check_array_api_input"
-            ):  # skips itself, for estimators that do not claim the array API
-                yield pytest.param(instance, check, id=f"{make.__name__}-{name}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 @pytest.mark.parametrize(("make", "data"), KINDS)

@@ -17,7 +17,6 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import TransductiveGPRegressor
@@ -735,24 +734,6 @@ def test_real_data_without_warnings():
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
     missing = np.isnan(y)
     assert np.mean((model.answer_.values - truth[missing]) ** 2) < np.var(truth[missing])
-
-
-def _checks():
-    for estimator in (
-        TransductiveGPRegressor(n_restarts=1),
-        TransductiveGPRegressor(matching=0.5, slack=0.01, n_restarts=1),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                yield pytest.param(instance, check, id=f"{estimator}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 @pytest.mark.parametrize("shift", [1, 5, 100, 511])

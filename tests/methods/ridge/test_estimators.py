@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
@@ -453,28 +451,6 @@ def test_labels_of_any_type(names):
     completed = TransductiveRidgeClassifier().fit(X, series).transduction_
     assert completed.dtype == series.dtype
     assert completed.name == "kind"
-
-
-# ------------------------------------------------------------------------------------------------ contract
-
-
-def _checks():
-    for estimator in (
-        *(model() for model in BOTH),
-        TransductiveRidge(centres=20, random_state=0, ridge=0.1, width=3.0),
-        TransductiveRidgeClassifier(kernel="linear", tether="cv"),
-    ):
-        for instance, check in estimator_checks_generator(estimator):
-            if check.func.__name__ != "check_array_api_input":  # skips itself
-                yield pytest.param(instance, check, id=f"{estimator}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
-def test_scikit_learn_contract(estimator, check):
-    """Every check of scikit-learn's check_estimator, none expected to fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
 
 
 def test_frames_in_frames_out():

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests import brute
 from tests.methods.spectral_graph.test_graph import blobs, ring
@@ -585,19 +584,3 @@ def test_bad_costs_and_graphs():
 def test_bad_rankings(truth, score, match):
     with pytest.raises(ValueError, match=match):
         precision_recall_break_even(truth, score)
-
-
-def _contract():
-    found = estimator_checks_generator(SpectralGraphTransducer(n_neighbors=5, metric="euclidean"))
-    return [
-        pytest.param(one, check, id=check.func.__name__)
-        for one, check in found
-        if check.func.__name__ != "check_array_api_input"  # skips itself
-    ]
-
-
-@pytest.mark.parametrize(("estimator", "check"), _contract())
-def test_scikit_learn_contract(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)
