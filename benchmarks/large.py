@@ -219,8 +219,7 @@ def answers(out: Path) -> pd.DataFrame:
 
 def dask(n: int, n_labels: int) -> None:
     """Fill one table through a local cluster with several numbers of workers and sizes of partitions."""
-    from transduce.distributed import cluster_runner
-    from transduce.filling import fill_folder
+    from transduce.filling import cluster_runner, fill_folder
 
     work = Path(tempfile.mkdtemp())
     make_files(work / "large", n, n_labels)

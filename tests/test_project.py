@@ -23,7 +23,6 @@ ROOMS = [
     "conformal",
     "datasets",
     "display",
-    "distributed",
     "ensemble",
     "filling",
     "labelling",
@@ -104,7 +103,6 @@ BELOW |= {"model_selection": BELOW["methods"] | {"methods"}}
 BELOW |= {"ensemble": BELOW["model_selection"] | {"model_selection"}}
 BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}
 BELOW |= {"report": {"core", "metrics", "tables", "conformal", "display"}}
-BELOW |= {"distributed": {"core", "tables"}}
 BELOW |= {"filling": set(BELOW) - {"datasets"}, "labelling": {*BELOW, "filling"}}
 BELOW |= {"page": set(BELOW)}
 BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}

@@ -21,9 +21,8 @@ from transduce import (
     show_progress,
 )
 from transduce.core.names import METHODS, SYSTEMS
-from transduce.filling.diagnostics import row_map, score
+from transduce.filling.diagnostics import RightChance, row_map, score
 from transduce.filling.plan import PlanSettings, plan
-from transduce.filling.probabilities import RightChance
 from transduce.model_selection.catalogue import default_members
 from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize

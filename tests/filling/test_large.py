@@ -17,8 +17,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transduce import TransductiveBlend, TransductiveGPRegressor, fill
 from transduce.conformal.outside import calibrate_outside
-from transduce.distributed import LocalRunner
-from transduce.filling import fill_folder, fit_fill, load, save
+from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.model_selection.hidden_labels import Fitted

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.filling.next_labels import NextLabels, pick_rows
+from transduce.filling.diagnostics import NextLabels, pick_rows
 
 
 def table(n=120, seed=0):

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from sklearn.datasets import load_digits
 
 from transduce import fill
-from transduce.filling.probabilities import RightChance
+from transduce.filling.diagnostics import RightChance
 
 
 def folds_of(probability, right):

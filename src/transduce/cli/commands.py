@@ -22,9 +22,8 @@ from transduce.core.safe_files import check_free, whole_file
 from transduce.core.words import option
 from transduce.datasets import load_houses
 from transduce.display.methods import plot_comparison
-from transduce.distributed import cluster_runner
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling import FillResult, fill, fill_folder, load, save
+from transduce.filling import FillResult, cluster_runner, fill, fill_folder, load, save
 from transduce.filling.plan import FOLDS
 from transduce.filling.settings import suited
 from transduce.model_selection import choose_method

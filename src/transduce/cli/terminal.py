@@ -69,7 +69,7 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
     bars = Progress(*columns, *times, console=Console(stderr=True))
     with bars, show_progress(Bars(bars)):
         with stage("starting"):
-            import transduce.filling  # noqa: F401 - the slow part of the start, shown as such
+            import transduce.filling.engine  # noqa: F401 - the slow part of the start, shown as such
         yield
 
 

@@ -12,7 +12,7 @@ from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
-from transduce.filling.probabilities import RightChance, right_of
+from transduce.filling.diagnostics import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import Fitted

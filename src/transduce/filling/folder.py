@@ -19,12 +19,12 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.core.types import AnyArray
-from transduce.distributed import LocalRunner, Runner
 from transduce.filling.fitted import FittedFill
 from transduce.filling.large import SampleFit, draw, sample_note
 from transduce.filling.lazily import answer_rows, fit_parts, gather, rows_wanted, scan_frame
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
+from transduce.filling.sources import LocalRunner, Runner
 from transduce.tables.columns import rounded
 from transduce.tables.draws import PartScan
 from transduce.tables.files import memory_free

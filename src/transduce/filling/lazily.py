@@ -11,10 +11,10 @@ import pandas as pd
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray
-from transduce.distributed import DaskParts
 from transduce.filling.fitted import FittedFill
 from transduce.filling.large import SampleFit, at, draw, fit_sample, join_answers, scan
 from transduce.filling.settings import FillSettings
+from transduce.filling.sources import DaskParts
 from transduce.tables.columns import check_names
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.draws import PartScan, RowDraw

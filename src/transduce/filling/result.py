@@ -16,8 +16,7 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.safe_files import write_text
-from transduce.filling.next_labels import NextLabels
-from transduce.filling.probabilities import RightChance
+from transduce.filling.diagnostics import NextLabels, RightChance
 from transduce.report import render_html, render_json, summarize
 from transduce.tables.columns import as_pandas
 from transduce.tables.encoder import Encoder

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.safe_files import whole_file
-from transduce.filling.fill import fit_fill, read_table
+from transduce.filling.engine import fit_fill, read_table
 from transduce.filling.large import SampleFit, draw, scan
 from transduce.filling.settings import FillSettings
 from transduce.tables.numbers import without

@@ -19,10 +19,16 @@ from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option
-from transduce.filling.diagnostics import Values, members_and_folds, relevance, row_map
-from transduce.filling.next_labels import next_labels
+from transduce.filling.diagnostics import (
+    RightChance,
+    Values,
+    members_and_folds,
+    next_labels,
+    relevance,
+    right_of,
+    row_map,
+)
 from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights
-from transduce.filling.probabilities import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
 from transduce.model_selection.hidden_labels import answer_of, ask, read_problem

@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.distributed import LocalRunner, cluster_runner
-from transduce.filling import fill_folder, fill_lazily
+from transduce.filling import LocalRunner, cluster_runner, fill_folder, fill_lazily
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 pytest.importorskip("distributed", reason="distributed is not installed")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from transduce.distributed import is_dask
 from transduce.filling.labels import n_drawn
 from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sampled
 from transduce.filling.lazily import fill_partitions
 from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
+from transduce.filling.sources import is_dask
 from transduce.filling.whole import fill_whole
 from transduce.tables.columns import as_pandas, beside, check_names
 from transduce.tables.files import Table
