@@ -31,11 +31,12 @@ from transduce.conformal.scores import (
     rounded,
 )
 from transduce.core.answer import Answer
-from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict, counted, percent
+from transduce.core.guarantee import CHANCE, ESTIMATE, SEEN, CountBound, Guarantee, Verdict
 from transduce.core.ranks import fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.core.words import counted, percent
 from transduce.model_selection.hidden_labels import Reply
 from transduce.tables.labels import draw_rows
 

@@ -45,10 +45,11 @@ from transduce.conformal.scores import SCORES
 from transduce.conformal.selection import Selection, pick, read_wanted, selection_p_values
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Drift, Guarantee, TooFewLabelsWarning, percent
+from transduce.core.guarantee import Drift, Guarantee, TooFewLabelsWarning
 from transduce.core.reuse import reusing
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import percent
 from transduce.model_selection.hidden_labels import (
     Fitted,
     Problem,

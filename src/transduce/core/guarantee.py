@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from transduce.core.words import counted, percent
+
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
 DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
@@ -30,16 +32,6 @@ _HOLDS = {
     "region": ("region", "true value", "the whole line"),
     "set": ("set of classes", "true class", "all classes"),
 }
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage, to as many digits as it has."""
-    return f"{100 * share:.6g} %"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun in singular or plural."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Options as the user writes them: settings of a function, or options of the command line."""
+"""Words of messages: percentages, counts, and options as the user writes them."""
 
 from __future__ import annotations
 
@@ -44,3 +44,13 @@ def missing_option(words: list[Any]) -> str:
     if not _ON_COMMAND_LINE.get():
         return f"missing={words!r}"
     return " ".join(option("missing", word) for word in words)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, to as many digits as it has."""
+    return f"{100 * share:.6g} %"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun in singular or plural."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -10,10 +10,9 @@ import numpy as np
 
 from transduce.conformal.designs import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
-from transduce.core.guarantee import counted, percent
 from transduce.core.names import METHODS
 from transduce.core.ranks import fewest_calibration
-from transduce.core.words import option
+from transduce.core.words import counted, option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier

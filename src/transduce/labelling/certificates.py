@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import counted
 from transduce.labelling.journal import Label
 
 if TYPE_CHECKING:
@@ -486,11 +487,6 @@ def percent(share: float) -> str:
     """Return a share in percent, without digits that say nothing; never rounded up to 100."""
     number = int(1000 * share + 1e-9) / 10
     return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:

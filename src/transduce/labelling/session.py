@@ -16,8 +16,9 @@ from transduce.core import checks
 from transduce.core.linalg import few_threads
 from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray, Mask
+from transduce.core.words import counted
 from transduce.filling import FillResult, fill
-from transduce.labelling.certificates import Certificates, Certifier, certificate_text, counted
+from transduce.labelling.certificates import Certificates, Certifier, certificate_text
 from transduce.labelling.choosing import Chooser, Proposal
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack, unpack
 from transduce.labelling.opinions import (
