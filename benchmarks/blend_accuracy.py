@@ -36,8 +36,8 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.model_selection.catalogue import default_members
-from transduce.model_selection.hidden_labels import is_transducer, last_step
+from transduce.model_selection.ask import is_transducer, last_step
+from transduce.model_selection.methods import default_members
 
 TASKS = ("regression", "classification")
 LABELS = (15, 40)

@@ -27,7 +27,7 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.model_selection.catalogue import FEW_LABELS, MANY_LABELS, default_members
+from transduce.model_selection.methods import FEW_LABELS, MANY_LABELS, default_members
 from transduce.tables.features import vectorize
 
 FIRST_DRAW, MOST_ROWS, MOST_CATEGORIES = 10, 500, 250

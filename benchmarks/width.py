@@ -42,7 +42,7 @@ from transduce import (
     TransductiveBlend,
 )
 from transduce.conformal.calibrated import with_values
-from transduce.ensemble import fitting
+from transduce.ensemble import blend_fit
 
 LEVEL = 0.9
 OUT = Path(__file__).parent / "output" / "width.jsonl"
@@ -63,7 +63,7 @@ class HalfAndHalf:
 
 
 def before(X, y, seed):
-    with mock.patch.object(fitting, "ErrorSize", HalfAndHalf):
+    with mock.patch.object(blend_fit, "ErrorSize", HalfAndHalf):
         return conformal(X, y, seed)
 
 

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from transduce.conformal.outside import calibrate_outside
 from transduce.core.ranks import calibration_rank
-from transduce.model_selection.hidden_labels import Fitted
+from transduce.model_selection.ask import FittedEstimator
 
 
 def numbers(random, n):
@@ -19,7 +19,7 @@ def numbers(random, n):
 
 def calibrated(random, estimator, n_fit=40, c=39, m=60):
     X, y = numbers(random, n_fit + c + m)
-    fitted = Fitted(estimator.fit(X[:n_fit], y[:n_fit]), None, np.arange(n_fit), n_fit)
+    fitted = FittedEstimator(estimator.fit(X[:n_fit], y[:n_fit]), None, np.arange(n_fit), n_fit)
     parts = slice(0, n_fit), slice(n_fit, n_fit + c), slice(n_fit + c, None)
     model = calibrate_outside(fitted, X[parts[0]], y[parts[0]], X[parts[1]], y[parts[1]])
     return model, X, y, parts
@@ -78,7 +78,7 @@ def test_classes(by_class):
     for _ in range(60):
         X = random.normal(size=(220, 3))
         y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1.8)
-        fitted = Fitted(LogisticRegression().fit(X[:60], y[:60]), np.arange(3), np.arange(60), 60)
+        fitted = FittedEstimator(LogisticRegression().fit(X[:60], y[:60]), np.arange(3), np.arange(60), 60)
         model = calibrate_outside(fitted, X[:60], y[:60], X[60:120], y[60:120], by_class=by_class)
         sets = model.answer(X[120:], 0.9).label_sets
         missed += int((~sets[np.arange(100), y[120:]]).sum())
@@ -93,7 +93,7 @@ def test_wrong_answers_are_bounded():
         X = random.normal(size=(300, 3))
         y = (X[:, 0] + 0.8 * random.normal(size=300) > 0).astype(int)
         forest = RandomForestClassifier(10, random_state=0).fit(X[:60], y[:60])
-        fitted = Fitted(forest, np.arange(2), np.arange(60), 60)
+        fitted = FittedEstimator(forest, np.arange(2), np.arange(60), 60)
         model = calibrate_outside(fitted, X[:60], y[:60], X[60:140], y[60:140])
         wrong = int((model.answer(X[140:], 0.9).values != y[140:]).sum())
         failed += wrong > model.guarantee(0.9, n_answered=160).wrong.at_most

@@ -27,11 +27,17 @@ from transduce import (
 )
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.ensemble.error_size import ErrorSize
-from transduce.ensemble.shares import Calibration, fit_power, to_power
-from transduce.ensemble.weights import mix, shrunk_weights, simplex_weights
+from transduce.ensemble.weights import (
+    Calibration,
+    ErrorSize,
+    fit_power,
+    mix,
+    shrunk_weights,
+    simplex_weights,
+    to_power,
+)
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
-from transduce.model_selection.hidden_labels import Reply
+from transduce.model_selection.ask import Reply
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 
@@ -39,7 +45,7 @@ FIXED = {"width": 1.5, "ridge": 0.1}
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch):
     """Small forests: what is tested here does not need large ones."""
-    monkeypatch.setattr("transduce.model_selection.catalogue.TREES", 10)
+    monkeypatch.setattr("transduce.model_selection.methods.TREES", 10)
 
 
 def light(*, task="regression"):

@@ -23,8 +23,8 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.ensemble.left_out import without_refits
+from transduce.model_selection.ask import ask, read_problem
 from transduce.model_selection.folds import ask_folds
-from transduce.model_selection.hidden_labels import ask, read_problem
 
 
 def asked(estimator, X, y, task):

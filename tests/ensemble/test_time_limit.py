@@ -12,7 +12,7 @@ from sklearn.dummy import DummyRegressor
 
 from tests.model_selection.test_model_selection import numbers
 from transduce import TransductiveBlend, TransductiveRidge
-from transduce.ensemble.time_limit import Budget, OutOfTimeError, time_limit
+from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit
 
 
 class Endless(RegressorMixin, BaseEstimator):
@@ -97,7 +97,7 @@ def test_a_member_that_never_ends_is_stopped_and_said():
 
 
 def test_a_member_that_would_take_too_long_is_not_begun(monkeypatch):
-    monkeypatch.setattr("transduce.ensemble.fitting.PART", 60)
+    monkeypatch.setattr("transduce.ensemble.blend_fit.PART", 60)
     X, y, _ = numbers(n=600, unlabelled=500)
     members = {"slow": Slow(), **constants()}
     model = TransductiveBlend(members, budget_seconds=3.0, random_state=0).fit(X, y)

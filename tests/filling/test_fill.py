@@ -23,7 +23,7 @@ from transduce import (
 from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import RightChance, row_map, score
 from transduce.filling.plan import PlanSettings, plan
-from transduce.model_selection.catalogue import default_members
+from transduce.model_selection.methods import default_members
 from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize
 

@@ -20,7 +20,7 @@ from transduce.conformal.outside import calibrate_outside
 from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.methods.gaussian_process.inducing import InducedPosterior
-from transduce.model_selection.hidden_labels import Fitted
+from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import rounded
 from transduce.tables.files import read as read_file
 from transduce.tables.parts import open_parts, values_in_folders
@@ -522,7 +522,7 @@ def test_no_batch_changes_a_bit_of_a_blend():
     }
     model = TransductiveBlend(members, weights="equal", random_state=0).fit(X[:120], y[:120])
     assert isinstance(model.estimators_["process"]._fitted.posterior, InducedPosterior)
-    fitted = Fitted(model, None, np.arange(120), 120)
+    fitted = FittedEstimator(model, None, np.arange(120), 120)
     outside = calibrate_outside(fitted, X[:120], y[:120], X[120:160], y[120:160])
     rows = X[160:]
     whole = outside.answer(rows, 0.9)

@@ -12,9 +12,9 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from transduce.model_selection import hidden_labels
+from transduce.model_selection import ask as ask_module
+from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.compiled_trees import ROWS, compile_trees
-from transduce.model_selection.hidden_labels import Fitted
 
 SETTINGS = {"max_leaf_nodes": 12, "max_iter": 15, "min_samples_leaf": 5, "random_state": 0}
 
@@ -78,10 +78,10 @@ def test_other_estimators_are_not_compiled():
 
 def test_many_rows_are_answered_by_compiled_trees(monkeypatch):
     """The fitted estimator says the same with few rows, with many, after a journey, and where a feature is missing."""
-    monkeypatch.setattr(hidden_labels, "MANY_ROWS", 100)
+    monkeypatch.setattr(ask_module, "MANY_ROWS", 100)
     X = table()
     model = HistGradientBoostingRegressor(**SETTINGS).fit(X, X[:, 0])
-    fitted = Fitted(model, None, np.arange(len(X)), len(X))
+    fitted = FittedEstimator(model, None, np.arange(len(X)), len(X))
     asked = []
     monkeypatch.setattr(
         HistGradientBoostingRegressor,

@@ -40,8 +40,8 @@ from transduce.core.ranks import random_folds
 from transduce.core.validation import read_sample
 from transduce.model_selection import TransductiveSearchCV, choose_method, cross_val_transduce
 from transduce.model_selection import folds as _folding
-from transduce.model_selection.catalogue import default_members, every_method, name_members
-from transduce.model_selection.hidden_labels import Problem, ask
+from transduce.model_selection.ask import Problem, ask
+from transduce.model_selection.methods import default_members, every_method, name_members
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 
@@ -826,7 +826,7 @@ def test_one_method_left_is_the_choice():
 
 def test_the_page_runs(monkeypatch):
     """The Python blocks of the docs' page run as they stand, with smaller forests."""
-    monkeypatch.setattr("transduce.model_selection.catalogue.TREES", 10)
+    monkeypatch.setattr("transduce.model_selection.methods.TREES", 10)
     page = (Path(__file__).parents[2] / "docs" / "model_selection.md").read_text()
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", page, re.S):

@@ -13,7 +13,7 @@ from tests.slow.test_coverage import assert_covered
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.scaling import Scaling
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
-from transduce.methods.confidence_machine.tuned import (
+from transduce.methods.confidence_machine.tuned_machine import (
     TunedMachine,
     answer_rows,
     class_p_values,

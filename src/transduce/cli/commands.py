@@ -27,7 +27,7 @@ from transduce.filling import FillResult, cluster_runner, fill, fill_folder, loa
 from transduce.filling.plan import FOLDS
 from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
-from transduce.model_selection.comparison import MethodChoice
+from transduce.model_selection.compare import MethodChoice
 from transduce.tables import files as tables
 from transduce.tables.columns import rounded
 from transduce.tables.features import vectorize

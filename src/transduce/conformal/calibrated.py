@@ -37,7 +37,7 @@ from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, percent
-from transduce.model_selection.hidden_labels import Reply
+from transduce.model_selection.ask import Reply
 from transduce.tables.labels import draw_rows
 
 Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage

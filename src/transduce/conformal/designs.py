@@ -18,8 +18,8 @@ from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, CHANCE_WITHIN, DE
 from transduce.core.names import SHIFTS
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.model_selection.ask import Problem
 from transduce.model_selection.folds import with_group_folds
-from transduce.model_selection.hidden_labels import Problem
 from transduce.tables.features import table_features
 
 EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"

@@ -14,7 +14,7 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
 from transduce.core.linalg import few_threads
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.hidden_labels import Fitted, Reply
+from transduce.model_selection.ask import FittedEstimator, Reply
 
 # Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one thread: rounding
 # then does not depend on how a table was cut.
@@ -67,7 +67,7 @@ class OutsideCalibration:
     by itself, so that cutting a table into parts changes nothing.
     """
 
-    fitted: Fitted  # sees neither the calibration rows nor the rows to be answered
+    fitted: FittedEstimator  # sees neither the calibration rows nor the rows to be answered
     scoring: Scoring
     calibration: Reply  # its predictions at the calibration rows
     labels: AnyArray  # (c,) their labels: numbers, or numbers of classes
@@ -169,7 +169,7 @@ class OutsideCalibration:
 
 
 def calibrate_outside(
-    fitted: Fitted,
+    fitted: FittedEstimator,
     inside: Array,
     shown: AnyArray,
     X: Array,
@@ -190,7 +190,7 @@ def calibrate_outside(
     return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, tolerance)
 
 
-def _in_blocks(fitted: Fitted, X: Array) -> Reply:
+def _in_blocks(fitted: FittedEstimator, X: Array) -> Reply:
     """Return predictions made in blocks of one size."""
     replies = []
     with few_threads(0):

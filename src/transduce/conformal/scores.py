@@ -10,7 +10,7 @@ import numpy as np
 
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.hidden_labels import Reply
+from transduce.model_selection.ask import Reply
 
 
 def _usable(spreads: Array) -> Mask:

@@ -50,8 +50,8 @@ from transduce.core.reuse import reusing
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent
-from transduce.model_selection.hidden_labels import (
-    Fitted,
+from transduce.model_selection.ask import (
+    FittedEstimator,
     Problem,
     Reply,
     ask,
@@ -139,7 +139,7 @@ class CalibratedFit:
 
     problem: Problem
     held_out: Mask  # (l,) which of the labels calibrate
-    first: Fitted  # fitted to the other labels
+    first: FittedEstimator  # fitted to the other labels
     second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     calibrated: Calibrated
     exchangeability: Exchangeability | None
@@ -153,7 +153,7 @@ class CalibratedFit:
         return self.problem.numbers[~self.held_out]
 
     @property
-    def answering(self) -> Fitted:
+    def answering(self) -> FittedEstimator:
         """The fit that values come from."""
         if self.second is None:
             return self.first

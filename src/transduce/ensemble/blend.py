@@ -16,9 +16,9 @@ from transduce.core.names import TASKS
 from transduce.core.sample import guess_task
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import Array
-from transduce.ensemble.fitting import BlendSettings, fit_blend
-from transduce.model_selection.catalogue import default_members, name_members
-from transduce.model_selection.hidden_labels import Problem, own_missing_label, read_problem, read_table
+from transduce.ensemble.blend_fit import BlendSettings, fit_blend
+from transduce.model_selection.ask import Problem, own_missing_label, read_problem, read_table
+from transduce.model_selection.methods import default_members, name_members
 
 
 class TransductiveBlend(EitherTransducer, _BaseComposition):
@@ -30,7 +30,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         Members, by name or not: transducers, and any regressors or classifiers. None: transductive ridge, a Gaussian
         process, ridge regression and a random forest for numbers; transductive ridge, the spectral graph transducer,
         logistic regression, a random forest and extremely randomised trees for classes; without those that are too
-        slow for the table (see `transduce.model_selection.catalogue.default_members`).
+        slow for the table (see `transduce.model_selection.methods.default_members`).
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
         fewer labels. An array is scaled to sum 1.
@@ -92,7 +92,7 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
 
     A member's share of a class is its probability; else the softmax of its scores, or of 1 for its answer and 0 for
     other classes, times a factor that minimises the out-of-fold log-loss. The blend's probabilities are the mean shares
-    to a power that fits the out-of-fold labels (`transduce.ensemble.shares.fit_power`); answers stay the same. Where a
+    to a power that fits the out-of-fold labels (`transduce.ensemble.weights.fit_power`); answers stay the same. Where a
     member has no answer the others' weights are scaled up. A member that fails is left out, with a warning. Warnings of
     members are in ``answer_.diagnostics``.
 

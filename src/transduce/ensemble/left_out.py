@@ -1,9 +1,14 @@
-"""What a fitted member would answer at a labelled row without its label, from the one fit: no refit is needed."""
+"""What a fitted member would answer at a labelled row without its label, and the time there is for it."""
 
 from __future__ import annotations
 
+import ctypes
+import threading
+import time
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +22,75 @@ from sklearn.pipeline import Pipeline
 
 from transduce.core.types import Array
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
 from transduce.model_selection.folds import Fold
-from transduce.model_selection.hidden_labels import Fitted, Problem, Reply, last_step, take
+
+FOR_FITS = 0.7  # of a budget; the rest is for answers at hidden labels
+
+
+class OutOfTimeError(BaseException):
+    """Work was stopped because its time was over; not an `Exception`, so that no method takes it for its own."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When fits, and all work, have to be done, in seconds of the clock; infinite without a limit."""
+
+    seconds: float
+    fits_end: float
+    ends: float
+
+    @classmethod
+    def of(cls, seconds: float | None) -> Budget:
+        """Begin now."""
+        limit, now = float("inf") if seconds is None else float(seconds), time.time()
+        return cls(limit, now + FOR_FITS * limit, now + limit)
+
+    def left(self, until: float) -> float:
+        """Return the seconds from now."""
+        return until - time.time()
+
+    @property
+    def said(self) -> str:
+        """The budget in words."""
+        return f"the time budget of {self.seconds:.3g} s"
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Stop the block with an `OutOfTimeError` if it takes longer.
+
+    Notes
+    -----
+    The work ends at its next line of Python: a long call into a library of numbers is waited for.
+    """
+    if seconds == float("inf"):
+        yield
+        return
+    if seconds <= 0.0:
+        raise OutOfTimeError
+    thread, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
+
+    def stop() -> None:
+        with lock:
+            if not over.is_set():
+                _raise_in(thread)
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over.set()
+        timer.cancel()
+
+
+def _raise_in(thread: int) -> None:
+    """Raise the error in a thread, at its next line of Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError))
+
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
 
@@ -39,7 +111,7 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     return None
 
 
-def _reply(fitted: Fitted, found: Array) -> Reply:
+def _reply(fitted: FittedEstimator, found: Array) -> Reply:
     """Return numbers, or the probabilities of the estimator's classes, as a reply."""
     if fitted.classes is None:
         return fitted.reply(found)
@@ -47,7 +119,7 @@ def _reply(fitted: Fitted, found: Array) -> Reply:
     return fitted.reply(own[found.argmax(axis=1)], probabilities=found, own=own)
 
 
-def _out_of_bag(fitted: Fitted, forest: Any, problem: Problem) -> Array:
+def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array:
     """Return at every labelled row the mean over the trees that did not draw it; of all trees where there is none."""
     rows = take(problem.X, problem.rows)
     if isinstance(fitted.estimator, Pipeline):
@@ -72,7 +144,7 @@ def _out_of_bag(fitted: Fitted, forest: Any, problem: Problem) -> Array:
 
 
 def _relabelled(
-    fitted: Fitted, transducer: SpectralGraphTransducer, problem: Problem, folds: list[Fold]
+    fitted: FittedEstimator, transducer: SpectralGraphTransducer, problem: Problem, folds: list[Fold]
 ) -> list[Reply] | None:
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees a class only."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):

@@ -20,8 +20,8 @@ from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS, Plan, cost, parts
 from transduce.methods.spectral_graph.graph import neighbor_graph
 from transduce.methods.spectral_graph.spectrum import graph_spectrum
+from transduce.model_selection.ask import is_transducer
 from transduce.model_selection.cross_validation import cross_val_transduce
-from transduce.model_selection.hidden_labels import is_transducer
 from transduce.tables.columns import answered_probability
 from transduce.tables.features import Features
 from transduce.tables.labels import Target

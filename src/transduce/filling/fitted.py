@@ -15,7 +15,7 @@ from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import RightChance, right_of
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
-from transduce.model_selection.hidden_labels import Fitted
+from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import new_columns
 from transduce.tables.encoder import Encoder
 from transduce.tables.labels import LabelReading, Target
@@ -105,7 +105,7 @@ class FittedFill:
         missing = tuple(settings.missing)
         matrix = result.encoder.transform(without(calibration, list(missing)))
         n_rows = len(labels.labels)
-        fitted = Fitted(result.values_model, classes, np.arange(n_rows), n_rows)
+        fitted = FittedEstimator(result.values_model, classes, np.arange(n_rows), n_rows)
         outside = calibrate_outside(
             fitted,
             result.encoder.transform(without(result.frame.iloc[:1000], list(missing))),

@@ -18,8 +18,8 @@ from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
 from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
-from transduce.model_selection.catalogue import default_members, every_method
-from transduce.model_selection.hidden_labels import last_step
+from transduce.model_selection.ask import last_step
+from transduce.model_selection.methods import default_members, every_method
 from transduce.tables.labels import Target
 
 FOLDS = 5

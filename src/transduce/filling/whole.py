@@ -31,7 +31,7 @@ from transduce.filling.diagnostics import (
 from transduce.filling.plan import Plan, PlanSettings, plan, plan_weights
 from transduce.filling.result import FillResult
 from transduce.filling.settings import FillSettings
-from transduce.model_selection.hidden_labels import answer_of, ask, read_problem
+from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.tables.columns import new_columns
 from transduce.tables.features import Features, vectorize
 from transduce.tables.labels import Target

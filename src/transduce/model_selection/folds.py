@@ -17,7 +17,7 @@ from transduce.core import checks
 from transduce.core.progress import stage
 from transduce.core.ranks import random_folds
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.hidden_labels import Problem, Reply, ask, last_step
+from transduce.model_selection.ask import Problem, Reply, ask, last_step
 
 Fold = tuple[AnyArray, AnyArray]
 

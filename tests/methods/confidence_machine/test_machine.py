@@ -14,7 +14,6 @@ from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, make_proble
 from transduce.core.kernels import Kernel
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.methods.confidence_machine import residual_lines as lines_module
-from transduce.methods.confidence_machine import residual_window as window_module
 from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.machine import (
     Machine,
@@ -187,8 +186,8 @@ def test_window_bounds_hold(problem):
     pivot = machine.fit.directions(problem.X[-1:]).pivot
     leverage = float(np.clip(1 - machine.fit.ridge * machine.fit.diagonal().min(), 0, 1))
     q = max(pivot[0] / machine.fit.ridge - 1, 0)
-    shrink, grow = window_module.window_factors(leverage, q, machine.power)
-    assert (shrink, grow) == window_module.window_factors.py_func(leverage, q, machine.power)
+    shrink, grow = lines_module.window_factors(leverage, q, machine.power)
+    assert (shrink, grow) == lines_module.window_factors.py_func(leverage, q, machine.power)
     if shrink == 0:
         return
     ((_, _, rho, beta),) = machine.lines(problem.X[-1:], machine.fit.residuals)
@@ -495,13 +494,13 @@ def test_compiled_window_equals_its_python():
     for power in POWER.values():
         machine = Machine.build(X[:40], y, Kernel("linear"), power=power)
         _, pivot, z = machine.fit.directions(X[40:])
-        lines = window_module.Lines(machine.fit.X, machine.diagonal, machine.fit.offset, 1.0, power, 0.0)
+        lines = lines_module.Lines(machine.fit.X, machine.diagonal, machine.fit.offset, 1.0, power, 0.0)
         for side in SIDES:
             arguments = (machine.order(side), lines, z, pivot, np.argsort(pivot), 4)
-            compiled = window_module.window_ends(*arguments)
-            plain = window_module.window_ends.py_func(*arguments)
+            compiled = lines_module.window_ends(*arguments)
+            plain = lines_module.window_ends.py_func(*arguments)
             np.testing.assert_allclose(compiled, plain, rtol=1e-13)
-        assert window_module._dot.py_func(X, 0, z, 1) == pytest.approx(X[0] @ z[1])
+        assert lines_module._dot.py_func(X, 0, z, 1) == pytest.approx(X[0] @ z[1])
 
 
 def test_the_window_leaves_steep_lines_to_the_others():
@@ -512,8 +511,8 @@ def test_the_window_leaves_steep_lines_to_the_others():
     machine = Machine.build(X[:40], y, Kernel("linear"), ridge=1e-3)
     assert np.isnan(window_intervals(machine, X[40:], rank=4, side="two")).all()
     assert np.isinf(find_regions(machine, X[40:], rank=4).measure()[0])
-    assert window_module.window_factors(1.0, 1.0, 0.5) == (0.0, np.inf)
-    assert window_module.window_factors(1.0, 1.0, 0.0) == (0.0, np.inf)
+    assert lines_module.window_factors(1.0, 1.0, 0.5) == (0.0, np.inf)
+    assert lines_module.window_factors(1.0, 1.0, 0.0) == (0.0, np.inf)
 
 
 def test_lines_of_a_row_that_stands_alone():

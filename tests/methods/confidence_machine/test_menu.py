@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from transduce.core.kernels import Kernel, median_width
-from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu
-from transduce.methods.confidence_machine.trees import MAX_ROWS, N_TREES, TreeKernel, shared_leaves
+from transduce.methods.confidence_machine.menu import (
+    MAX_ROWS,
+    N_TREES,
+    Menu,
+    Setting,
+    TreeKernel,
+    check_settings,
+    default_menu,
+    shared_leaves,
+)
 
 
 def rows(n=30, d=3, seed=0):

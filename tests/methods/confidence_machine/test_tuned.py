@@ -14,13 +14,11 @@ from tests.strategies import RESIDUALS, SIDES
 from transduce.core.kernels import Kernel
 from transduce.core.progress import show_progress
 from transduce.core.ranks import nonconformity_rank, p_values
-from transduce.methods.confidence_machine import envelope as envelope_module
 from transduce.methods.confidence_machine import tuned_regions as regions_module
-from transduce.methods.confidence_machine.envelope import MenuBorder, choose, lower_envelope, parabolas
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
-from transduce.methods.confidence_machine.tuned import (
+from transduce.methods.confidence_machine.tuned_machine import (
     TunedMachine,
     answer_rows,
     class_p_values,
@@ -28,6 +26,7 @@ from transduce.methods.confidence_machine.tuned import (
     predict_rows,
     row_envelope,
 )
+from transduce.methods.confidence_machine.tuned_regions import MenuBorder, choose, lower_envelope, parabolas
 
 SETTINGS = (
     Setting("rbf", 1.0, 0.1),
@@ -173,7 +172,7 @@ def test_the_envelope_is_the_minimum(seed, n_curves, whole):
     assert whole or len(starts) <= 2 * n_curves - 1
     choice = choose(curves, np.zeros(n_curves), 10)
     for label in np.concatenate([rng.normal(scale=3, size=20), rng.integers(-3, 4, size=5), [-1e8, 1e8]]):
-        heights = np.array([envelope_module.height(curve, label) for curve in curves])
+        heights = np.array([regions_module.height(curve, label) for curve in curves])
         owner = owners[np.searchsorted(starts, label, side="right") - 1]
         assert heights[owner] <= heights.min() * (1 + 1e-12)
         inside = (choice.low <= label) & (label <= choice.high)
@@ -408,12 +407,12 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     machine = build(X, y, residual="plain")
     expected = answer_rows(machine, X[8:], rank=1)
     p = label_p_values(machine, X[8:], y[:2], np.ones(2))
-    for module in (envelope_module, regions_module):
+    for module in (regions_module,):
         for name, function in vars(module).items():
             if hasattr(function, "py_func") and name not in ("sweep_two_sided", "sweep_one_sided"):
                 monkeypatch.setattr(module, name, function.py_func)
     ((_, border),) = machine.borders(X[8:])
-    curves = envelope_module.parabolas(machine.fit, border)
+    curves = regions_module.parabolas(machine.fit, border)
     np.testing.assert_allclose(curves, parabolas(machine.fit, border), rtol=1e-12)
     for side in (0, 1, -1):
         pieces, counts, *_ = regions_module.tuned_regions(machine.fit, border, curves, (1, side, 0.0))
@@ -456,7 +455,7 @@ def test_a_ridge_below_double_precision_is_raised_and_said():
 
 
 def test_a_large_menu_announces_its_memory():
-    from transduce.methods.confidence_machine.tuned import _announce_memory
+    from transduce.methods.confidence_machine.tuned_machine import _announce_memory
 
     with pytest.warns(UserWarning, match="20,000 labelled rows need about 26 GB"):
         _announce_memory(20_000, 5, 5e8)

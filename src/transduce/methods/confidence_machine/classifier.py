@@ -18,8 +18,14 @@ from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.methods.confidence_machine.answers import judge_classes, tell_choice, warn_level
-from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings
+from transduce.methods.confidence_machine.fitted_machine import (
+    FittedMachine,
+    fit_machine,
+    judge_classes,
+    read_settings,
+    tell_choice,
+    warn_level,
+)
 from transduce.methods.confidence_machine.machine import Machine
 from transduce.methods.confidence_machine.menu import Setting
 
@@ -254,7 +260,7 @@ class Judgement(NamedTuple):
 class FittedClasses:
     """A machine fitted to a column of -1 and +1 for each class, and the class number of each labelled row."""
 
-    ridge: Fitted
+    ridge: FittedMachine
     classes: AnyArray
     codes: AnyArray
     label_conditional: bool

@@ -22,19 +22,17 @@ from transduce.core.types import AnyArray, Array
 from transduce.device import lines as device_lines
 from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.residual_lines import (
+    LabelledOrder,
+    Leverages,
+    Lines,
     count_nonconforming,
     count_nonconforming_by_class,
+    order_rows,
     residual_lines,
     select_bound,
     select_interval,
     sweep_one_sided,
     sweep_two_sided,
-)
-from transduce.methods.confidence_machine.residual_window import (
-    LabelledOrder,
-    Leverages,
-    Lines,
-    order_rows,
     window_ends,
 )
 

@@ -4,7 +4,7 @@ For each conceivable label of an unlabelled row: complete the sample with it, re
 nonconforming the row's residual is among all, keep the labels that are not too nonconforming. The regions cover with
 the stated probability for any distribution, with no hold-out. Nothing is refitted: the numbers come from
 `transduce.methods.confidence_machine.machine` or, if settings are to be chosen, from
-`transduce.methods.confidence_machine.tuned`.
+`transduce.methods.confidence_machine.tuned_machine`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
-from transduce.methods.confidence_machine.answers import (
+from transduce.methods.confidence_machine.fitted_machine import (
+    FittedMachine,
     NumberAnswers,
     answer_numbers,
     find_level,
+    fit_machine,
     judge_labels,
     predict_values,
+    read_settings,
 )
-from transduce.methods.confidence_machine.fitting import Fitted, fit_machine, read_settings
 from transduce.methods.confidence_machine.menu import Setting
-from transduce.methods.confidence_machine.tuned import RowEnvelope, TunedMachine, row_envelope
+from transduce.methods.confidence_machine.tuned_machine import RowEnvelope, TunedMachine, row_envelope
 
 SIDES = ("two", "lower", "upper")
 
@@ -331,7 +333,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
 
 
-def diagnose(fitted: Fitted, found: NumberAnswers) -> dict[str, Any]:
+def diagnose(fitted: FittedMachine, found: NumberAnswers) -> dict[str, Any]:
     """Return what the labels support, how many regions are no intervals or have no end, and what was chosen."""
     n_labelled, pieces = fitted.machine.n_labelled, arrays.to_numpy(found.regions.pieces)
     unbounded = (

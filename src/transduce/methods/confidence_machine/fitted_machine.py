@@ -1,25 +1,33 @@
-"""A confidence machine from settings to a fitted machine: the user's rows become the machine's; the guarantee."""
+"""A fitted confidence machine: the user's rows become the machine's, what it says at rows, and the guarantee."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from transduce.core import arrays, checks, validation
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.confidence_machine.bordered_ridge import PrimalRidge
-from transduce.methods.confidence_machine.machine import Machine
+from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
-from transduce.methods.confidence_machine.tuned import TunedMachine
+from transduce.methods.confidence_machine.tuned_machine import (
+    TunedMachine,
+    answer_rows,
+    class_p_values,
+    label_p_values,
+    predict_rows,
+)
 
 _CHOSEN = (
     "For every candidate label the setting was chosen by the leave-one-out error of the sample completed with it, "
@@ -28,7 +36,7 @@ _CHOSEN = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class MachineSettings:
     """The estimators' settings, under their names; the last is the classifier's.
 
     `residual` is "auto" no more; `settings` is None, "leave-one-out", or a list of checked ones.
@@ -56,9 +64,10 @@ class Settings:
 FIXED = {"kernel": "rbf", "width": "median", "ridge": 1.0, "degree": 3, "coef0": 1.0}
 
 
-def read_settings(given: Mapping[str, Any]) -> Settings:
+def read_settings(given: Mapping[str, Any]) -> MachineSettings:
     """Return the estimator's settings, checked."""
-    settings = Settings(**{item.name: given[item.name] for item in fields(Settings) if item.name in given})
+    names = [item.name for item in fields(MachineSettings) if item.name in given]
+    settings = MachineSettings(**{name: given[name] for name in names})
     check_kernel(settings.kernel)
     checks.check_positive("ridge", settings.ridge)
     checks.check_positive("max_memory_mb", settings.max_memory_mb)
@@ -77,7 +86,7 @@ def read_settings(given: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _read_menu(settings: Settings) -> str | tuple[Setting, ...]:
+def _read_menu(settings: MachineSettings) -> str | tuple[Setting, ...]:
     """Return "leave-one-out" or the list of settings to choose from, which leave no word to those of the estimator."""
     for name, default in FIXED.items():
         value = getattr(settings, name)
@@ -96,7 +105,7 @@ def _read_menu(settings: Settings) -> str | tuple[Setting, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedMachine:
     """A fitted machine, and how the user's rows become its rows.
 
     `own_value` is the kernel value of every row with itself, if that is known; `estimated` is what the features set.
@@ -170,7 +179,7 @@ def _with_own(values: Array, labelled: AnyArray) -> Array:
     return np.column_stack([values[:, labelled], values[:, -1]])
 
 
-def fit_machine(sample: PartlyLabelled, y_l: Array, settings: Settings) -> tuple[Fitted, Array]:
+def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -> tuple[FittedMachine, Array]:
     """Fit the machine to the labelled rows; return the unlabelled rows in the form it takes, too."""
     rows, labelled = sample.X, np.flatnonzero(sample.labelled)
     own_value, scaling = None, None
@@ -191,12 +200,14 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: Settings) -> tuple
     else:
         machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
     n = sample.X.shape[0]
-    fitted = Fitted(machine, n, labelled, settings.precomputed, own_value, scaling, width, tuple(estimated))
+    fitted = FittedMachine(
+        machine, n, labelled, settings.precomputed, own_value, scaling, width, tuple(estimated)
+    )
     return fitted, arrays.pick(rows, ~sample.labelled)
 
 
 def _build_fixed(
-    rows: Array, labelled: Mask, y_l: Array, settings: Settings, estimated: list[str]
+    rows: Array, labelled: Mask, y_l: Array, settings: MachineSettings, estimated: list[str]
 ) -> tuple[Machine, float | None]:
     """Return the machine with one setting and its width; note if the features set that."""
     width = None
@@ -218,7 +229,7 @@ def _build_fixed(
 
 
 def _build_tuned(
-    rows: Array, labelled: Mask, y_l: Array, settings: Settings, estimated: list[str]
+    rows: Array, labelled: Mask, y_l: Array, settings: MachineSettings, estimated: list[str]
 ) -> TunedMachine:
     """Return the machine that chooses its setting; note if the features set widths or trees."""
     if arrays.is_foreign(rows):
@@ -238,4 +249,116 @@ def _build_tuned(
         fit_intercept=bool(settings.fit_intercept),
         power=POWER[settings.residual],
         max_bytes=float(settings.max_memory_mb) * 2**20,
+    )
+
+
+AnyMachine = Machine | TunedMachine
+
+
+@dataclass(frozen=True)
+class NumberAnswers:
+    """Values (m,) and regions of m rows; `told` says how often each setting was chosen, if any was."""
+
+    values: Array
+    regions: Regions
+    told: dict[str, object] = field(default_factory=dict)
+
+
+def predict_values(machine: AnyMachine, rows: Array) -> Array:
+    """Return the values at rows, shape (m,)."""
+    return predict_rows(machine, rows) if isinstance(machine, TunedMachine) else machine.predict(rows)
+
+
+def answer_numbers(machine: AnyMachine, rows: Array, confidence: float, side: str) -> NumberAnswers:
+    """Return values and regions of rows, with a warning if the labels are too few for the level."""
+    if not isinstance(machine, TunedMachine):
+        return NumberAnswers(machine.predict(rows), find_level(machine, rows, confidence, side))
+    found = answer_rows(machine, rows, rank=_rank(machine, rows, confidence), side=side)
+    told = {
+        "settings": _names(machine),
+        "n_chosen": _count(found.winners, machine),
+        "n_in_region": found.used.sum(axis=0).tolist(),
+    }
+    return NumberAnswers(found.values, found.regions, told)
+
+
+def find_level(machine: AnyMachine, rows: Array, confidence: float, side: str) -> Regions:
+    """Return the regions of rows alone, with the same warning."""
+    if isinstance(machine, TunedMachine):
+        return answer_numbers(machine, rows, confidence, side).regions
+    return find_regions(machine, rows, rank=_rank(machine, rows, confidence), side=side)
+
+
+def _rank(machine: AnyMachine, rows: Array, confidence: float) -> int:
+    rank = nonconformity_rank(confidence, machine.n_labelled)
+    if rank == 0 and rows.shape[0]:
+        warn_level(confidence, machine.n_labelled, "every region is the whole line")
+    return rank
+
+
+def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) -> Array:
+    """Return the p-value of one candidate label for each row (m,); ties count with weight `tau` (m,)."""
+    if isinstance(machine, TunedMachine):
+        return label_p_values(machine, rows, labels, tau)
+    above, tied = count_labels(machine, rows, labels)
+    above, tied = (_numbers(count, rows) for count in (above, tied))
+    tau = arrays.beside(tau, rows)
+    return p_values(above, tied, machine.n_labelled, tau)
+
+
+@dataclass(frozen=True)
+class ClassAnswers:
+    """p-values and one-vs-rest predictions (m, n_classes), and the setting chosen for each candidate, if any was."""
+
+    overall: Array
+    within: Array
+    scores: Array
+    chosen: AnyArray | None = None
+
+
+def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassAnswers:
+    """Return the p-values of every class, among all labelled rows and within the class, with ties weighed by `tau`."""
+    if isinstance(machine, TunedMachine):
+        return ClassAnswers(*class_p_values(machine, rows, codes, tau))
+    overall, within, scores = count_classes(machine, rows, codes)
+    overall, within = _numbers(overall, rows), _numbers(within, rows)
+    each = arrays.beside(tau[:, None], rows)
+    return ClassAnswers(
+        p_values(overall[0, ...], overall[1, ...], len(codes), each),
+        p_values(within[0, ...], within[1, ...], arrays.beside(np.bincount(codes), rows, "float64"), each),
+        scores,
+    )
+
+
+def _numbers(counts: AnyArray, rows: Array) -> Array:
+    """Return counts in double precision, where the rows live."""
+    return arrays.beside(counts, rows, "float64")
+
+
+def tell_choice(machine: AnyMachine, found: ClassAnswers, best: AnyArray) -> dict[str, object]:
+    """Return how often each setting was chosen: for the answered class of each row, and for all candidates."""
+    if not isinstance(machine, TunedMachine) or found.chosen is None:
+        return {}
+    return {
+        "settings": _names(machine),
+        "n_chosen": _count(found.chosen[np.arange(len(best)), best], machine),
+        "n_chosen_candidates": _count(found.chosen.ravel(), machine),
+    }
+
+
+def _names(machine: TunedMachine) -> list[str]:
+    return [str(setting) for setting in machine.menu.settings]
+
+
+def _count(chosen: AnyArray, machine: TunedMachine) -> list[int]:
+    return np.bincount(chosen, minlength=len(machine.menu)).tolist()
+
+
+def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:
+    """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
+    rows = "labelled row supports" if n == 1 and not which else f"labelled rows{which} support"
+    warnings.warn(
+        f"{n} {rows} a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; at {confidence:g} {consequence}.",
+        TooFewLabelsWarning,
+        stacklevel=4,
     )

@@ -11,11 +11,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from transduce.core import checks
-from transduce.model_selection.catalogue import default_members, name_members
-from transduce.model_selection.cross_validation import CrossTransduction, judge
+from transduce.model_selection.ask import Problem, read_problem
+from transduce.model_selection.cross_validation import CrossTransduction, judge, read_scorers
 from transduce.model_selection.folds import Fold, ask_folds, in_a_sentence, read_folds
-from transduce.model_selection.hidden_labels import Problem, read_problem
-from transduce.model_selection.scoring import read_scorers
+from transduce.model_selection.methods import default_members, name_members
 
 
 @dataclass(frozen=True, eq=False)

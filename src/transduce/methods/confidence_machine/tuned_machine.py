@@ -17,15 +17,15 @@ from transduce.core.linalg import EPSILON, few_threads
 from transduce.core.progress import stage
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
-from transduce.methods.confidence_machine.bordered_ridge import (
-    _checked_pivot,
-    _rounding_slack,
-)
-from transduce.methods.confidence_machine.envelope import MenuBorder, MenuFit, lower_envelope, parabolas
+from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.tuned_regions import (
     SIDE,
     ClassCounts,
+    MenuBorder,
+    MenuFit,
+    lower_envelope,
+    parabolas,
     tuned_classes,
     tuned_p_values,
     tuned_regions,

@@ -207,7 +207,7 @@ def failure(message: str, error: Exception) -> Exception:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedEstimator:
     """A fitted estimator, with what is needed to answer at more rows."""
 
     estimator: Any
@@ -379,7 +379,7 @@ class Reply:
     spreads: Array | None = None  # (m,) numbers
     probabilities: Array | None = None  # (m, n_classes) of classes
     scores: Array | None = None  # (m, n_classes) of classes
-    fitted: Fitted | None = None  # the estimator, fitted; None once it was let go
+    fitted: FittedEstimator | None = None  # the estimator, fitted; None once it was let go
     seconds: float = 0.0  # time of the fit
     notes: list[tuple[type[Warning], str]] = field(default_factory=list)  # warnings of the fit
 
@@ -433,10 +433,12 @@ def ask(
     return replace(reply, fitted=fitted, seconds=time.perf_counter() - start, notes=notes)
 
 
-def _fit_visible(model: Any, problem: Problem, visible: AnyArray, rows: AnyArray) -> tuple[Fitted, Reply]:
+def _fit_visible(
+    model: Any, problem: Problem, visible: AnyArray, rows: AnyArray
+) -> tuple[FittedEstimator, Reply]:
     """Fit to the visible rows, and predict at the others."""
     at = problem.rows[visible]
-    fitted = Fitted(model, problem.classes, at, problem.n_rows)
+    fitted = FittedEstimator(model, problem.classes, at, problem.n_rows)
     _check_square(fitted, problem)
     model.fit(take(problem.X, at, at if fitted.pairwise else None), problem.labels[visible])
     if not len(rows):
@@ -446,10 +448,10 @@ def _fit_visible(model: Any, problem: Problem, visible: AnyArray, rows: AnyArray
 
 def _fit_all(
     model: Any, problem: Problem, visible: AnyArray, rows: AnyArray, order: AnyArray | None
-) -> tuple[Fitted, Reply]:
+) -> tuple[FittedEstimator, Reply]:
     """Fit to all rows, the visible ones with their labels, and read the answers."""
     every = np.arange(problem.n_rows) if order is None else order
-    fitted = Fitted(model, problem.classes, every, problem.n_rows)
+    fitted = FittedEstimator(model, problem.classes, every, problem.n_rows)
     _check_square(fitted, problem)
     y = problem.shown(visible)
     if fitted.by_number:
@@ -467,7 +469,7 @@ def _fit_all(
     return fitted, fitted.answers(place[rows])
 
 
-def _check_square(fitted: Fitted, problem: Problem) -> None:
+def _check_square(fitted: FittedEstimator, problem: Problem) -> None:
     n = problem.n_rows
     if fitted.pairwise and np.shape(problem.X) != (n, n):
         raise ValueError(

@@ -17,14 +17,20 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.ensemble.error_size import ErrorSize
-from transduce.ensemble.left_out import without_refits
-from transduce.ensemble.shares import Calibration, OutOfFold, class_scores, fit_power, stack, to_power
-from transduce.ensemble.time_limit import Budget, OutOfTimeError, time_limit
-from transduce.ensemble.weights import mix, shrunk_weights
-from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
-from transduce.model_selection.hidden_labels import (
-    Fitted,
+from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
+from transduce.ensemble.weights import (
+    Calibration,
+    ErrorSize,
+    OutOfFold,
+    class_scores,
+    fit_power,
+    mix,
+    shrunk_weights,
+    stack,
+    to_power,
+)
+from transduce.model_selection.ask import (
+    FittedEstimator,
     Problem,
     Reply,
     ask,
@@ -33,6 +39,7 @@ from transduce.model_selection.hidden_labels import (
     read_problem,
     take,
 )
+from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
 
 MIN_LABELS = 5  # fewer say nothing about weights
 PART = 2000  # rows on which members are timed, where they are many and time is limited
@@ -62,7 +69,7 @@ class BlendFit:
     late: dict[str, str] = field(default_factory=dict)
 
     @property
-    def members(self) -> dict[str, Fitted]:
+    def members(self) -> dict[str, FittedEstimator]:
         """The members, fitted, by name."""
         return {name: reply.fitted for name, reply in self.replies.items() if reply.fitted is not None}
 

@@ -27,7 +27,7 @@ from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
 from transduce.methods.ridge.classifier import TransductiveRidgeClassifier
 from transduce.methods.ridge.regressor import TransductiveRidge
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
-from transduce.model_selection.hidden_labels import check_member
+from transduce.model_selection.ask import check_member
 
 # Beyond MOST_ROWS transductive ridge has centres at some rows only; beyond MOST_LABELS some methods are left out.
 MOST_ROWS = 1500
