@@ -31,7 +31,7 @@ from speed_table import as_frame, clock, line
 from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer
-from transduce.core.kernels import Kernel
+from transduce.device.kernels import Kernel
 from transduce.methods.billiard.flight import VersionSpace
 from transduce.methods.billiard.votes import Game, Voter
 from transduce.metrics import area_under_rejection_curve

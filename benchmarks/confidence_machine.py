@@ -32,7 +32,7 @@ from sklearn.linear_model import Ridge
 from speed_table import as_frame, clock, line
 
 from transduce import RidgeConfidenceMachine
-from transduce.core.kernels import Kernel
+from transduce.device.kernels import Kernel
 
 LEVELS = (0.9, 0.95, 0.99)
 WIDTH = 5.0

@@ -15,7 +15,7 @@ import numpy as np
 from speed_table import as_frame, clock, line
 
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
-from transduce.core.kernels import median_width
+from transduce.device.kernels import median_width
 from transduce.methods.confidence_machine import Setting
 from transduce.methods.confidence_machine.menu import default_menu
 

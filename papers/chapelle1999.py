@@ -40,7 +40,7 @@ from sklearn.svm import SVC
 from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
-from transduce.core.kernels import Kernel, median_width
+from transduce.device.kernels import Kernel, median_width
 from transduce.methods.ridge.leave_one_out import Spectrum
 
 BOTH = ["inductive", "transductive"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from transduce.core.kernels import Kernel
+from transduce.device.kernels import Kernel
 
 KERNELS = [
     Kernel("rbf", 1.0),

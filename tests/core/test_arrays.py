@@ -9,13 +9,14 @@ import scipy.sparse as sp
 
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import RidgeConfidenceMachine, TransductiveRidge
-from transduce.core import arrays, device_kernels, inverses
-from transduce.core.kernels import Kernel, median_width
-from transduce.core.linalg import guarded_cholesky, inverse_diagonal
+from transduce.core import arrays
 from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.validation import read_array
+from transduce.device import graph, linalg, lines, memory, spectrum
+from transduce.device.kernels import ON_DEVICE, Kernel, median_width
+from transduce.device.linalg import guarded_cholesky, inverse_diagonal
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.normal(size=(30, 30))
@@ -25,22 +26,22 @@ ROWS = np.column_stack([RNG.normal(size=(40, 3)), np.full(40, 7.0)])
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_factors_and_solves(name, monkeypatch):
-    monkeypatch.setattr(inverses, "BLOCK", 7)  # so that a small matrix has several blocks
-    monkeypatch.setattr(inverses, "LEAF", 4)
+    monkeypatch.setattr(linalg, "BLOCK", 7)  # so that a small matrix has several blocks
+    monkeypatch.setattr(linalg, "LEAF", 4)
     A, b = give(POSITIVE, name), give(SQUARE, name)
-    factor = arrays.cholesky(A)
+    factor = linalg.cholesky(A)
     lower = np.linalg.cholesky(POSITIVE)
     same(factor, lower, name)
-    same(arrays.triangular_solve(factor, b), scipy.linalg.solve_triangular(lower, SQUARE, lower=True), name)
-    same(arrays.cholesky_solve(factor, b), np.linalg.solve(POSITIVE, SQUARE), name)
-    same(arrays.cholesky_solve(factor, b[:, 0]), np.linalg.solve(POSITIVE, SQUARE[:, 0]), name)
-    same(inverses.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
+    same(linalg.triangular_solve(factor, b), scipy.linalg.solve_triangular(lower, SQUARE, lower=True), name)
+    same(linalg.cholesky_solve(factor, b), np.linalg.solve(POSITIVE, SQUARE), name)
+    same(linalg.cholesky_solve(factor, b[:, 0]), np.linalg.solve(POSITIVE, SQUARE[:, 0]), name)
+    same(linalg.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
     same(inverse_diagonal(factor), np.diag(np.linalg.inv(POSITIVE)), name)
     for n in (1, 2, 7, 8, 15):
         part = POSITIVE[:n, :n]
-        same(inverses.cholesky_inverse(arrays.cholesky(give(part, name))), np.linalg.inv(part), name)
+        same(linalg.cholesky_inverse(linalg.cholesky(give(part, name))), np.linalg.inv(part), name)
     batch = np.stack([POSITIVE, 2.0 * POSITIVE])
-    same(arrays.cholesky(give(batch, name)), np.linalg.cholesky(batch), name)
+    same(linalg.cholesky(give(batch, name)), np.linalg.cholesky(batch), name)
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -57,8 +58,8 @@ def test_guarded_factor(name):
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_selection(name):
     values = give(SQUARE, name)
-    same(arrays.kth_largest(values, 4), np.sort(SQUARE, axis=1)[:, -4], name)
-    best, places = arrays.top_k(values, 3)
+    same(lines.kth_largest(values, 4), np.sort(SQUARE, axis=1)[:, -4], name)
+    best, places = graph.top_k(values, 3)
     same(best, -np.sort(-SQUARE, axis=1)[:, :3], name)
     np.testing.assert_array_equal(arrays.to_numpy(places), np.argsort(-SQUARE, axis=1)[:, :3])
     coarse = np.round(ROWS)
@@ -71,21 +72,21 @@ def test_selection(name):
 def test_sums_and_sparse_products(name):
     groups = RNG.integers(0, 5, size=40)
     same(
-        arrays.sum_by_group(give(ROWS[:, 0], name), give(groups, name), 6),
+        graph.sum_by_group(give(ROWS[:, 0], name), give(groups, name), 6),
         np.bincount(groups, ROWS[:, 0], 6),
         name,
     )
-    found = arrays.smallest_by_group(give(np.arange(40), name), give(groups, name), 40)
+    found = spectrum.smallest_by_group(give(np.arange(40), name), give(groups, name), 40)
     wanted = [np.flatnonzero(groups == group)[0] for group in range(5)] + [40] * 35
     np.testing.assert_array_equal(arrays.to_numpy(found), wanted)
     matrix = sp.random_array((12, 30), density=0.2, rng=1, format="csr")
     parts = (give(part.astype(kind), name) for part, kind in ((matrix.indptr, int), (matrix.indices, int)))
-    sparse = arrays.SparseRows(*parts, give(matrix.data, name), (12, 30))
+    sparse = graph.SparseRows(*parts, give(matrix.data, name), (12, 30))
     same(sparse @ give(SQUARE, name), matrix @ SQUARE, name)
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
-@pytest.mark.parametrize("kernel", device_kernels.NAMES)
+@pytest.mark.parametrize("kernel", ON_DEVICE)
 def test_kernels(name, kernel):
     made = Kernel(kernel, width=1.7, degree=2, coef0=0.5)
     X, Z = ROWS[:, :3], ROWS[5:20, :3] + 0.1
@@ -186,18 +187,18 @@ def test_picked_rows_are_copies(mask):
 
 
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(arrays, "free_bytes", lambda like: 1e9)
+    monkeypatch.setattr(memory, "free_bytes", lambda like: 1e9)
     with pytest.raises(
         MemoryError, match=r"The matrix needs about 2.0 GB, but the device has 1.0 GB free. Give fewer"
     ):
-        arrays.check_fits(2e9, ROWS, "The matrix", "Give fewer rows.")
-    arrays.check_fits(1e9, ROWS, "The matrix", "Give fewer rows.")
-    assert arrays.work_bytes(ROWS, 5.0) == 0.2 * 1e9
+        memory.check_fits(2e9, ROWS, "The matrix", "Give fewer rows.")
+    memory.check_fits(1e9, ROWS, "The matrix", "Give fewer rows.")
+    assert memory.work_bytes(ROWS, 5.0) == 0.2 * 1e9
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_a_kernel_matrix_that_cannot_fit(name, monkeypatch):
-    monkeypatch.setattr(arrays, "free_bytes", lambda like: 100.0)
+    monkeypatch.setattr(memory, "free_bytes", lambda like: 100.0)
     X, y = give(ROWS, name), np.append(np.arange(39.0), np.nan)
     with dispatch(), pytest.raises(MemoryError, match="kernel matrix of 39 labelled rows"):
         RidgeConfidenceMachine().fit(X, y)
@@ -205,11 +206,11 @@ def test_a_kernel_matrix_that_cannot_fit(name, monkeypatch):
 
 def test_to_device():
     pytest.importorskip("torch", reason="torch is not installed")
-    moved = arrays.to_device(np.arange(3), "cpu")
+    moved = memory.to_device(np.arange(3), "cpu")
     same(moved, [0.0, 1.0, 2.0], "torch")
-    assert arrays.to_device(moved, "cpu") is moved
+    assert memory.to_device(moved, "cpu") is moved
     with pytest.raises(ValueError, match="device='nowhere' cannot be used"):
-        arrays.to_device(np.ones(1), "nowhere")
+        memory.to_device(np.ones(1), "nowhere")
 
 
 def test_to_device_needs_a_library(monkeypatch):
@@ -224,7 +225,7 @@ def test_to_device_needs_a_library(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ValueError, match=r"needs torch or cupy: pip install transduce\[gpu\]"):
-        arrays.to_device(np.ones(1))
+        memory.to_device(np.ones(1))
 
 
 def test_a_namespace_needs_compat(monkeypatch):

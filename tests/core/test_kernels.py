@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 
 from tests.strategies import KERNELS
-from transduce.core.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.device.kernels import Kernel, check_kernel, median_width, uses_width
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Z = np.random.default_rng(1).normal(size=(5, 3))

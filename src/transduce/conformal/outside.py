@@ -12,7 +12,7 @@ from transduce.conformal.designs import Chosen
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
-from transduce.core.linalg import few_threads
+from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import FittedEstimator, Reply
 

@@ -7,7 +7,6 @@ standard lacks is adapted here, once for each library. numpy's own path is numpy
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -15,10 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn import get_config
-
-from transduce.core.words import option
 
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "
@@ -88,55 +84,6 @@ def _compat() -> ModuleType:
 def device_of(array: Any) -> Any:
     """Return the device an array lives on; None for numpy."""
     return _compat().device(array) if is_foreign(array) else None
-
-
-def to_device(X: Any, device: str = "cuda") -> Any:
-    """Return a numpy array as one that lives on a device, for estimators to compute there.
-
-    Parameters
-    ----------
-    X : array-like
-        An array of another library is moved within that library.
-    device : str, default="cuda"
-        As torch names devices: ``"cuda"``, ``"cuda:1"``, ``"cpu"``. Without torch, cupy takes ``"cuda"``.
-
-    Returns
-    -------
-    torch.Tensor or cupy.ndarray
-        In double precision.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> torch = pytest.importorskip("torch")
-    >>> to_device(np.ones(2), "cpu")
-    tensor([1., 1.], dtype=torch.float64)
-    """
-    if library_of(X) == "cupy":
-        return X
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return _to_cupy(X, device)
-    try:
-        target = torch.device(device)
-        if target.type == "cuda" and not torch.cuda.is_available():
-            raise RuntimeError("torch finds no CUDA device")
-        return torch.as_tensor(X, dtype=torch.float64).to(target)
-    except RuntimeError as error:
-        raise ValueError(f"{option('device', device)} cannot be used: {error}.") from error
-
-
-def _to_cupy(X: Any, device: str) -> Any:
-    try:
-        import cupy
-    except ModuleNotFoundError:
-        raise ValueError(
-            f"{option('device', device)} needs torch or cupy: pip install transduce[gpu] brings torch."
-        ) from None
-    if not device.startswith("cuda"):
-        raise ValueError(f"{option('device', device)} needs torch; cupy has 'cuda' alone.")
-    return cupy.asarray(X, dtype=cupy.float64)
 
 
 def to_numpy(array: Any) -> Any:
@@ -237,175 +184,7 @@ def pick_block(X: Any, rows: Any, columns: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- memory
 
 
-def free_bytes(like: Any) -> float:
-    """Return how many bytes are free on the device of an array; infinite where nothing says."""
-    library = library_of(like)
-    if library == "torch" and like.device.type == "cuda":
-        import torch
-
-        free, _ = torch.cuda.mem_get_info(like.device)
-        held = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
-        return float(free + held)
-    if library == "cupy":
-        import cupy
-
-        pool = cupy.get_default_memory_pool()
-        return float(like.device.mem_info[0] + pool.free_bytes())
-    return np.inf
-
-
-def check_fits(need: float, like: Any, what: str, advice: str) -> None:
-    """Raise a MemoryError that says what is needed and what is free, before an allocation that cannot fit."""
-    free = free_bytes(like)
-    if need > free:
-        raise MemoryError(
-            f"{what} needs about {need / 1e9:.1f} GB, but the device has {free / 1e9:.1f} GB free. {advice}"
-        )
-
-
-def work_bytes(like: Any, budget: float) -> float:
-    """Return how much a chunk of work may take: `budget`, or a fifth of what a device has free if that is more."""
-    free = free_bytes(like)
-    return max(budget, 0.2 * free) if np.isfinite(free) else budget
-
-
 # ----------------------------------------------------------------------------------- what the standard lacks
-
-
-def exp(A: Any) -> Any:
-    """Return ``exp(A)``; the array may be the same, changed."""
-    return A.exp_() if library_of(A) == "torch" else namespace(A).exp(A)
-
-
-def exp_not_positive(A: Any) -> Any:
-    """Return ``exp(min(A, 0))``; the array may be the same, changed."""
-    if library_of(A) == "torch":
-        return A.clamp_(max=0.0).exp_()
-    xp = namespace(A)
-    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
-
-
-def times(A: Any, B: Any) -> Any:
-    """Return the product entry by entry; the first array may be the same, changed."""
-    return A.mul_(B) if library_of(A) == "torch" else A * B
-
-
-def diagonal(A: Any) -> Any:
-    """Return the diagonal of a square matrix."""
-    return namespace(A).linalg.diagonal(A)
-
-
-def shifted(A: Any, number: Any) -> Any:
-    """Return ``A + number I``."""
-    n = A.shape[0]
-    if library_of(A) == "torch":
-        A = A.clone()
-        A.diagonal().add_(number)
-        return A
-    if library_of(A) in ("numpy", "cupy"):
-        A = A.copy()
-        A.reshape(-1)[:: n + 1] += number
-        return A
-    return A + float(number) * namespace(A).eye(n, dtype=A.dtype, **on_device(A))
-
-
-def with_diagonal(A: Any, number: float) -> Any:
-    """Return a square matrix with this number along its diagonal; it may be the same array, changed."""
-    if library_of(A) == "torch":
-        A.fill_diagonal_(number)
-        return A
-    if library_of(A) in ("numpy", "cupy"):
-        A.reshape(-1)[:: A.shape[0] + 1] = number
-        return A
-    xp = namespace(A)
-    own = xp.eye(A.shape[0], dtype=xp.bool, **on_device(A))
-    return xp.where(own, xp.full_like(A, number), A)
-
-
-def cholesky(A: Any) -> Any:
-    """Return the lower Cholesky factor of a matrix, or of a batch of them; numpy's LinAlgError if there is none."""
-    library = library_of(A)
-    if library == "torch":
-        import torch
-
-        factor, info = torch.linalg.cholesky_ex(A)
-        if bool((info != 0).any()):
-            raise np.linalg.LinAlgError("Matrix is not positive definite")
-        return factor
-    xp = namespace(A)
-    factor = xp.linalg.cholesky(A)
-    if library == "cupy" and not bool(xp.all(xp.isfinite(factor))):
-        raise np.linalg.LinAlgError("Matrix is not positive definite")
-    return factor
-
-
-def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
-    """Return ``L^-1 b``, or ``L'^-1 b``, for a lower triangular factor and many right sides.
-
-    Shapes: factor (n, n), b (n,) or (n, k).
-    """
-    library = library_of(factor)
-    if library == "numpy":
-        return scipy.linalg.solve_triangular(
-            factor, b, lower=True, trans="T" if transposed else "N", check_finite=False
-        )
-    columns = b[:, None] if b.ndim == 1 else b
-    if library == "torch":
-        import torch
-
-        matrix = factor.T if transposed else factor
-        solved = torch.linalg.solve_triangular(matrix, columns, upper=transposed)
-    elif library == "cupy":
-        from cupyx.scipy.linalg import solve_triangular
-
-        solved = solve_triangular(factor, columns, lower=True, trans="T" if transposed else "N")
-    else:
-        solved = namespace(b).linalg.solve(factor.T if transposed else factor, columns)
-    return solved[:, 0] if b.ndim == 1 else solved
-
-
-def cholesky_solve(factor: Any, b: Any) -> Any:
-    """Return ``(L L')^-1 b`` for the lower factor L."""
-    if not is_foreign(factor):
-        return scipy.linalg.cho_solve((factor, True), b)
-    return triangular_solve(factor, triangular_solve(factor, b), transposed=True)
-
-
-def kth_largest(values: Any, k: int) -> Any:
-    """Return the `k`-th largest of each line, by selection where the library has one.
-
-    Shapes: values (m, n); returns (m,).
-    """
-    library, place = library_of(values), values.shape[1] - k
-    if library == "torch":
-        return values.kthvalue(place + 1, dim=1).values
-    if library == "numpy":
-        return np.partition(values, place, axis=1)[:, place]
-    xp = namespace(values)
-    if library == "cupy":
-        return xp.partition(values, place, axis=1)[:, place]
-    return xp.sort(values, axis=1)[:, place]
-
-
-def top_k(values: Any, k: int) -> tuple[Any, Any]:
-    """Return the `k` largest of each line and where they stand, largest first; of equal ones any.
-
-    Shapes: values (m, n); returns values, positions (m, k).
-    """
-    if library_of(values) == "torch":
-        found = values.topk(k, dim=1)
-        return found.values, found.indices
-    xp = namespace(values)
-    if library_of(values) == "cupy":
-        some = xp.argpartition(-values, k - 1, axis=1)[:, :k]
-        some = xp.take_along_axis(some, xp.argsort(-xp.take_along_axis(values, some, axis=1), axis=1), axis=1)
-    else:
-        some = (
-            xp.argsort(values, axis=1, descending=True)[:, :k]
-            if xp is not np
-            else np.argsort(-values, axis=1, kind="stable")[:, :k]
-        )
-    return xp.take_along_axis(values, some, axis=1), some
 
 
 def lexsort(columns: Any) -> Any:
@@ -427,83 +206,3 @@ def unique_rows(X: Any) -> Any:
     ordered = xp.take(X, lexsort(X), axis=0)
     new = xp.any(ordered[1:, :] != ordered[:-1, :], axis=1)
     return pick(ordered, np.concatenate([[True], to_numpy(new)]))
-
-
-def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
-    """Return the smallest value of each of `n` groups; `n` for an empty one.
-
-    Shapes: values, groups (t,); returns (n,).
-    """
-    xp, library = namespace(values), library_of(values)
-    found = xp.full((n,), n, dtype=values.dtype, **on_device(values))
-    if library == "torch":
-        return found.scatter_reduce(0, groups, values, "amin")
-    if library == "cupy":
-        xp.minimum.at(found, groups, values)
-        return found
-    host = to_numpy(found)
-    np.minimum.at(host, to_numpy(groups), to_numpy(values))
-    return beside(host, values)
-
-
-def sum_by_group(values: Any, groups: Any, n: int) -> Any:
-    """Return the sum of the values of each of `n` groups."""
-    library = library_of(values)
-    if library == "torch":
-        return zeros((n,), values).index_add_(0, groups, values)
-    if library == "cupy":
-        return namespace(values).bincount(groups, weights=values, minlength=n)
-    return beside(np.bincount(to_numpy(groups), weights=to_numpy(values), minlength=n), values)
-
-
-class SparseRows:
-    """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks.
-
-    Shapes: indptr (n + 1,), indices (n + 1,), data (t,).
-    """
-
-    def __init__(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
-        self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
-        self._matrix = self._build()
-
-    def _build(self) -> Any:
-        library = library_of(self.data)
-        if library == "torch":
-            import torch
-
-            kind = torch.int32 if self.data.is_cuda and len(self.data) < 2**31 else torch.int64
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-                return torch.sparse_csr_tensor(
-                    self.indptr.to(kind),
-                    self.indices.to(kind),
-                    self.data,
-                    size=self.shape,
-                    check_invariants=False,
-                )
-        if library == "cupy":
-            from cupyx.scipy.sparse import csr_matrix
-
-            return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
-        from scipy.sparse import csr_array
-
-        return csr_array(
-            (to_numpy(self.data), to_numpy(self.indices), to_numpy(self.indptr)), shape=self.shape
-        )
-
-    def __matmul__(self, block: Any) -> Any:
-        """Return the product with a dense block (m, k)."""
-        if library_of(block) in ("torch", "cupy"):
-            return self._matrix @ block
-        return beside(self._matrix @ to_numpy(block), block)
-
-    def combine(self, block: Any, other: Any, scale: float, share: float, minus: Any) -> Any:
-        """Return ``scale * (matrix @ block) + share * other - minus``; nothing is subtracted if `minus` is None."""
-        if library_of(block) == "torch" and minus is not None:
-            import torch
-
-            return torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale).add_(
-                other, alpha=share
-            )
-        found = scale * (self @ block) + share * other
-        return found if minus is None else found - minus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays
 from transduce.core.progress import stage
+from transduce.device import memory
 from transduce.device.neighbors import Neighbors, can_fuse, search_device_cells, search_fused, seed_of
 
 PRODUCTS = ("cosine", "euclidean", "l2")
@@ -22,7 +24,7 @@ BUDGET = 2.0**28  # bytes of scores at a time, where nothing says how much is fr
 class DeviceGraph:
     """A symmetric neighbour graph on a device, as `NeighborGraph` is one of numpy arrays."""
 
-    matrix: arrays.SparseRows  # (n, n)
+    matrix: SparseRows  # (n, n)
     rows: Any  # (t,) row of every entry
     diagnostics: dict[str, Any] = field(default_factory=dict)  # as in `NeighborGraph`
 
@@ -55,7 +57,7 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
     Shapes: Q (q, d), own (q,), X (n, d), offsets (n,).
     """
     xp, n = arrays.namespace(X), X.shape[0]
-    size = max(1, int(arrays.work_bytes(X, BUDGET) // (4 * 8 * n)))
+    size = max(1, int(memory.work_bytes(X, BUDGET) // (4 * 8 * n)))
     columns = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
     ids, scores = [], []
     for start in range(0, Q.shape[0], size):
@@ -63,7 +65,7 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
         block = Q[part, :] @ X.T
         block = block if offsets is None else block - offsets[None, :]
         block = xp.where(columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block)
-        best, where = arrays.top_k(block, k)
+        best, where = top_k(block, k)
         found = in_order(where, best)
         ids.append(found.ids)
         scores.append(found.scores)
@@ -198,7 +200,7 @@ def assemble(ids: Any, weights: Any, order: Any, random: np.random.RandomState) 
     return DeviceGraph(*merged(keys, xp.concat([values, values]), n)), len(alone)
 
 
-def merged(keys: Any, values: Any, n: int) -> tuple[arrays.SparseRows, Any]:
+def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
     """Return entries ``row * n + column`` as a sparse matrix, equal ones added up; and the row of every entry."""
     xp = arrays.namespace(values)
     turn = xp.argsort(keys, stable=True)
@@ -206,10 +208,10 @@ def merged(keys: Any, values: Any, n: int) -> tuple[arrays.SparseRows, Any]:
     first = xp.concat([xp.ones_like(keys[:1], dtype=xp.bool), keys[1:] != keys[:-1]])
     group = xp.cumulative_sum(xp.astype(first, xp.int64)) - 1
     keys = keys[first]
-    values = arrays.sum_by_group(values, group, keys.shape[0])
+    values = sum_by_group(values, group, keys.shape[0])
     rows = keys // n
     starts = xp.searchsorted(rows, xp.arange(n + 1, dtype=xp.int64, **arrays.on_device(keys)))
-    return arrays.SparseRows(xp.astype(starts, xp.int64), keys - rows * n, values, (n, n)), rows
+    return SparseRows(xp.astype(starts, xp.int64), keys - rows * n, values, (n, n)), rows
 
 
 def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) -> DeviceGraph:
@@ -221,7 +223,7 @@ def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) 
             f"metric={metric!r} with method={settings.method!r} is not there for arrays of "
             f"{arrays.library_of(rows)}: use metric='cosine' or 'euclidean' and another method, or pass a numpy array."
         )
-    arrays.check_fits(
+    memory.check_fits(
         n * (8.0 * rows.shape[1] + 250.0 * k),
         rows,
         f"The neighbour graph of {n:,} rows",
@@ -239,3 +241,90 @@ def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) 
         n_neighbors=k, metric=metric, method=method, recall=share, n_random=n_random, scale=scale
     )
     return graph
+
+
+def top_k(values: Any, k: int) -> tuple[Any, Any]:
+    """Return the `k` largest of each line and where they stand, largest first; of equal ones any.
+
+    Shapes: values (m, n); returns values, positions (m, k).
+    """
+    if arrays.library_of(values) == "torch":
+        found = values.topk(k, dim=1)
+        return found.values, found.indices
+    xp = arrays.namespace(values)
+    if arrays.library_of(values) == "cupy":
+        some = xp.argpartition(-values, k - 1, axis=1)[:, :k]
+        some = xp.take_along_axis(some, xp.argsort(-xp.take_along_axis(values, some, axis=1), axis=1), axis=1)
+    else:
+        some = (
+            xp.argsort(values, axis=1, descending=True)[:, :k]
+            if xp is not np
+            else np.argsort(-values, axis=1, kind="stable")[:, :k]
+        )
+    return xp.take_along_axis(values, some, axis=1), some
+
+
+def sum_by_group(values: Any, groups: Any, n: int) -> Any:
+    """Return the sum of the values of each of `n` groups."""
+    library = arrays.library_of(values)
+    if library == "torch":
+        return arrays.zeros((n,), values).index_add_(0, groups, values)
+    if library == "cupy":
+        return arrays.namespace(values).bincount(groups, weights=values, minlength=n)
+    return arrays.beside(
+        np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n), values
+    )
+
+
+class SparseRows:
+    """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks.
+
+    Shapes: indptr (n + 1,), indices (n + 1,), data (t,).
+    """
+
+    def __init__(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
+        self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
+        self._matrix = self._build()
+
+    def _build(self) -> Any:
+        library = arrays.library_of(self.data)
+        if library == "torch":
+            import torch
+
+            kind = torch.int32 if self.data.is_cuda and len(self.data) < 2**31 else torch.int64
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+                return torch.sparse_csr_tensor(
+                    self.indptr.to(kind),
+                    self.indices.to(kind),
+                    self.data,
+                    size=self.shape,
+                    check_invariants=False,
+                )
+        if library == "cupy":
+            from cupyx.scipy.sparse import csr_matrix
+
+            return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+        from scipy.sparse import csr_array
+
+        return csr_array(
+            (arrays.to_numpy(self.data), arrays.to_numpy(self.indices), arrays.to_numpy(self.indptr)),
+            shape=self.shape,
+        )
+
+    def __matmul__(self, block: Any) -> Any:
+        """Return the product with a dense block (m, k)."""
+        if arrays.library_of(block) in ("torch", "cupy"):
+            return self._matrix @ block
+        return arrays.beside(self._matrix @ arrays.to_numpy(block), block)
+
+    def combine(self, block: Any, other: Any, scale: float, share: float, minus: Any) -> Any:
+        """Return ``scale * (matrix @ block) + share * other - minus``; nothing is subtracted if `minus` is None."""
+        if arrays.library_of(block) == "torch" and minus is not None:
+            import torch
+
+            return torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale).add_(
+                other, alpha=share
+            )
+        found = scale * (self @ block) + share * other
+        return found if minus is None else found - minus

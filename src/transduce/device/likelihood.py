@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import arrays, inverses
-from transduce.core.linalg import guarded_cholesky
+from transduce.core import arrays
 from transduce.core.types import Array
+from transduce.device import linalg, memory
+from transduce.device.linalg import guarded_cholesky
 
 N_MATRICES = 6  # of n x n numbers that live at once
 
@@ -19,7 +20,7 @@ N_MATRICES = 6  # of n x n numbers that live at once
 def check_memory(n: int, X: Any) -> None:
     """Raise a MemoryError if the matrices of `n` rows cannot fit."""
     what = f"A Gaussian process with {n:,} rows"
-    arrays.check_fits(N_MATRICES * 8.0 * n**2, X, what, "TransductiveRidge(centres=500) needs far less.")
+    memory.check_fits(N_MATRICES * 8.0 * n**2, X, what, "TransductiveRidge(centres=500) needs far less.")
 
 
 def cross_kernel(X: Any, Z: Any, relevance: Array) -> Any:
@@ -35,23 +36,23 @@ def cross_kernel(X: Any, Z: Any, relevance: Array) -> Any:
     # Rounding makes a hair more than 0 of two equal rows; only of far-off rows is that worth a look at every number.
     parts = (own,) if X is Z else (own, other)
     far = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in parts) > 1e4
-    return arrays.exp_not_positive(exponents) if far else arrays.exp(exponents)
+    return linalg.exp_not_positive(exponents) if far else linalg.exp(exponents)
 
 
 def own_kernel(X: Any, relevance: Array) -> Any:
     """Return the kernel matrix of rows (n, d)."""
-    return arrays.with_diagonal(cross_kernel(X, X, relevance), 1.0)
+    return linalg.with_diagonal(cross_kernel(X, X, relevance), 1.0)
 
 
 def factor(K: Any, noise: float) -> tuple[Any, float]:
     """Return the lower Cholesky factor of ``K + noise I``, and any jitter added."""
-    return guarded_cholesky(arrays.shifted(K, noise))
+    return guarded_cholesky(linalg.shifted(K, noise))
 
 
 def log_diagonal(L: Any) -> float:
     """Return the sum of the logarithms of a factor's diagonal."""
     xp = arrays.namespace(L)
-    return float(xp.sum(xp.log(arrays.diagonal(L))))
+    return float(xp.sum(xp.log(linalg.diagonal(L))))
 
 
 def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
@@ -61,7 +62,7 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
     """
     xp = arrays.namespace(L)
     value = log_diagonal(L)
-    inverse = inverses.cholesky_inverse(L)
+    inverse = linalg.cholesky_inverse(L)
     weights = inverse @ z
     value += 0.5 * float(xp.sum(z * weights))
     if root is not None:
@@ -76,13 +77,13 @@ def slopes(M: Any, K: Any, X: Any) -> Array:
     """Return ``w'x_j^2 - x_j'W x_j`` for every feature, with ``W = M * K`` entry by entry and ``w = W 1``."""
     xp = arrays.namespace(X)
     columns = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
-    products = arrays.times(M, K) @ columns
+    products = linalg.times(M, K) @ columns
     return arrays.to_numpy(products[:, -1] @ X**2 - xp.sum(X * products[:, :-1], axis=0))
 
 
 def trace(M: Any) -> float:
     """Return the sum of the diagonal."""
-    return float(arrays.namespace(M).sum(arrays.diagonal(M)))
+    return float(arrays.namespace(M).sum(linalg.diagonal(M)))
 
 
 def evaluate(objective: Any, log_parameters: Array) -> tuple[float, Array]:
@@ -111,7 +112,7 @@ def _plain(K: Any, noise: float, y: Any, X: Any) -> tuple[float, float, Array]:
     With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
     """
     try:
-        logarithm, (upper, left, corner) = inverses.inverse_blocks_of(K, noise)
+        logarithm, (upper, left, corner) = linalg.inverse_blocks_of(K, noise)
     except np.linalg.LinAlgError:  # singular to rounding: with a jitter
         value, M = term(factor(K, noise)[0], y, None)
         return value, 0.5 * trace(M), slopes(M, K, X)
@@ -124,8 +125,8 @@ def _plain(K: Any, noise: float, y: Any, X: Any) -> tuple[float, float, Array]:
     weights = product(y)
     value = logarithm + 0.5 * float(xp.sum(y * weights))
     own = 0.5 * (trace(upper) + trace(corner) - float(xp.sum(weights * weights)))
-    upper = arrays.times(upper, K[:middle, :middle])
-    left, corner = arrays.times(left, K[middle:, :middle]), arrays.times(corner, K[middle:, middle:])
+    upper = linalg.times(upper, K[:middle, :middle])
+    left, corner = linalg.times(left, K[middle:, :middle]), linalg.times(corner, K[middle:, middle:])
     columns = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
     products = product(columns) - weights[:, None] * (K @ (weights[:, None] * columns))
     slope = products[:, -1] @ X**2 - xp.sum(X * products[:, :-1], axis=0)
@@ -135,7 +136,7 @@ def _plain(K: Any, noise: float, y: Any, X: Any) -> tuple[float, float, Array]:
 def predictive(objective: Any, L: Any) -> tuple[Any, Any]:
     """Return mean and covariance of the missing labels, read off the joint factor."""
     n = objective.y_l.shape[0]
-    half = arrays.triangular_solve(L[:n, :n], objective.y_l)
+    half = linalg.triangular_solve(L[:n, :n], objective.y_l)
     corner = L[n:, n:]
     return L[n:, :n] @ half, corner @ corner.T
 

@@ -58,8 +58,8 @@ def _select_two(xp: Any, rho: Any, beta: Any, rank: int, slack: float) -> tuple[
     slope = xp.where(rho >= 0.0, beta, -beta)
     slope = xp.where(steep[:, None], xp.zeros_like(slope), slope)
     height = xp.abs(rho) + slack
-    above = arrays.kth_largest(height / (OWN + slope), rank)
-    below = arrays.kth_largest(height / (OWN - slope), rank)
+    above = kth_largest(height / (OWN + slope), rank)
+    below = kth_largest(height / (OWN - slope), rank)
     return xp.stack([-below, above], axis=1), steep
 
 
@@ -67,7 +67,7 @@ def _select_one(xp: Any, rho: Any, beta: Any, rank: int, slack: float) -> tuple[
     """Return the ends of regions ``(-inf, end]`` likewise."""
     steep = xp.any(~(beta > -1.0), axis=1)
     slope = xp.where(steep[:, None], xp.zeros_like(beta), beta)
-    end = arrays.kth_largest((rho + slack) / (1.0 + slope), rank)
+    end = kth_largest((rho + slack) / (1.0 + slope), rank)
     return xp.stack([xp.full_like(end, -xp.inf), end], axis=1), steep
 
 
@@ -172,3 +172,19 @@ def counts_by_class(
 
 def _count(xp: Any, hit: Any) -> Any:
     return xp.sum(xp.astype(hit, xp.int64), axis=1)
+
+
+def kth_largest(values: Any, k: int) -> Any:
+    """Return the `k`-th largest of each line, by selection where the library has one.
+
+    Shapes: values (m, n); returns (m,).
+    """
+    library, place = arrays.library_of(values), values.shape[1] - k
+    if library == "torch":
+        return values.kthvalue(place + 1, dim=1).values
+    if library == "numpy":
+        return np.partition(values, place, axis=1)[:, place]
+    xp = arrays.namespace(values)
+    if library == "cupy":
+        return xp.partition(values, place, axis=1)[:, place]
+    return xp.sort(values, axis=1)[:, place]

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.linalg
 
 from transduce.core import arrays
-from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
+from transduce.core.threads import few_threads
 from transduce.core.types import Array
-from transduce.device.graph import DeviceGraph, merged
+from transduce.device.graph import DeviceGraph, SparseRows, merged, sum_by_group
 
 # What holds for numpy too.
 EXTRA = 32  # more columns than wanted vectors in the filtered block
@@ -46,7 +46,7 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
     here, there = graph.rows, graph.matrix.indices
     while True:
         # Every component so far takes the smallest number among its neighbours; then chains of numbers are shortened.
-        smallest = arrays.smallest_by_group(xp.take(label, there), xp.take(label, here), n)
+        smallest = smallest_by_group(xp.take(label, there), xp.take(label, here), n)
         root = xp.minimum(xp.arange(n, dtype=xp.int64, **arrays.on_device(label)), smallest)
         new = xp.take(root, label)
         for _ in range(3):
@@ -89,7 +89,7 @@ def _each_component(
     place = xp.argsort(order)
     keys = xp.take(place, graph.rows) * n + xp.take(place, graph.matrix.indices)
     matrix, rows = merged(keys, graph.matrix.data, n)
-    sizes = arrays.to_numpy(arrays.sum_by_group(arrays.zeros((n,), degrees) + 1.0, components, count))
+    sizes = arrays.to_numpy(sum_by_group(arrays.zeros((n,), degrees) + 1.0, components, count))
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
     ordered = xp.take(degrees, order)
@@ -97,7 +97,7 @@ def _each_component(
     for component in np.flatnonzero(sizes > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
-        local = arrays.SparseRows(
+        local = SparseRows(
             matrix.indptr[start : stop + 1] - part.start,
             matrix.indices[part] - start,
             matrix.data[part],
@@ -118,16 +118,16 @@ def _each_component(
     return vectors, values[turn], components, degrees, residuals[turn], owners, columns
 
 
-def normalised(matrix: arrays.SparseRows, rows: Any, degrees: Any) -> arrays.SparseRows:
+def normalised(matrix: SparseRows, rows: Any, degrees: Any) -> SparseRows:
     """Return ``B^-1/2 A B^-1/2``."""
     xp = arrays.namespace(degrees)
     scale = 1.0 / xp.sqrt(degrees)
     data = matrix.data * xp.take(scale, rows) * xp.take(scale, matrix.indices)
-    return arrays.SparseRows(matrix.indptr, matrix.indices, data, matrix.shape)
+    return SparseRows(matrix.indptr, matrix.indices, data, matrix.shape)
 
 
 def smallest_pairs(
-    S: arrays.SparseRows, degrees: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
+    S: SparseRows, degrees: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
 ) -> Pairs:
     """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
     xp, n = arrays.namespace(degrees), S.shape[0]
@@ -146,7 +146,7 @@ def smallest_pairs(
 
 
 def _filtered(
-    S: arrays.SparseRows, trivial: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
+    S: SparseRows, trivial: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
 ) -> Pairs:
     """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then in double."""
     n = S.shape[0]
@@ -183,14 +183,14 @@ def first_block(n: int, width: int, precision: str, like: Any, random: np.random
 
 
 def leading_pairs(
-    S: arrays.SparseRows, block: Any, k: int, tol: float, known: Any, report: Callable[[float], None]
+    S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Callable[[float], None]
 ) -> Pairs:
     """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
 
     As `transduce.methods.spectral_graph.chebyshev.leading_pairs`, in the precision of the block.
     """
     xp = arrays.namespace(block)
-    matrix = arrays.SparseRows(S.indptr, S.indices, xp.astype(S.data, block.dtype), S.shape)
+    matrix = SparseRows(S.indptr, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
     lower = smallest_bound(matrix, block[:, :1])
@@ -213,7 +213,7 @@ def leading_pairs(
     )
 
 
-def chebyshev(matrix: arrays.SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:
+def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:
     """Return the Chebyshev polynomial of this degree on [lower, cut] of a matrix, times a block."""
     centre, half = 0.5 * (cut + lower), 0.5 * (cut - lower)
     past, now = now, matrix.combine(now, now, 1.0 / half, -centre / half, None)
@@ -222,7 +222,7 @@ def chebyshev(matrix: arrays.SparseRows, now: Any, degree: int, lower: float, cu
     return now
 
 
-def smallest_bound(matrix: arrays.SparseRows, vector: Any, n_steps: int = 20) -> float:
+def smallest_bound(matrix: SparseRows, vector: Any, n_steps: int = 20) -> float:
     """Return a number that no eigenvalue is below, as far as a few Lanczos steps and their residual can tell."""
     xp = arrays.namespace(vector)
     vector = vector / xp.sqrt(xp.sum(vector * vector))
@@ -254,7 +254,7 @@ def grams(block: Any, image: Any) -> tuple[Array, Array]:
     return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
-def rayleigh_ritz(matrix: arrays.SparseRows, block: Any) -> Pairs:
+def rayleigh_ritz(matrix: SparseRows, block: Any) -> Pairs:
     """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms."""
     xp = arrays.namespace(block)
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
@@ -295,3 +295,20 @@ def whole_ties(values: Array, d: int) -> int:
         return min(d, len(values))
     before = int(np.searchsorted(values, values[d - 1] - TIE))
     return before or d
+
+
+def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
+    """Return the smallest value of each of `n` groups; `n` for an empty one.
+
+    Shapes: values, groups (t,); returns (n,).
+    """
+    xp, library = arrays.namespace(values), arrays.library_of(values)
+    found = xp.full((n,), n, dtype=values.dtype, **arrays.on_device(values))
+    if library == "torch":
+        return found.scatter_reduce(0, groups, values, "amin")
+    if library == "cupy":
+        xp.minimum.at(found, groups, values)
+        return found
+    host = arrays.to_numpy(found)
+    np.minimum.at(host, arrays.to_numpy(groups), arrays.to_numpy(values))
+    return arrays.beside(host, values)

@@ -15,10 +15,11 @@ from transduce.conformal.calibrated import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning, too_few_labels
-from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
+from transduce.core.threads import few_threads
 from transduce.core.words import option
+from transduce.device import memory
 from transduce.filling.diagnostics import (
     RightChance,
     Values,
@@ -218,7 +219,7 @@ def _fit_model(model: Any, features: Features, device: str | None, y: pd.Series)
     if device is None:
         return model.fit(features.matrix, y)
     with arrays.dispatching():
-        return model.fit(arrays.to_device(features.matrix, device), y)
+        return model.fit(memory.to_device(features.matrix, device), y)
 
 
 def _is_said(category: type[Warning], message: Any, fitted: _Answered) -> bool:

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from tests import brute
 from transduce import BayesianTransducer
-from transduce.core.kernels import Kernel
 from transduce.core.ranks import rank_folds
+from transduce.device.kernels import Kernel
 from transduce.methods.billiard.cross_validation import (
     CV_BALLS,
     CV_BOUNCES,

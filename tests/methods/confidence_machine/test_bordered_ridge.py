@@ -8,8 +8,8 @@ from hypothesis import given
 
 from tests import brute
 from tests.strategies import problems
-from transduce.core.kernels import Kernel
-from transduce.core.linalg import guarded_cholesky, inverse_diagonal
+from transduce.device.kernels import Kernel
+from transduce.device.linalg import guarded_cholesky, inverse_diagonal
 from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
 
 

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests import brute
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
-from transduce.core.kernels import Kernel, median_width
+from transduce.device.kernels import Kernel, median_width
 from transduce.methods.confidence_machine.machine import _announce_memory
 
 BOTH = [RidgeConfidenceMachine, RidgeConfidenceClassifier]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, make_problem, problems
-from transduce.core.kernels import Kernel
 from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
 from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.machine import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transduce.core.kernels import Kernel, median_width
+from transduce.device.kernels import Kernel, median_width
 from transduce.methods.confidence_machine.menu import (
     MAX_ROWS,
     N_TREES,

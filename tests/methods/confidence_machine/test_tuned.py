@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.strategies import RESIDUALS, SIDES
-from transduce.core.kernels import Kernel
 from transduce.core.progress import show_progress
 from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import tuned_regions as regions_module
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu

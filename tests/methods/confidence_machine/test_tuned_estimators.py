@@ -12,7 +12,7 @@ from sklearn.base import clone
 from tests import brute
 from tests.methods.confidence_machine.test_estimators import classes, numbers, run
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
-from transduce.core.kernels import Kernel, median_width
+from transduce.device.kernels import Kernel, median_width
 from transduce.display import EnvelopeDisplay
 from transduce.methods.confidence_machine import Setting
 

@@ -8,6 +8,7 @@ import pytest
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import TransductiveGPRegressor
 from transduce.core import arrays
+from transduce.device import memory
 from transduce.methods.gaussian_process.process import Objective, Posterior
 from transduce.methods.gaussian_process.search import dependence
 
@@ -99,7 +100,7 @@ def test_regressor(name, settings):
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_memory_is_asked_for(name, monkeypatch):
-    monkeypatch.setattr(arrays, "free_bytes", lambda like: 1e3)
+    monkeypatch.setattr(memory, "free_bytes", lambda like: 1e3)
     X, y = problem()
     with dispatch(), pytest.raises(MemoryError, match=r"A Gaussian process with \d+ rows needs about"):
         TransductiveGPRegressor().fit(give(X, name), y)

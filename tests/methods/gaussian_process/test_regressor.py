@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from tests import brute
 from transduce import TransductiveGPRegressor
-from transduce.core.linalg import few_threads
+from transduce.core.threads import few_threads
 from transduce.methods.gaussian_process.inducing import InducedPosterior
 from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import brute
-from transduce.core.kernels import Kernel
+from transduce.device.kernels import Kernel
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DenseSystem, Design, DesignSystem, complete
 from transduce.methods.ridge.leave_one_out import Spectrum, search

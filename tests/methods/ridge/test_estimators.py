@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from tests import brute
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
-from transduce.core.kernels import Kernel
+from transduce.device.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DesignSystem

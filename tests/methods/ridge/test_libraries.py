@@ -7,7 +7,7 @@ import pytest
 
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
-from transduce.core import arrays
+from transduce.device import memory
 from transduce.methods.ridge.completion import DenseSystem
 
 
@@ -96,7 +96,7 @@ def test_no_question(name):
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_memory_is_asked_for(name, monkeypatch):
-    monkeypatch.setattr(arrays, "free_bytes", lambda like: 1e3)
+    monkeypatch.setattr(memory, "free_bytes", lambda like: 1e3)
     X, y = problem()
     with dispatch(), pytest.raises(MemoryError, match="centres at all 50 rows needs about"):
         TransductiveRidge().fit(give(X, name), y)

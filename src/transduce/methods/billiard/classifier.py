@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
-from transduce.core.kernels import KernelLike, uses_width
-from transduce.core.linalg import few_threads
+from transduce.core.threads import few_threads
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import KernelLike, uses_width
 from transduce.methods.billiard.answering import make_answer
 from transduce.methods.billiard.cross_validation import choose
 from transduce.methods.billiard.fitting import arrange_rows, drop_balls, take_vote

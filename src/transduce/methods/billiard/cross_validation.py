@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.kernels import Kernel, median_width, uses_width
 from transduce.core.ranks import rank_folds
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import Kernel, median_width, uses_width
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
 from transduce.methods.billiard.leave_one_out import leave_one_out_losses
 from transduce.methods.billiard.probabilities import LAST, Geometry, count_round, n_games, probabilities

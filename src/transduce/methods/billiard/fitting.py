@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from transduce.core import checks
-from transduce.core.kernels import Kernel, uses_width
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import Kernel, uses_width
 from transduce.methods.billiard.cross_validation import Choice, LabelledRows
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
 from transduce.methods.billiard.probabilities import Geometry, Voters, n_games, play_until, probabilities

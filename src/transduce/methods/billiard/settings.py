@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from transduce.core import checks
-from transduce.core.kernels import KernelLike, check_kernel
+from transduce.device.kernels import KernelLike, check_kernel
 
 
 @dataclass(frozen=True)

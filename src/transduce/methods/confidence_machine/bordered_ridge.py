@@ -1,4 +1,17 @@
-"""Ridge regression with one more row: what changes when a row is added, in primal and dual form."""
+"""Ridge regression with one more row: what changes when a row is added, in primal and dual form.
+
+Notation (shapes in ``docs/notation.md``): ``l`` labelled rows, ``m`` unlabelled rows, ``K`` a kernel
+matrix, ``G = (K + ridge I)^-1`` on the labelled rows. Bordering the labelled rows with one unlabelled
+row whose kernel column is ``k`` gives the inverse::
+
+    H = [[G + g g' / s,  -g / s],       g = G k                     "weights"
+         [   -g' / s  ,   1 / s]]       s = k(x, x) + ridge - k'G k  "pivot"
+
+``g`` are the weights of the labels in the prediction at the unlabelled row (``g'y``), and ``ridge H z``
+are the residuals of ridge regression on a completed label vector ``z``. With an unpenalised
+intercept the same picture holds with ``G - u u' / (1'u)`` for ``G`` (``u = G 1``) and weights and pivot
+changed to match: it is the bordered inverse ``H`` minus its own rank-one term ``h h' / (1'h)``, ``h = H 1``.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +24,9 @@ from numba import njit
 from scipy.linalg import solve_triangular
 
 from transduce.core import arrays
-from transduce.core.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 from transduce.core.types import Array
+from transduce.device import linalg
+from transduce.device.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 
 
 class Border(NamedTuple):
@@ -80,7 +94,7 @@ class DualRidge:
     def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
         """Factorise ``K + ridge I`` and compute the residuals of `y`."""
         xp = arrays.namespace(K)
-        factor, jitter = _factorise(arrays.shifted(K, ridge), ridge)
+        factor, jitter = _factorise(linalg.shifted(K, ridge), ridge)
         # With an intercept residuals do not move when labels do, and small labels round better.
         centre = xp.mean(y, axis=0) if fit_intercept else 0.0
         residuals = _cholesky_solve(factor, y - centre)
@@ -124,9 +138,9 @@ class DualRidge:
     def _border_foreign(self, K_al: Any, k_aa: Any) -> Border:
         """Do the same on a device."""
         xp = arrays.namespace(K_al)
-        half = arrays.triangular_solve(self.factor, K_al.T)
+        half = linalg.triangular_solve(self.factor, K_al.T)
         pivot = _checked_pivot(k_aa + self.ridge - xp.sum(half * half, axis=0), k_aa, self.ridge)
-        weights = arrays.triangular_solve(self.factor, half, transposed=True).T
+        weights = linalg.triangular_solve(self.factor, half, transposed=True).T
         if self.ones is not None:
             missing, total = 1.0 - xp.sum(weights, axis=1), xp.sum(self.ones)
             weights = weights + (missing / total)[:, None] * self.ones[None, :]
@@ -135,7 +149,7 @@ class DualRidge:
 
 
 def _cholesky_solve(factor: Array, b: Array) -> Array:
-    return arrays.triangular_solve(factor, arrays.triangular_solve(factor, b), transposed=True)
+    return linalg.triangular_solve(factor, linalg.triangular_solve(factor, b), transposed=True)
 
 
 def _not_negative(values: Any) -> Any:
@@ -201,7 +215,7 @@ class PrimalRidge:
             gram = X.T @ X
         if not bool(xp.all(xp.isfinite(gram))):
             raise ValueError("The features are too large to be squared: scale them (standardize=True).")
-        gram = arrays.shifted(gram, ridge)
+        gram = linalg.shifted(gram, ridge)
         factor, jitter = _factorise(gram, ridge)
         # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
         # costs milliseconds where the work itself costs microseconds.

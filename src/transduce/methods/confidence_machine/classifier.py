@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, SEEN, Guarantee
-from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,
     fit_machine,

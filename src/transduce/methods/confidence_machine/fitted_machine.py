@@ -11,12 +11,13 @@ import numpy as np
 
 from transduce.core import arrays, checks, validation
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
-from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.device import linalg
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.confidence_machine.bordered_ridge import PrimalRidge
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
@@ -186,7 +187,7 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -
     estimated: list[str] = []
     if settings.precomputed:
         checks.check_square(rows)
-        own = arrays.diagonal(rows)
+        own = linalg.diagonal(rows)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
         near = arrays.namespace(own).abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
         own_value = float(own[0]) if bool(arrays.namespace(own).all(near)) else None

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.kernels import Kernel
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
 from transduce.device import lines as device_lines
+from transduce.device import memory
+from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.residual_lines import (
     LabelledOrder,
@@ -159,7 +160,7 @@ class Machine:
         """Return slices of `n` unlabelled rows whose working arrays, `width` numbers a row, fit the memory budget."""
         # At most five such arrays live at once; on a device ten, and as much memory as it has to spare.
         each, budget = (
-            (10, arrays.work_bytes(self.diagonal, self.max_bytes)) if self.foreign else (5, self.max_bytes)
+            (10, memory.work_bytes(self.diagonal, self.max_bytes)) if self.foreign else (5, self.max_bytes)
         )
         size = max(1, int(budget // (each * 8 * width)))
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -174,7 +175,7 @@ def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> Non
     need = 3 * 8.0 * n_labelled**2
     if arrays.is_foreign(rows):
         what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
-        arrays.check_fits(need, rows, what, "kernel='linear' needs none of it.")
+        memory.check_fits(need, rows, what, "kernel='linear' needs none of it.")
     elif need > max(max_bytes, 2e9):
         warnings.warn(
             f"The kernel matrix of {n_labelled:,} labelled rows needs about {need / 1e9:.0f} GB of memory. "

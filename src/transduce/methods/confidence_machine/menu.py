@@ -15,8 +15,8 @@ from numba import njit
 from scipy.stats import rankdata
 
 from transduce.core import checks
-from transduce.core.kernels import Kernel, check_kernel, median_width, uses_width
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import Kernel, check_kernel, median_width, uses_width
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomTreesEmbedding

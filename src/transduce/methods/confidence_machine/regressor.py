@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, Guarantee
-from transduce.core.kernels import KernelLike
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
+from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,
     NumberAnswers,
@@ -54,7 +54,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a symmetric function of two rows
         (arrays of shape (d,), standardised if the features are) that returns a number.
     width : float or "median", default="median"
-        Length scale of the kernel (see `transduce.core.kernels.Kernel`); the median distance between rows.
+        Length scale of the kernel (see `transduce.device.kernels.Kernel`); the median distance between rows.
     ridge : float, default=1.0
         Added to the diagonal of the kernel matrix.
     degree, coef0 : float, default=3 and 1.0

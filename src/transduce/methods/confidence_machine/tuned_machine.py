@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transduce.core.linalg import EPSILON, few_threads
 from transduce.core.progress import stage
 from transduce.core.regions import Regions
+from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
+from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.tuned_regions import (

@@ -3,7 +3,7 @@
 At each label the lower envelope of the leave-one-out errors says which setting is chosen. A label is in the region if
 it is in the region of the setting that is chosen there, or of one of them if several are.
 
-Complete a sample with label ``v`` at one unlabelled row. For one setting (see `transduce.core.linalg` for the notation,
+Complete a sample with label ``v`` at one unlabelled row. For one setting (see `bordered_ridge` for the notation,
 ``t = v - prediction``) the leave-one-out residuals are ``(s r_i - g_i t) / (s G_ii + g_i^2)`` at the labelled rows and
 ``t`` at the row itself, with an unpenalised intercept too. So the sum of their squares is a parabola in ``v``::
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from transduce.core import arrays
-from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
+from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process.process import Posterior, cross_kernel, kernel_times
 from transduce.methods.gaussian_process.search import even_steps
 

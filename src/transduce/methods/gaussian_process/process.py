@@ -18,9 +18,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from transduce.core import arrays
-from transduce.core.linalg import guarded_cholesky
 from transduce.core.types import Array
-from transduce.device import likelihood
+from transduce.device import likelihood, linalg, memory
+from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
 
 # Their kernel values with some hundred points stay in the processor's cache; a multiple of what matrix products compute
@@ -271,7 +271,7 @@ class Posterior(NamedTuple):
         relevance, noise = parameters[:-1], float(parameters[-1])
         if arrays.is_foreign(X_l):
             factor, jitter = likelihood.factor(likelihood.own_kernel(X_l, relevance), noise)
-            weights = arrays.cholesky_solve(factor, y_l)
+            weights = linalg.cholesky_solve(factor, y_l)
             density = -0.5 * float(y_l @ weights) - likelihood.log_diagonal(factor)
         else:
             factor, jitter = lower_factor(lower_kernel(X_l, relevance), noise)
@@ -299,7 +299,7 @@ class Posterior(NamedTuple):
         """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
         size, n = max(1, 2**25 // self.X_l.shape[0]), X.shape[0]
         if arrays.is_foreign(X):
-            size = max(size, int(arrays.work_bytes(X, 2.0**28) // (32 * self.X_l.shape[0])))
+            size = max(size, int(memory.work_bytes(X, 2.0**28) // (32 * self.X_l.shape[0])))
         mean, variance = arrays.zeros((n,), X), arrays.zeros((n,), X)
         for start in range(0, n, size):
             part = slice(start, min(start + size, n))
@@ -315,7 +315,7 @@ class Posterior(NamedTuple):
             xp, C = arrays.namespace(X), likelihood.own_kernel(X, self.relevance) - half.T @ half
             own = xp.eye(X.shape[0], dtype=xp.bool, **arrays.on_device(X))
             C = xp.where(own & (C < 0.0), xp.zeros_like(C), C)
-            return arrays.shifted(C, self.noise)
+            return linalg.shifted(C, self.noise)
         C = lower_kernel(X, self.relevance)
         C = blas.dsyrk(-1.0, half, beta=1.0, c=C, trans=1, lower=1, overwrite_c=1)
         C = np.tril(C) + np.tril(C, -1).T
@@ -327,5 +327,5 @@ class Posterior(NamedTuple):
         """Return ``L^-1 K_la``, shape (l, m)."""
         if arrays.is_foreign(X):
             K_la = likelihood.cross_kernel(self.X_l, X, self.relevance)
-            return arrays.triangular_solve(self.factor, K_la)
+            return linalg.triangular_solve(self.factor, K_la)
         return blas.dtrsm(1.0, self.factor, cross_kernel(self.X_l, X, self.relevance), lower=1, overwrite_b=1)

@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
-from transduce.core.linalg import few_threads, guarded_cholesky
+from transduce.core.threads import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
+from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process.answering import Fitted, Units, make_answer, moments_table
 from transduce.methods.gaussian_process.fitting import (
     answers_in_folds,

@@ -13,8 +13,8 @@ from scipy.stats import rankdata
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import arrays
-from transduce.core.kernels import median_width
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import median_width
 from transduce.methods.gaussian_process.process import Objective
 
 log = logging.getLogger(__name__)

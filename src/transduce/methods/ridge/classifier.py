@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.kernels import KernelLike
-from transduce.core.linalg import few_threads
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import fit_temperature
+from transduce.core.threads import few_threads
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import KernelLike
 from transduce.methods.ridge.fitting import Fitted, Labels, fit_ridge, read_settings
 
 _GUARANTEE = Guarantee(

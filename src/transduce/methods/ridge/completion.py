@@ -21,9 +21,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from transduce.core import arrays, inverses
-from transduce.core.linalg import guarded_cholesky
+from transduce.core import arrays
 from transduce.core.types import Array, Mask
+from transduce.device import linalg, memory
+from transduce.device.linalg import guarded_cholesky
 from transduce.methods.ridge.leave_one_out import SMALLEST_DENOMINATOR
 
 log = logging.getLogger(__name__)
@@ -113,8 +114,8 @@ class DenseSystem:
         xp = arrays.namespace(K)
         largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2
         if ridge > 1e-7 * largest:
-            inverse = inverses.cholesky_inverse(arrays.cholesky(arrays.shifted(K @ K, ridge)))
-            return cls(ridge * inverse, K @ inverse, ridge * arrays.diagonal(inverse))
+            inverse = linalg.cholesky_inverse(linalg.cholesky(linalg.shifted(K @ K, ridge)))
+            return cls(ridge * inverse, K @ inverse, ridge * linalg.diagonal(inverse))
         values, vectors = xp.linalg.eigh(K)
         keep = ridge / (values**2 + ridge)
         C = (vectors * keep) @ vectors.T
@@ -135,8 +136,8 @@ class DenseSystem:
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column."""
         E_a = arrays.pick_columns(self.C, unlabelled) / self.denominators[:, None]
-        factor, jitter = guarded_cholesky(arrays.shifted(E_a.T @ E_a, tether))
-        return arrays.cholesky_solve(factor, right), {"solver": "cholesky", "jitter": jitter}
+        factor, jitter = guarded_cholesky(linalg.shifted(E_a.T @ E_a, tether))
+        return linalg.cholesky_solve(factor, right), {"solver": "cholesky", "jitter": jitter}
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Design:
         """Build from a function of rows (k, d) that returns their lines (k, p) of the design matrix."""
         stored, n = None, rows.shape[0]
         if arrays.is_foreign(rows) and max_bytes > 0.0:
-            max_bytes = arrays.work_bytes(rows, max_bytes)
+            max_bytes = memory.work_bytes(rows, max_bytes)
         if 8.0 * n * p <= max_bytes:
             stored = arrays.zeros((n, p), rows)
         design = cls(compute, rows, None, p, int(np.clip(max_bytes // (32 * p), 256, 16384)))
@@ -182,7 +183,7 @@ class Design:
 
     def factor(self, ridge: float) -> Array:
         """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
-        A = arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+        A = linalg.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
         values = arrays.namespace(A).linalg.eigvalsh(A)
         if not float(values[0]) > LARGEST_LOSS * float(values[-1]):
             raise SmallRidgeError(
@@ -194,7 +195,7 @@ class Design:
     def coefficients(self, y: Array, ridge: float) -> Array:
         """Return the coefficients of ridge regression on labels (n, c), shape (p, c)."""
         if self.rows.shape[0] > 20_000:
-            return arrays.cholesky_solve(self.factor(ridge), self.transposed_times(y))
+            return linalg.cholesky_solve(self.factor(ridge), self.transposed_times(y))
         # Few enough rows for singular vectors, which lose no digits to squaring.
         xp = arrays.namespace(self.rows)
         left, values, right = xp.linalg.svd(xp.concat([b for _, b in self.blocks()]), full_matrices=False)
@@ -215,7 +216,7 @@ class Design:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
         norms, foreign = arrays.zeros((self.rows.shape[0],), self.rows), arrays.is_foreign(self.rows)
         for part, lines in self.blocks():
-            half = arrays.triangular_solve(factor, lines.T)
+            half = linalg.triangular_solve(factor, lines.T)
             if foreign:
                 norms[part] = arrays.namespace(half).sum(half * half, axis=0)
             else:
@@ -247,7 +248,7 @@ class DesignSystem:
 
     def coefficients(self, z: Array) -> Array:
         """Return ``(K'K + ridge I)^-1 K' z``, shape (p, c)."""
-        return arrays.cholesky_solve(self.factor, self.design.transposed_times(z))
+        return linalg.cholesky_solve(self.factor, self.design.transposed_times(z))
 
     def loo(self, z: Array) -> Array:
         """Return ``E z``, shape (n, c)."""
@@ -325,7 +326,7 @@ class DesignSystem:
             both = xp.concat([self._project(scaled), self._project(scaled * w[:, None])])
             solved = xp.linalg.solve(middle, both) if factors is None else lu_solve(factors, both)
             upper, lower = (
-                arrays.triangular_solve(self.factor, part, transposed=True)
+                linalg.triangular_solve(self.factor, part, transposed=True)
                 for part in (solved[:p, :], solved[p:, :])
             )
             change = self.design.times(upper) + w[:, None] * self.design.times(lower)
@@ -334,11 +335,11 @@ class DesignSystem:
         return inverse
 
     def _project(self, x: Array) -> Array:
-        return arrays.triangular_solve(self.factor, self.design.transposed_times(x))
+        return linalg.triangular_solve(self.factor, self.design.transposed_times(x))
 
     def _whitened(self, weights: Array) -> Array:
-        half = arrays.triangular_solve(self.factor, self.design.gram(weights))
-        return arrays.triangular_solve(self.factor, half.T)
+        half = linalg.triangular_solve(self.factor, self.design.gram(weights))
+        return linalg.triangular_solve(self.factor, half.T)
 
 
 def _length(x: Any) -> float:

@@ -14,12 +14,13 @@ from sklearn.utils import check_random_state
 from transduce.core import arrays, checks
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
-from transduce.core.linalg import few_threads
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
+from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.device import memory
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.ridge.completion import (
     Completion,
     DenseSystem,
@@ -103,7 +104,7 @@ def announce_memory(settings: Settings, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
     need = 5 * 8.0 * n**2
     if arrays.is_foreign(X) and settings.centres is None and settings.kernel != "linear":
-        arrays.check_fits(
+        memory.check_fits(
             need, X, f"Ridge regression with centres at all {n:,} rows", "centres=500 needs far less."
         )
         return

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import validation
 from transduce.core.guarantee import Guarantee
-from transduce.core.kernels import KernelLike
-from transduce.core.linalg import few_threads
 from transduce.core.scaling import label_moments
+from transduce.core.threads import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
+from transduce.device.kernels import KernelLike
 from transduce.methods.ridge.fitting import Labels, fit_ridge, read_settings
 
 NO_GUARANTEE = Guarantee(

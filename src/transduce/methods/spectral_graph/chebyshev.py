@@ -18,7 +18,7 @@ import scipy.linalg
 from numba import njit
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.linalg import few_threads, n_threads
+from transduce.core.threads import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.spectrum import (
     FINEST,

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.linalg import EPSILON, few_threads
+from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.device.graph import sum_by_group
+from transduce.device.linalg import EPSILON
 from transduce.device.spectrum import TIE
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
@@ -177,7 +179,7 @@ class Basis:
         """Return the sum of the degrees of each component."""
         part, degrees = self._spectrum.components, self._spectrum.degrees
         if arrays.is_foreign(part):
-            return arrays.to_numpy(arrays.sum_by_group(degrees, part, self._spectrum.count))
+            return arrays.to_numpy(sum_by_group(degrees, part, self._spectrum.count))
         return np.bincount(part, weights=degrees)
 
     def _own_entries(self, rows: AnyArray) -> Array:
@@ -223,7 +225,7 @@ class Basis:
             return xp.astype(V @ xp.astype(arrays.beside(full[0], V), V.dtype), xp.float64)
         constant, sizes = self._turn @ W[:n_null], self._sizes()
         order = xp.argsort(spectrum.components, stable=True)
-        counts = arrays.sum_by_group(
+        counts = sum_by_group(
             arrays.zeros(spectrum.degrees.shape, V) + 1.0, spectrum.components, spectrum.count
         )
         bounds = np.concatenate([[0], np.cumsum(arrays.to_numpy(counts))]).astype(int)

@@ -14,7 +14,7 @@ from numba import njit
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.linalg import few_threads, n_threads
+from transduce.core.threads import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.neighbors import Neighbors
 

@@ -22,8 +22,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from transduce.core import arrays
-from transduce.core.linalg import few_threads
 from transduce.core.progress import stage
+from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.graph import DeviceGraph
 from transduce.device.spectrum import (

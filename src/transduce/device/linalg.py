@@ -1,15 +1,150 @@
-"""Inverses of triangular and positive definite matrices by blocks, on any device: nearly all of it matrix products."""
+"""Linear algebra on any device: guarded Cholesky factors, inverses by blocks, and what the array API standard lacks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
 
 from transduce.core import arrays
+from transduce.core.types import Array
 
 BLOCK = 320  # rows of the thinnest strip of a matrix that is multiplied by itself
 LEAF = 160  # rows of the diagonal blocks of a factor that are inverted as they are
+EPSILON = float(np.finfo(float).eps)
+IMPROPER = (
+    "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not valid for "
+    "these rows. Use another kernel, or a larger ridge."
+)
+
+
+def diagonal(A: Any) -> Any:
+    """Return the diagonal of a square matrix."""
+    return arrays.namespace(A).linalg.diagonal(A)
+
+
+def shifted(A: Any, number: Any) -> Any:
+    """Return ``A + number I``."""
+    n = A.shape[0]
+    if arrays.library_of(A) == "torch":
+        A = A.clone()
+        A.diagonal().add_(number)
+        return A
+    if arrays.library_of(A) in ("numpy", "cupy"):
+        A = A.copy()
+        A.reshape(-1)[:: n + 1] += number
+        return A
+    return A + float(number) * arrays.namespace(A).eye(n, dtype=A.dtype, **arrays.on_device(A))
+
+
+def with_diagonal(A: Any, number: float) -> Any:
+    """Return a square matrix with this number along its diagonal; it may be the same array, changed."""
+    if arrays.library_of(A) == "torch":
+        A.fill_diagonal_(number)
+        return A
+    if arrays.library_of(A) in ("numpy", "cupy"):
+        A.reshape(-1)[:: A.shape[0] + 1] = number
+        return A
+    xp = arrays.namespace(A)
+    own = xp.eye(A.shape[0], dtype=xp.bool, **arrays.on_device(A))
+    return xp.where(own, xp.full_like(A, number), A)
+
+
+def exp(A: Any) -> Any:
+    """Return ``exp(A)``; the array may be the same, changed."""
+    return A.exp_() if arrays.library_of(A) == "torch" else arrays.namespace(A).exp(A)
+
+
+def exp_not_positive(A: Any) -> Any:
+    """Return ``exp(min(A, 0))``; the array may be the same, changed."""
+    if arrays.library_of(A) == "torch":
+        return A.clamp_(max=0.0).exp_()
+    xp = arrays.namespace(A)
+    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
+
+
+def times(A: Any, B: Any) -> Any:
+    """Return the product entry by entry; the first array may be the same, changed."""
+    return A.mul_(B) if arrays.library_of(A) == "torch" else A * B
+
+
+def cholesky(A: Any) -> Any:
+    """Return the lower Cholesky factor of a matrix, or of a batch of them; numpy's LinAlgError if there is none."""
+    library = arrays.library_of(A)
+    if library == "torch":
+        import torch
+
+        factor, info = torch.linalg.cholesky_ex(A)
+        if bool((info != 0).any()):
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        return factor
+    xp = arrays.namespace(A)
+    factor = xp.linalg.cholesky(A)
+    if library == "cupy" and not bool(xp.all(xp.isfinite(factor))):
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return factor
+
+
+def guarded_cholesky(A: Any) -> tuple[Any, float]:
+    """Return the lower Cholesky factor of a symmetric matrix, and what had to be added to its diagonal.
+
+    Shapes: A (n, n); returns factor (n, n).
+    """
+    largest = float(np.max(arrays.to_numpy(diagonal(A)), initial=0.0))
+    jitter, step = 0.0, max(A.shape[0] * EPSILON * largest, np.finfo(float).tiny)
+    while True:
+        try:
+            return cholesky(A if jitter == 0.0 else shifted(A, jitter)), jitter
+        except np.linalg.LinAlgError:
+            jitter = step if jitter == 0.0 else jitter * 100
+            if not jitter <= 1e-6 * largest:
+                raise np.linalg.LinAlgError(
+                    "the matrix is not positive definite, by more than rounding can explain"
+                ) from None
+
+
+def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
+    """Return ``L^-1 b``, or ``L'^-1 b``, for a lower triangular factor and many right sides.
+
+    Shapes: factor (n, n), b (n,) or (n, k).
+    """
+    library = arrays.library_of(factor)
+    if library == "numpy":
+        return scipy.linalg.solve_triangular(
+            factor, b, lower=True, trans="T" if transposed else "N", check_finite=False
+        )
+    columns = b[:, None] if b.ndim == 1 else b
+    if library == "torch":
+        import torch
+
+        matrix = factor.T if transposed else factor
+        solved = torch.linalg.solve_triangular(matrix, columns, upper=transposed)
+    elif library == "cupy":
+        from cupyx.scipy.linalg import solve_triangular
+
+        solved = solve_triangular(factor, columns, lower=True, trans="T" if transposed else "N")
+    else:
+        solved = arrays.namespace(b).linalg.solve(factor.T if transposed else factor, columns)
+    return solved[:, 0] if b.ndim == 1 else solved
+
+
+def cholesky_solve(factor: Any, b: Any) -> Any:
+    """Return ``(L L')^-1 b`` for the lower factor L."""
+    if not arrays.is_foreign(factor):
+        return scipy.linalg.cho_solve((factor, True), b)
+    return triangular_solve(factor, triangular_solve(factor, b), transposed=True)
+
+
+def inverse_diagonal(factor: Array) -> Array:
+    """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``. Shapes: factor (n, n); returns (n,)."""
+    if arrays.is_foreign(factor):
+        return arrays.namespace(factor).sum(triangular_inverse(factor) ** 2, axis=0)
+    inverse, info = lapack.dtrtri(factor, lower=1)
+    if info:
+        raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")
+    return np.einsum("ij,ij->j", inverse, inverse)
 
 
 def triangular_inverse(factor: Any) -> Any:
@@ -47,7 +182,7 @@ def _small_inverses(xp: Any, blocks: Any) -> Any:
         import torch
 
         return torch.linalg.solve_triangular(blocks, one.expand_as(blocks), upper=False)
-    return xp.stack([arrays.triangular_solve(blocks[i, ...], one) for i in range(blocks.shape[0])])
+    return xp.stack([triangular_solve(blocks[i, ...], one) for i in range(blocks.shape[0])])
 
 
 def _block(factor: Any, row: int, column: int, size: int) -> Any:
@@ -116,8 +251,8 @@ def inverse_blocks_of(K: Any, noise: float) -> tuple[float, tuple[Any, Any, Any]
             return _inverse_by_halves(K)
         finally:
             K.fill_diagonal_(1.0)
-    factor, xp = arrays.cholesky(arrays.shifted(K, noise)), arrays.namespace(K)
-    return float(xp.sum(xp.log(arrays.diagonal(factor)))), cholesky_inverse_blocks(factor)
+    factor, xp = cholesky(shifted(K, noise)), arrays.namespace(K)
+    return float(xp.sum(xp.log(diagonal(factor)))), cholesky_inverse_blocks(factor)
 
 
 def _inverse_by_halves(A: Any) -> tuple[float, tuple[Any, Any, Any]]:

@@ -1,0 +1,231 @@
+"""Kernel matrices and width rules, of numpy arrays or where the rows live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist, pdist
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+
+from transduce.core import arrays
+from transduce.core.types import Array
+from transduce.device.linalg import with_diagonal
+from transduce.device.memory import check_fits
+
+_NAMES = {
+    "additive_chi2",
+    "chi2",
+    "cosine",
+    "exponential",
+    "laplacian",
+    "linear",
+    "poly",
+    "polynomial",
+    "precomputed",
+    "rbf",
+    "sigmoid",
+}
+_WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
+ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid")
+
+KernelLike = str | Callable[..., float]
+
+
+def check_kernel(kernel: KernelLike) -> None:
+    """Raise a ValueError unless `kernel` is a known name or a callable."""
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel in _NAMES):
+        names = ", ".join(sorted(_NAMES))
+        raise ValueError(f"Unknown kernel {kernel!r}: use one of {names}, or a callable.")
+
+
+def uses_width(kernel: KernelLike) -> bool:
+    """Return whether the kernel has a length scale."""
+    return isinstance(kernel, str) and kernel in _WITH_WIDTH
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its settings fixed."""
+
+    name: KernelLike
+    width: float = 1.0  # length scale
+    degree: float = 3  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
+    coef0: float = 1.0  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
+
+    def matrix(self, X: Array, Z: Array) -> Array:
+        """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
+        on_device = arrays.is_foreign(X)
+        if on_device:
+            self._check_device(X, Z)
+        xp = arrays.namespace(X)
+        if self.name == "rbf":
+            return xp.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
+        if self.name == "exponential":
+            distances = xp.sqrt(_by_blocks(X, Z, _square_sum)) if on_device else cdist(X, Z)
+            return xp.exp(distances / (-2.0 * self.width**2))
+        return self._by_formula(X, Z) if on_device else self._by_sklearn(X, Z)
+
+    def _check_device(self, X: Any, Z: Any) -> None:
+        """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
+        if self.name not in ON_DEVICE:
+            raise ValueError(
+                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
+                f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
+            )
+        check_fits(
+            2 * 8.0 * X.shape[0] * Z.shape[0],
+            X,
+            f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows",
+            "Give fewer rows, or kernel='linear', which needs none of it.",
+        )
+
+    def _by_formula(self, X: Any, Z: Any) -> Any:
+        """Return the kernels that scikit-learn computes for numpy arrays, for those of any library."""
+        xp = arrays.namespace(X)
+        if self.name == "laplacian":
+            return xp.exp(-_by_blocks(X, Z, _absolute_sum) / self.width)
+        if self.name == "cosine":
+            norms = (xp.sqrt(_square_sum(rows)) for rows in (X, Z))
+            X, Z = (
+                rows / xp.where(norm == 0.0, xp.ones_like(norm), norm)[:, None]
+                for rows, norm in zip((X, Z), norms, strict=True)
+            )
+        products = X @ Z.T
+        if self.name in ("poly", "polynomial"):
+            return (products + self.coef0) ** self.degree
+        return xp.tanh(products + self.coef0) if self.name == "sigmoid" else products
+
+    def _by_sklearn(self, X: Array, Z: Array) -> Array:
+        """Return the other kernels of numpy arrays, and those of the user's function."""
+        if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
+            raise ValueError(
+                f"kernel={self.name!r} needs features that are not negative: pass standardize=False, or use another "
+                "kernel."
+            )
+        if isinstance(self.name, GaussianProcessKernel):
+            return pairwise_kernels(X, Z, metric=self.name, filter_params=True)
+        if not callable(self.name):
+            # Of these kernels laplacian and chi2 have a width.
+            gamma = 1.0 / self.width if self.name in _WITH_WIDTH else 1.0
+            settings = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+            return pairwise_kernels(X, Z, metric=self.name, filter_params=True, **settings)
+        try:
+            return pairwise_kernels(X, X if X is Z else Z, metric=self.name)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The kernel function must take two rows, as one-dimensional arrays, and return a number: {error}"
+            ) from error
+
+    def checked_matrix(self, X: Array, Z: Array) -> Array:
+        """Return the same, or raise a ValueError if not all values are finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.matrix(X, Z)
+        xp = arrays.namespace(K)
+        if not bool(xp.all(xp.isfinite(K))):
+            raise ValueError(
+                f"kernel={self.name!r} gave values that are not finite: scale the features (standardize=True), or "
+                "change the kernel's settings."
+            )
+        return K
+
+    def check_symmetry(self, X: Array) -> None:
+        """Raise a ValueError if the user's function depends on the order of its arguments, at a few rows."""
+        if callable(self.name):
+            one, other = X[:10], X[-10:]
+            forth, back = self.matrix(one, other), self.matrix(other, one).T
+            if not np.allclose(forth, back, rtol=1e-8, equal_nan=True):
+                raise ValueError("The kernel is not symmetric: kernel(u, v) must equal kernel(v, u).")
+
+    def diagonal(self, X: Array) -> Array:
+        """Return the kernel value of each row (n, d) with itself, shape (n,)."""
+        if self.name in ("rbf", "exponential", "laplacian", "chi2"):
+            return arrays.zeros((X.shape[0],), X) + 1.0
+        xp, squares = arrays.namespace(X), _row_squares(X)
+        if self.name == "linear":
+            return squares
+        if self.name in ("poly", "polynomial"):
+            return (squares + self.coef0) ** self.degree
+        if xp is not np and self.name == "sigmoid":
+            return xp.tanh(squares + self.coef0)
+        if xp is not np:  # the cosine
+            return xp.where(squares > 0.0, xp.ones_like(squares), squares)
+        return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
+
+
+def _row_squares(X: Any) -> Any:
+    """Return the sum of squares of every row."""
+    return _square_sum(X) if arrays.is_foreign(X) else np.einsum("ij,ij->i", X, X)
+
+
+def squared_distances(X: Array, Z: Array, width: float) -> Array:
+    """Return the squared distances of rows (n, d) and rows (k, d), good to a billionth of ``width ** 2``.
+
+    Shapes: X, Z (n, d); returns (n, k).
+
+    Notes
+    -----
+    ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
+    than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
+    differences are squared one by one.
+    """
+    xp = arrays.namespace(X)
+    centre = xp.mean(Z, axis=0)
+    centred_X = X - centre
+    centred_Z = centred_X if X is Z else Z - centre
+    squares = [_row_squares(rows) for rows in (centred_X, centred_Z)]
+    largest = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in squares)
+    if not largest < 1e6 * width**2:
+        return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, _square_sum)
+    if xp is np:
+        return euclidean_distances(centred_X, centred_Z, squared=True)
+    distances = centred_X @ centred_Z.T
+    distances *= -2.0
+    distances += squares[0][:, None]
+    distances += squares[1][None, :]
+    distances = xp.where(distances > 0.0, distances, xp.zeros_like(distances))
+    return with_diagonal(distances, 0.0) if X is Z else distances
+
+
+def _square_sum(differences: Any) -> Any:
+    return arrays.namespace(differences).sum(differences * differences, axis=-1)
+
+
+def _absolute_sum(differences: Any) -> Any:
+    xp = arrays.namespace(differences)
+    return xp.sum(xp.abs(differences), axis=-1)
+
+
+def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
+    """Return a function of the differences of rows (n, d) and rows (k, d), shape (n, k), without an n x k x d array."""
+    reduced = arrays.zeros((X.shape[0], Z.shape[0]), X)
+    size = max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))
+    for start in range(0, X.shape[0], size):
+        part = slice(start, min(start + size, X.shape[0]))
+        reduced[part, :] = reduce(X[part, :][:, None, :] - Z[None, :, :])
+    return reduced
+
+
+def median_width(X: Array, *, max_rows: int = 1000) -> float:
+    """Return the median distance between two rows.
+
+    Shapes: X (n, d).
+
+    Notes
+    -----
+    The rule is a symmetric function of the rows: their order does not matter, nor which of them have
+    labels. Costs ``max_rows^2 / 2`` distances, on the host.
+    """
+    n = X.shape[0]
+    if n > max_rows:
+        order = arrays.to_numpy(arrays.lexsort(X))
+        X = arrays.pick(X, order[np.linspace(0, n - 1, max_rows).round().astype(int)])
+    distances = pdist(arrays.to_numpy(X))
+    median = float(np.median(distances)) if len(distances) else 0.0
+    if median > 0.0:
+        return median
+    positive = distances[distances > 0.0]
+    return float(positive.mean()) if len(positive) else 1.0

@@ -1,0 +1,233 @@
+"""Which setting is chosen at which label: the lower envelope of leave-one-out errors, exact, compiled.
+
+Complete a sample with label ``v`` at one unlabelled row. For one setting (see `bordered_ridge` for the notation,
+``t = v - prediction``) the leave-one-out residuals are ``(s r_i - g_i t) / (s G_ii + g_i^2)`` at the labelled rows and
+``t`` at the row itself, with an unpenalised intercept too. So the sum of their squares is a parabola in ``v``::
+
+    Q(v) = c0 + c1 (v - prediction) + c2 (v - prediction)^2,     c2 >= 1
+
+stored as ``(prediction, c0, c1, c2)``. The setting with the smallest ``Q(v)`` is chosen at ``v``. Settings whose errors
+differ by rounding only are chosen together, and whatever is derived from the choice takes the union: this keeps the
+guarantee.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from transduce.core.types import AnyArray, Array
+
+TIE = 1e-9  # leave-one-out errors closer than this share of themselves are equal
+
+
+class MenuFit(NamedTuple):
+    """The ridge regressions of all settings on the labelled rows."""
+
+    residuals: Array  # (S, l) or (S, l, c) ``G y`` for each setting
+    diagonal: Array  # (S, l) ``G_ii``
+    slack: Array  # (S,) residuals closer than this tie
+
+
+class MenuBorder(NamedTuple):
+    """What each of `b` unlabelled rows brings to the ridge regression of every setting; as `Border`, stacked."""
+
+    prediction: Array  # (S, b) or (S, b, c)
+    pivot: Array  # (S, b)
+    weights: Array  # (S, b, l)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tuple[float, float, float]:
+    """Return ``c0``, ``c1``, ``c2`` of one setting at one row."""
+    c0, c1, c2 = 0.0, 0.0, 1.0
+    for i in range(len(residuals)):
+        scale = pivot * diagonal[i] + weights[i] * weights[i]
+        # A row that no other row can stand in for has no leave-one-out residual: it counts for nothing.
+        inverse = 1.0 / scale if scale > 0.0 else 0.0
+        start, slope = pivot * residuals[i] * inverse, weights[i] * inverse
+        c0 += start * start
+        c1 -= 2.0 * start * slope
+        c2 += slope * slope
+    return c0, c1, c2
+
+
+@njit(cache=True, nogil=True)
+def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
+    """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4)."""
+    n_settings, n_rows = border.pivot.shape
+    found = np.empty((n_rows, n_settings, 4))
+    for s in range(n_settings):
+        for j in range(n_rows):
+            sums = _sums(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j])
+            found[j, s, 0] = border.prediction[s, j]
+            found[j, s, 1], found[j, s, 2], found[j, s, 3] = sums
+    return found
+
+
+@njit(cache=True, nogil=True)
+def height(parabola: Array, v: float) -> float:
+    """Return the value of one parabola."""
+    t = v - parabola[0]
+    return parabola[1] + t * (parabola[2] + t * parabola[3])
+
+
+@njit(cache=True, nogil=True)
+def _where_below(one: Array, other: Array, factor: float, extra: float) -> tuple[int, float, float]:
+    """Return where ``one <= factor * other + extra``: 0 nowhere, 1 from low to high, 2 up to low and from high on."""
+    # In the coordinate x = v - other's prediction nothing large cancels.
+    shift = one[0] - other[0]
+    a = one[3] - factor * other[3]
+    b = one[2] - 2.0 * one[3] * shift - factor * other[2]
+    c = one[1] - one[2] * shift + one[3] * shift * shift - factor * other[1] - extra
+    if a == 0.0 and b == 0.0:
+        return (1 if c <= 0.0 else 0), -np.inf, np.inf
+    if a == 0.0:
+        end = other[0] - c / b
+        return 1, (-np.inf if b > 0.0 else end), (end if b > 0.0 else np.inf)
+    inside = b * b - 4.0 * a * c
+    if inside < 0.0:
+        return (1 if a < 0.0 else 0), -np.inf, np.inf
+    half = -0.5 * (b + (np.sqrt(inside) if b >= 0.0 else -np.sqrt(inside)))
+    first = other[0] + half / a
+    second = other[0] + c / half if half != 0.0 else first
+    return (1 if a > 0.0 else 2), min(first, second), max(first, second)
+
+
+@njit(cache=True, nogil=True)
+def _part(kind: int, part: int, low: float, high: float, left: float, right: float) -> tuple[float, float]:
+    """Return the part of such a set that lies between left and right; the ends are in the wrong order if none does."""
+    if kind == 2:
+        if part == 0:
+            high, low = low, -np.inf
+        else:
+            low, high = high, np.inf
+    return max(low, left), min(high, right)
+
+
+@njit(cache=True, nogil=True)
+def envelope_pieces(curves: Array) -> tuple[Array, AnyArray]:
+    """As `lower_envelope`, for compiled callers."""
+    # A setting takes from each piece of the others' envelope the part where it is lower. Two parabolas cross at most
+    # twice, so S settings make at most 2 S - 1 pieces; rounding may add a few of no length.
+    starts, owners, n = np.array([-np.inf]), np.zeros(1, dtype=np.intp), 1
+    for s in range(1, len(curves)):
+        new_starts, new_owners, k = np.empty(3 * n), np.empty(3 * n, dtype=np.intp), 0
+        for piece in range(n):
+            left, owner = starts[piece], owners[piece]
+            right = starts[piece + 1] if piece + 1 < n else np.inf
+            kind, low, high = _where_below(curves[s], curves[owner], 1.0, 0.0)
+            place = left
+            for part in range(kind):
+                a, b = _part(kind, part, low, high, left, right)
+                if a < b:
+                    if place < a:
+                        k = _append(new_starts, new_owners, k, place, owner)
+                    k = _append(new_starts, new_owners, k, a, s)
+                    place = b
+            if place < right:
+                k = _append(new_starts, new_owners, k, place, owner)
+        starts, owners, n = new_starts, new_owners, k
+    return starts[:n].copy(), owners[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _append(starts: Array, owners: AnyArray, n: int, start: float, owner: int) -> int:
+    """Add a piece, unless it goes on with the last one; return the number of pieces."""
+    if n > 0 and owners[n - 1] == owner:
+        return n
+    starts[n], owners[n] = start, owner
+    return n + 1
+
+
+class Choice(NamedTuple):
+    """Where each setting is chosen, ties included."""
+
+    setting: AnyArray  # (k,) ascending; a setting is chosen on as many closed intervals as it has lines here
+    low: Array  # (k,)
+    high: Array  # (k,)
+
+
+@njit(cache=True, nogil=True)
+def tie_margin(slack_one: float, slack_other: float, n_rows: int) -> float:
+    """Return what `TIE` leaves out of rounding: the square of what `n_rows` residuals may be off together."""
+    return n_rows * (slack_one + slack_other) ** 2 / TIE
+
+
+@njit(cache=True, nogil=True)
+def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
+    """Return where each setting has the smallest leave-one-out error of a sample of `n_rows`, up to rounding."""
+    starts, owners = envelope_pieces(curves)
+    room = 2 * len(starts) * len(curves)
+    setting = np.empty(room, dtype=np.intp)
+    low, high = np.empty(room), np.empty(room)
+    k = 0
+    for s in range(len(curves)):
+        for piece in range(len(starts)):
+            left = starts[piece]
+            right = starts[piece + 1] if piece + 1 < len(starts) else np.inf
+            owner = owners[piece]
+            margin = tie_margin(slack[s], slack[owner], n_rows)
+            kind, one, two = _where_below(curves[s], curves[owner], 1.0 + TIE, margin)
+            if owner == s:
+                kind, one, two = 1, left, right
+            for part in range(kind):
+                a, b = _part(kind, part, one, two, left, right)
+                if a > b:
+                    continue
+                if k > 0 and setting[k - 1] == s and a <= high[k - 1]:
+                    high[k - 1] = max(high[k - 1], b)
+                else:
+                    setting[k], low[k], high[k] = s, a, b
+                    k += 1
+    return Choice(setting[:k].copy(), low[:k].copy(), high[:k].copy())
+
+
+@njit(cache=True, nogil=True)
+def mark_least(errors: Array, slack: Array, n_rows: int, picked: AnyArray) -> int:
+    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal; return the first."""
+    best, first = np.argmin(errors), -1
+    for s in range(len(errors)):
+        margin = tie_margin(slack[s], slack[best], n_rows)
+        picked[s] = s == best or errors[s] <= (1.0 + TIE) * errors[best] + margin
+        if picked[s] and first < 0:
+            first = s
+    return first
+
+
+@njit(cache=True, nogil=True)
+def answer(curves: Array, choice: Choice) -> tuple[int, float]:
+    """Return the setting at the lowest point of the envelope, and its prediction as far as it is chosen there.
+
+    The value is the setting's prediction or, if another setting is chosen at that label, the nearest label at which
+    this one is. Of settings that reach the same height, the first counts.
+    """
+    lowest, best = np.empty(len(choice.setting)), np.inf
+    for k in range(len(lowest)):
+        curve = curves[choice.setting[k]]
+        vertex = curve[0] - 0.5 * curve[2] / curve[3]
+        lowest[k] = height(curve, min(max(vertex, choice.low[k]), choice.high[k]))
+        best = min(best, lowest[k])
+    first = 0
+    while lowest[first] > (1.0 + 2.0 * TIE) * best:
+        first += 1
+    winner = choice.setting[first]
+    prediction, value = curves[winner, 0], np.inf
+    for k in range(len(lowest)):
+        if choice.setting[k] == winner:
+            near = min(max(prediction, choice.low[k]), choice.high[k])
+            if abs(near - prediction) < abs(value - prediction):
+                value = near
+    return winner, value
+
+
+@njit(cache=True, nogil=True)
+def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
+    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is.
+
+    Returns shape starts (k,), owners (k,).
+    """
+    # A door of its own for Python; see residual_lines.
+    return envelope_pieces(curves)
