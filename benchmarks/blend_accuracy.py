@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
 from transduce.model_selection.ask import is_transducer, last_step
-from transduce.model_selection.methods import default_members
+from transduce.model_selection.methods import Case, default_members
 
 TASKS = ("regression", "classification")
 LABELS = (15, 40)
@@ -82,7 +82,7 @@ def run_draw(X, y, n_labels, task, seed):
     """Return the error of every method in one draw of the labels."""
     rows = draw_rows(y, n_labels, task, np.random.default_rng(seed))
     X, labels, truth = X[rows], y[rows[:n_labels]], y[rows[n_labels:]]
-    members, _ = default_members(task, len(rows), n_labels, seed)
+    members, _ = default_members(Case(task, len(rows), n_labels, random_state=seed))
     blend = TransductiveBlend(task=task, random_state=seed)
     equal = TransductiveBlend(task=task, weights="equal", random_state=seed)
     methods = {"blend": blend, "equal blend": equal, **members, **opponents(task)}

@@ -27,7 +27,7 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.model_selection.methods import FEW_LABELS, MANY_LABELS, default_members
+from transduce.model_selection.methods import FEW_LABELS, MANY_LABELS, Case, default_members
 from transduce.tables.features import vectorize
 
 FIRST_DRAW, MOST_ROWS, MOST_CATEGORIES = 10, 500, 250
@@ -89,12 +89,12 @@ def blends(task: str, table: str, n_labels: int, draw: int) -> dict[str, float]:
     y[:n_labels] = labels
     errors = {}
     for name, change in changes(task, n_labels).items():
-        size = {"n_features": X.shape[1], "standardize": name == STANDARDISED}
-        members = change(default_members(task, len(X), n_labels, seed, **size)[0])
+        case = Case(task, len(X), n_labels, X.shape[1], standardize=name == STANDARDISED, random_state=seed)
+        members = change(default_members(case)[0])
         values = TransductiveBlend(members, task=task, random_state=seed).fit(X, y).answer_.values
         errors[name] = measure(values if task == "regression" else values.astype(str), labels, truth)
     if n_labels >= MANY_LABELS:
-        trees = default_members(task, len(X), n_labels, seed)[0]["boosted_trees"]
+        trees = default_members(Case(task, len(X), n_labels, random_state=seed))[0]["boosted_trees"]
         plain = labels if task == "regression" else labels.astype(str)
         for name, table_of in (("of features", X), ("of categories", as_categories(frame))):
             model = clone(trees).set_params(categorical_features="from_dtype")

@@ -20,10 +20,9 @@ from transduce import (
     fill,
     show_progress,
 )
-from transduce.core.names import METHODS, SYSTEMS
 from transduce.filling.diagnostics import RightChance, row_map, score
 from transduce.filling.plan import PlanSettings, plan
-from transduce.model_selection.methods import default_members
+from transduce.model_selection.methods import METHODS, Case, default_members
 from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize
 
@@ -210,7 +209,7 @@ def test_tables_in_the_wild(kind):
     assert result.map is None or result.map.shape == (len(frame), 2)
 
 
-@pytest.mark.parametrize("method", [system.name for system in SYSTEMS] + ["forest", "blend"])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_every_method(method):
     task = METHODS[method].tasks[-1]
     frame, _ = wild_table("two classes" if task == "classification" else "mixed")
@@ -364,7 +363,7 @@ def test_plans_depend_on_sizes_alone():
     assert "of a budget of 30 s" in next(iter(found.left_out.values()))
     assert found.seconds <= 30
     assert set(found.model.estimator.estimators) | set(found.left_out) == set(
-        default_members("regression", 100_000, 850)[0]
+        default_members(Case("regression", 100_000, 850))[0]
     )
     assert found.model.estimator.budget_seconds == pytest.approx(0.8 * 30 / 2)  # it is fitted twice
     tiny = plan(

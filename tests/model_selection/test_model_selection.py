@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from transduce import (
     RidgeConfidenceClassifier,
     RidgeConfidenceMachine,
     TransductiveBlend,
+    TransductiveGPRegressor,
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
@@ -40,8 +42,16 @@ from transduce.core.ranks import random_folds
 from transduce.core.validation import read_sample
 from transduce.model_selection import TransductiveSearchCV, choose_method, cross_val_transduce
 from transduce.model_selection import folds as _folding
-from transduce.model_selection.ask import Problem, ask
-from transduce.model_selection.methods import default_members, every_method, name_members
+from transduce.model_selection.ask import Problem, ask, name_members
+from transduce.model_selection.methods import (
+    MEMBERS,
+    METHODS,
+    MOST_EXACT,
+    REGISTRY,
+    Case,
+    default_members,
+    every_member,
+)
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 
@@ -525,13 +535,13 @@ def test_a_precomputed_kernel_is_cut_both_ways():
 
 
 def test_members_suit_the_table():
-    assert default_members("regression", 2000, 10)[0]["transductive_ridge"].centres == 500
-    members, left_out = default_members("classification", 3000, 2000, compare=True)
+    assert default_members(Case("regression", 2000, 10))[0]["transductive_ridge"].centres == 500
+    members, left_out = default_members(Case("classification", 3000, 2000), compare=True)
     assert set(left_out) == {"bayesian_transduction"}
     assert "confidence_machine" in members
-    assert "confidence_machine" not in default_members("classification", 30, 20)[0]
+    assert "confidence_machine" not in default_members(Case("classification", 30, 20))[0]
     assert "spectral_graph" in members
-    left_out = default_members("classification", 30_000, 100, compare=True)[1]
+    left_out = default_members(Case("classification", 30_000, 100), compare=True)[1]
     assert left_out == dict.fromkeys(
         ("spectral_graph", "label_spreading"), "30,000 rows are more than 20,000"
     )
@@ -835,7 +845,7 @@ def test_the_page_runs(monkeypatch):
 
 
 def test_trees_suit_the_number_of_labels():
-    few, many = (default_members("classification", 300, labels)[0] for labels in (29, 30))
+    few, many = (default_members(Case("classification", 300, labels))[0] for labels in (29, 30))
     assert few["random_forest"].min_samples_leaf == 1
     assert many["random_forest"].min_samples_leaf == 3
     assert few["extra_trees"].max_features == 0.5
@@ -843,9 +853,31 @@ def test_trees_suit_the_number_of_labels():
     assert few["logistic_regression"][-1].C == 0.3
     assert many["logistic_regression"][-1].C == 1.0
     for task in ("regression", "classification"):
-        assert "boosted_trees" not in default_members(task, 9000, 499)[0]
-        assert "boosted_trees" in default_members(task, 9000, 500)[0]
-    assert "gaussian_process" in default_members("regression", 200_000, 100_000)[0]
+        assert "boosted_trees" not in default_members(Case(task, 9000, 499))[0]
+        assert "boosted_trees" in default_members(Case(task, 9000, 500))[0]
+    assert "gaussian_process" in default_members(Case("regression", 200_000, 100_000))[0]
+
+
+def test_a_method_joins_in_one_place():
+    """Comparison, blend, command line and devices are read from the registry, each method under one name."""
+    assert len(METHODS) + len(MEMBERS) == sum(bool(method.name) + bool(method.member) for method in REGISTRY)
+    for task in ("regression", "classification"):
+        case = Case(task, 300, 600, 5, n_classes=3)
+        for name, member in every_member(case).items():
+            method = MEMBERS[name]
+            assert hasattr(member, "fit")
+            assert task in method.tasks
+            assert set(method.blended) <= set(method.tasks)
+            assert (
+                0.0 < method.fit_seconds(case) < method.fit_seconds(replace(case, n_rows=3000, n_labels=6000))
+            )
+            assert 0.0 < method.answer_seconds(case) < 1e-2
+        assert set(default_members(case)[0]) == {name for name in MEMBERS if task in MEMBERS[name].blended}
+    for method in METHODS.values():
+        assert method.says.endswith(".")
+        assert method.paper
+        assert method.member or method.name in ("auto", "blend")
+    assert TransductiveGPRegressor().max_exact == MOST_EXACT
 
 
 @pytest.mark.parametrize(
@@ -856,7 +888,7 @@ def test_a_feature_that_hardly_varies_among_the_labels_moves_no_answer_far(task,
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=40), np.append(1e-6 * rng.normal(size=30), np.full(10, 3.0))])
     y = X[:, 0] if task == "regression" else X[:, 0] > 0
-    model = default_members(task, 40, 30)[0][name].fit(X[:30], y[:30])
+    model = default_members(Case(task, 40, 30))[0][name].fit(X[:30], y[:30])
     found = model.predict(X[30:]) if task == "regression" else model.decision_function(X[30:])
     assert np.abs(found).max() < 20.0
 
@@ -869,9 +901,8 @@ def test_members_take_features_as_they_are_if_told(task):
     y = X[:, 0] - X[:, 1] if task == "regression" else np.where(X[:, 0] > X[:, 1], "a", "b").astype(object)
     small = X * [1e-3, 1.0, 1.0]
     for standardize in (True, False):
-        for name, method in every_method(
-            task, 90, 0, n_labels=60, n_features=3, standardize=standardize
-        ).items():
+        case = Case(task, 90, 60, 3, standardize=standardize, random_state=0)
+        for name, method in every_member(case).items():
             found = [
                 TransductiveBlend({name: method}, weights="equal", task=task, random_state=0).fit(
                     rows, np.where(np.arange(90) < 60, y, None)
@@ -889,7 +920,7 @@ def test_members_take_features_as_they_are_if_told(task):
 
 def test_few_labels_are_no_ground_for_weak_penalties():
     few, some, many = (
-        default_members("regression", 300, n_labels, n_features=20)[0] for n_labels in (10, 30, 300)
+        default_members(Case("regression", 300, n_labels, 20))[0] for n_labels in (10, 30, 300)
     )
     assert [members["ridge"][-1].alphas.min().round(9) for members in (few, some, many)] == [3.0, 1.0, 0.1]
     assert [members["transductive_ridge"].ridge for members in (few, some, many)] == [0.03, "loo", "loo"]

@@ -11,7 +11,8 @@ import typer
 import transduce
 from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.names import GUARANTEES, METHODS, SHIFTS, TASKS
+from transduce.core.words import GUARANTEES, SHIFTS, TASKS
+from transduce.model_selection.methods import METHODS
 
 MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
 TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]

@@ -16,7 +16,6 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from transduce.cli.demo import TABLES, compare_with_truth, demo_table
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table
-from transduce.core.names import OTHERS, SYSTEMS
 from transduce.core.progress import stage
 from transduce.core.safe_files import check_free, whole_file
 from transduce.core.words import option
@@ -28,6 +27,7 @@ from transduce.filling.plan import FOLDS
 from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
+from transduce.model_selection.methods import METHODS
 from transduce.tables import files as tables
 from transduce.tables.columns import rounded
 from transduce.tables.features import vectorize
@@ -406,7 +406,7 @@ def write_example(path: Path, *, force: bool) -> None:
 
 def list_methods() -> None:
     """Print the methods, with the papers they come from."""
-    lines = [(method.name, method.says, method.paper) for method in (*SYSTEMS, *OTHERS)]
+    lines = [(method.name, method.says, method.paper) for method in METHODS.values()]
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from transduce.core.names import OTHERS, SYSTEMS
 from transduce.core.progress import show_progress, stage
 from transduce.core.words import command_line
+from transduce.model_selection.methods import MEMBERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from transduce.model_selection.compare import MethodChoice
 
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
-METHOD_NAMES = {method.member: method.name for method in (*SYSTEMS, *OTHERS) if method.member}
-METHOD_NAMES |= {"confidence_machine": "confidence-machine", "blend": "blend", "ridge": "(linear ridge)"}
+METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
+METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 

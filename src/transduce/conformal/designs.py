@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.core import checks
 from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, CHANCE_WITHIN, DESIGN, DRAWN, Guarantee
-from transduce.core.names import SHIFTS
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import SHIFTS
 from transduce.model_selection.ask import Problem
 from transduce.model_selection.folds import with_group_folds
 from transduce.tables.features import table_features

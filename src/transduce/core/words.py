@@ -1,4 +1,4 @@
-"""Words of messages: percentages, counts, and options as the user writes them."""
+"""Words that users write and read: choices of options, options in messages, percentages and counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+TASKS = ("auto", "regression", "classification")
+GUARANTEES = ("auto", "row", "column")
+SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ
 _ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
 _NAMES = {
     "random_state": "seed",

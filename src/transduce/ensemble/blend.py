@@ -12,13 +12,19 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
-from transduce.core.names import TASKS
 from transduce.core.sample import guess_task
 from transduce.core.transducer import EitherTransducer
 from transduce.core.types import Array
+from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import BlendSettings, fit_blend
-from transduce.model_selection.ask import Problem, own_missing_label, read_problem, read_table
-from transduce.model_selection.methods import default_members, name_members
+from transduce.model_selection.ask import (
+    Problem,
+    name_members,
+    own_missing_label,
+    read_problem,
+    read_table,
+)
+from transduce.model_selection.methods import Case, default_members
 
 
 class TransductiveBlend(EitherTransducer, _BaseComposition):
@@ -156,14 +162,15 @@ class TransductiveBlend(EitherTransducer, _BaseComposition):
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
-            members, left_out = default_members(
+            case = Case(
                 problem.task,
                 problem.n_rows,
                 len(problem.labels),
-                seed,
-                n_features=self.n_features_in_,
+                self.n_features_in_,
                 standardize=self.standardize,
+                random_state=seed,
             )
+            members, left_out = default_members(case)
         else:
             members = name_members("estimators", self.estimators)
         settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,6 @@ from sklearn.ensemble import (
 from sklearn.pipeline import Pipeline
 
 from transduce.core.types import Array
-from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
 from transduce.model_selection.folds import Fold
 
@@ -101,7 +101,7 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     if fitted is None or fitted.pairwise:
         return None
     last = last_step(fitted.estimator)
-    if isinstance(last, SpectralGraphTransducer) and problem.classes is not None:
+    if hasattr(last, "relabel") and problem.classes is not None:
         return _relabelled(fitted, last, problem, folds)
     if isinstance(last, FORESTS) and last.bootstrap:
         found = _out_of_bag(fitted, last, problem)
@@ -144,23 +144,18 @@ def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array
 
 
 def _relabelled(
-    fitted: FittedEstimator, transducer: SpectralGraphTransducer, problem: Problem, folds: list[Fold]
+    fitted: FittedEstimator, transducer: Any, problem: Problem, folds: list[Fold]
 ) -> list[Reply] | None:
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees a class only."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again = _copy(transducer)
-    found = []
+    again = copy(
+        transducer
+    )  # it is labelled anew while the fitted one stays as it is; graph and spectrum are shared
+    replies = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:
             again.relabel(problem.shown(visible))
-            found.append(replace(fitted, estimator=again).answers(problem.rows[hidden]))
-    return found
-
-
-def _copy(transducer: SpectralGraphTransducer) -> SpectralGraphTransducer:
-    """Return a copy that can be labelled anew while the fitted one stays as it is; graph and spectrum are shared."""
-    again = SpectralGraphTransducer(**transducer.get_params(deep=False))
-    again.__dict__.update(transducer.__dict__)
-    return again
+            replies.append(replace(fitted, estimator=again).answers(problem.rows[hidden]))
+    return replies

@@ -17,11 +17,12 @@ from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling.plan import FOLDS, Plan, cost, parts
+from transduce.filling.plan import FOLDS, Plan, parts
 from transduce.methods.spectral_graph.graph import neighbor_graph
 from transduce.methods.spectral_graph.spectrum import graph_spectrum
 from transduce.model_selection.ask import is_transducer
 from transduce.model_selection.cross_validation import cross_val_transduce
+from transduce.model_selection.methods import MEMBERS, Case
 from transduce.tables.columns import answered_probability
 from transduce.tables.features import Features
 from transduce.tables.labels import Target
@@ -270,10 +271,11 @@ def _quick(model: Any, target: Target) -> Any:
         return clone(model)
     is_class = target.task == "classification"
     n_classes = len(set(target.labels[~target.missing])) if is_class else 0
-    size = len(target.labels), target.n_labels, n_classes
+    case = Case(target.task, len(target.labels), target.n_labels, n_classes=n_classes)
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
         member = model.estimators_[name]
-        if model.weights_[name] > 0.0 and not is_transducer(member) and cost(name, *size) <= MOST_SECONDS:
+        quick = MEMBERS[name].fit_seconds(case) <= MOST_SECONDS
+        if model.weights_[name] > 0.0 and not is_transducer(member) and quick:
             found = clone(member)
             return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found
     return None

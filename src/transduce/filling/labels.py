@@ -10,8 +10,8 @@ import pandas as pd
 
 from transduce.conformal.designs import is_mask, read_codes, read_factor
 from transduce.core import checks
-from transduce.core.names import SHIFTS
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import SHIFTS
 from transduce.tables.labels import Target, read_marks
 
 

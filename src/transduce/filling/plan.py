@@ -10,25 +10,21 @@ import numpy as np
 
 from transduce.conformal.designs import calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
-from transduce.core.names import METHODS
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import counted, option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
-from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
 from transduce.model_selection.ask import last_step
-from transduce.model_selection.methods import default_members, every_method
+from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
 from transduce.tables.labels import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
 ANSWER_SHARE = 0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
-MOST_EXACT = TransductiveGPRegressor().max_exact  # labels
-POINTS = 500  # beyond, and where exact answers at so many rows would take too long
-_BY_POINT = 5e-9  # seconds a row for each of them
+POINTS = 500  # of the Gaussian process with more labels than MOST_EXACT, or where exact answers would take too long
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
 # intervals are as wide with 30 labels, 7 % narrower with 100, 2 % wider with 60 and 5 % with 300. Sets of classes are
 # 12 % smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
@@ -107,8 +103,8 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
         notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}.", *slow]
     else:
-        inner, left_out, notes = named(word, task, n_rows, n_labels, settings), {}, []
-        seconds = (2 + FOLDS) * cost(METHODS[word].member, n_rows, n_labels, settings.n_classes)
+        case, left_out, notes = _case(task, n_rows, n_labels, settings), {}, []
+        inner, seconds = METHODS[word].make(case), (2 + FOLDS) * METHODS[word].fit_seconds(case)
     what = "intervals" if task == "regression" else "sets"
     if n_calibration == 0:
         notes.insert(
@@ -213,76 +209,37 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
     )
 
 
-def named(name: str, task: str, n_rows: int, n_labels: int, settings: PlanSettings) -> Any:
-    """Return the estimator of a method with one estimator; features have their scale already."""
-    size = {"n_labels": n_labels, "n_features": settings.n_features}
-    return every_method(task, n_rows, settings.random_state, **size, standardize=False)[METHODS[name].member]
-
-
-# Seconds for each row, or label, and class; measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
-_BY_CLASS = {"transductive_ridge": 1.9e-5, "spectral_graph": 1e-6}
-_BY_LABEL_AND_CLASS = {
-    "random_forest": 7e-6,
-    "extra_trees": 2.5e-6,
-    "boosted_trees": 5e-5,
-    "logistic_regression": 4e-7,
-}
-
-
-def cost(member: str, n_rows: int, n_labels: int, n_classes: int = 0) -> float:
-    """Return roughly how many seconds one fit takes on one core."""
-    many = n_rows * _BY_CLASS.get(member, 0.0) + n_labels * _BY_LABEL_AND_CLASS.get(member, 0.0)
-    return _cost(member, n_rows, n_labels) + max(n_classes - 10, 0) * many
-
-
-def _cost(member: str, n_rows: int, n_labels: int) -> float:
-    """Return roughly how many seconds one fit takes on one core, of numbers or of a few classes."""
-    if member == "transductive_ridge":
-        return 0.1 + 3e-10 * n_rows**3 if n_rows <= 1500 else 1.0 + 9e-5 * n_rows
-    if member == "gaussian_process":
-        return 0.3 + 3.0 * (min(n_labels, 500) / 500) ** 3 + 5e-5 * n_labels + 3e-5 * n_rows
-    if member == "bayesian_transduction":
-        return 1.0 + 20.0 * (n_labels / 500) ** 2 + 1e-5 * n_rows
-    if member == "spectral_graph":
-        return 0.1 + 6e-4 * n_rows
-    if member == "label_spreading":
-        return 0.05 + 1e-4 * n_rows
-    if member in ("random_forest", "extra_trees"):
-        return 0.2 + 2.5e-3 * min(n_labels, 10_000) + 2e-5 * n_rows
-    if member == "boosted_trees":
-        return 0.5 + 5e-5 * n_labels
-    return 0.1 + 5e-6 * n_labels
-
-
-def answering_cost(member: str, n_labels: int, settings: PlanSettings) -> float:
-    """Return roughly how many seconds it takes on one core to answer a row that was not fitted to."""
-    if member == "gaussian_process":
-        return _BY_POINT * (n_labels if _is_exact(n_labels, settings) else POINTS)
-    if member == "boosted_trees":
-        return 4e-7 * (settings.n_classes if settings.n_classes > 2 else 1) if settings.n_classes else 1e-6
-    slow = {"label_spreading": 3e-4, "spectral_graph": 1e-4, "transductive_ridge": 1e-5}
-    slow |= {"random_forest": 2.5e-5, "extra_trees": 2.5e-5}
-    return slow.get(member, 3e-7)
+def _case(task: str, n_rows: int, n_labels: int, settings: PlanSettings) -> Case:
+    """Return what methods are made for; features have their scale already."""
+    return Case(
+        task,
+        n_rows,
+        n_labels,
+        settings.n_features,
+        settings.n_classes,
+        standardize=False,
+        random_state=settings.random_state,
+    )
 
 
 def _is_exact(n_labels: int, settings: PlanSettings) -> bool:
     """Return whether the Gaussian process answers rows outside of the fit from all labels, and not from some points."""
-    seconds = settings.n_outside * _BY_POINT * n_labels
-    quick = seconds <= ANSWER_SHARE * settings.budget_seconds
+    each = MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
+    quick = settings.n_outside * each <= ANSWER_SHARE * settings.budget_seconds
     return n_labels <= POINTS or (n_labels <= MOST_EXACT and quick)
 
 
-def slow_to_answer(members: Collection[str], n_labels: int, settings: PlanSettings) -> dict[str, float]:
+def slow_to_answer(members: Collection[str], case: Case, settings: PlanSettings) -> dict[str, float]:
     """Return the members that are too slow where very many rows are answered one by one, and their seconds on one core.
 
     Counts alone decide, and not the number of processes, so that these change no answer.
     """
-    each = {name: answering_cost(name, n_labels, settings) for name in members}
+    each = {name: MEMBERS[name].answer_seconds(case) for name in members}
     most = ANSWER_SHARE * settings.budget_seconds
     slow = {
-        name: settings.n_outside * cost
-        for name, cost in each.items()
-        if cost > QUICK and settings.n_outside * cost > most
+        name: settings.n_outside * seconds
+        for name, seconds in each.items()
+        if seconds > QUICK and settings.n_outside * seconds > most
     }
     return slow if len(slow) < len(members) else {}
 
@@ -304,18 +261,19 @@ def _blend(
 ) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
     seed, budget = settings.random_state, settings.budget_seconds
-    members, found = default_members(
-        task, n_rows, n_labels, seed, n_features=settings.n_features, standardize=False
-    )
-    slow = slow_to_answer(members, n_labels, settings)
-    left_out = found | dict.fromkeys(slow, "it answers too slowly for so many rows")
+    case = _case(task, n_rows, n_labels, settings)
+    members, unsuited = default_members(case)
+    exact = _is_exact(n_labels, settings)
+    answering = case if exact else replace(case, n_labels=POINTS)
+    slow = slow_to_answer(members, answering, settings)
+    left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
     changed = bool(slow)
-    if "gaussian_process" in members and n_labels <= MOST_EXACT and not _is_exact(n_labels, settings):
+    if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         members["gaussian_process"].set_params(max_exact=POINTS)
         changed = True
     costs = {  # weights take about as long again
-        name: 2 * fits * cost(name, n_rows, n_labels, settings.n_classes)
-        + settings.n_outside * answering_cost(name, n_labels, settings)
+        name: 2 * fits * MEMBERS[name].fit_seconds(case)
+        + settings.n_outside * MEMBERS[name].answer_seconds(answering)
         for name in members
         if name not in slow
     }

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from transduce.core import checks
-from transduce.core.names import GUARANTEES
-from transduce.core.words import option
+from transduce.core.words import GUARANTEES, option
 from transduce.filling.labels import HowLabelled
 from transduce.filling.plan import read_method
+from transduce.model_selection.methods import METHODS
 
 BUDGET_SECONDS = 300.0
 SAMPLE = 20_000
@@ -20,7 +20,6 @@ SUITED = {  # settings that only suit labels of one kind
     "regression": ("tolerance", "minimum", "maximum"),
     "classification": ("label_conditional", "probabilities"),
 }
-ON_DEVICES = ("ridge", "gaussian-process", "spectral-graph")  # methods that compute where the features are
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,9 @@ class FillSettings:
         found = replace(self, method=read_method(self.method, task), task=task)
         if self.device is None:
             return found
-        if found.method not in ON_DEVICES:
-            raise ValueError(
-                f"{option('device', self.device)} is for the methods {', '.join(ON_DEVICES)}: name one of them."
-            )
+        if not METHODS[found.method].on_devices:
+            able = ", ".join(method.name for method in METHODS.values() if method.on_devices)
+            raise ValueError(f"{option('device', self.device)} is for the methods {able}: name one of them.")
         if self.guarantee == "row":
             raise ValueError(f"{option('device', self.device)} needs {option('guarantee', 'column')}.")
         return replace(found, guarantee="column")

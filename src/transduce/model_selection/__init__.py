@@ -1,8 +1,13 @@
 """Hiding labels to judge, tune and compare estimators while every row's features stay in sight."""
 
-from transduce.model_selection.compare import MethodChoice, choose_method
-from transduce.model_selection.cross_validation import CrossTransduction, cross_val_transduce
-from transduce.model_selection.search import TransductiveSearchCV
+from typing import TYPE_CHECKING
+
+from transduce.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from transduce.model_selection.compare import MethodChoice, choose_method
+    from transduce.model_selection.cross_validation import CrossTransduction, cross_val_transduce
+    from transduce.model_selection.search import TransductiveSearchCV
 
 __all__ = [
     "CrossTransduction",
@@ -11,3 +16,12 @@ __all__ = [
     "choose_method",
     "cross_val_transduce",
 ]
+
+_HOMES = {
+    "CrossTransduction": "transduce.model_selection.cross_validation",
+    "MethodChoice": "transduce.model_selection.compare",
+    "TransductiveSearchCV": "transduce.model_selection.search",
+    "choose_method": "transduce.model_selection.compare",
+    "cross_val_transduce": "transduce.model_selection.cross_validation",
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,12 +26,12 @@ from sklearn.utils.validation import _num_samples
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.names import TASKS
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.core.words import TASKS
 from transduce.model_selection.compiled_trees import CompiledTrees, compile_trees
 
 BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
@@ -167,6 +167,35 @@ def check_member(name: str, estimator: Any) -> None:
         raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
     if not is_transducer(estimator) and not hasattr(estimator, "predict"):
         raise ValueError(f"{name} cannot predict: end it with a regressor or a classifier.")
+
+
+def name_members(what: str, estimators: Any) -> dict[str, Any]:
+    """Return estimators by name, or raise a ValueError that says how to give them."""
+    if isinstance(estimators, dict):
+        pairs: list[tuple[Any, Any]] = list(estimators.items())
+    elif (
+        isinstance(estimators, Iterable)
+        and not isinstance(estimators, str)
+        and not hasattr(estimators, "fit")
+    ):
+        pairs = [
+            entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry) for entry in estimators
+        ]
+    else:
+        raise ValueError(
+            f"{what} must be a dict of names and estimators, or a list of estimators; got {estimators!r}."
+        )
+    if not pairs:
+        raise ValueError(f"{what} is empty: give at least one estimator, or None for the default ones.")
+    named: dict[str, Any] = {}
+    for name, estimator in pairs:
+        check_member(f"{what}: {name!r}" if name is not None else what, estimator)
+        word = type(estimator).__name__ if name is None else name
+        if not isinstance(word, str) or (name is not None and word in named):
+            raise ValueError(f"{what}: names must be text, each once; got {name!r}.")
+        count = sum(other == word or other.startswith(f"{word}-") for other in named)
+        named[f"{word}-{count + 1}" if name is None and count else word] = estimator
+    return named
 
 
 def last_step(estimator: Any) -> Any:

@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from transduce.core import checks
-from transduce.model_selection.ask import Problem, read_problem
+from transduce.model_selection.ask import Problem, name_members, read_problem
 from transduce.model_selection.cross_validation import CrossTransduction, judge, read_scorers
 from transduce.model_selection.folds import Fold, ask_folds, in_a_sentence, read_folds
-from transduce.model_selection.methods import default_members, name_members
+from transduce.model_selection.methods import Case, default_members
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +158,15 @@ def choose_method(  # noqa: PLR0913
     problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
     random = check_random_state(random_state)
     seed = int(random.randint(np.iinfo(np.int32).max))
-    methods, failures = default_members(
+    case = Case(
         problem.task,
-        len(problem.sample.labelled),
+        problem.n_rows,
         len(problem.labels),
-        seed,
-        n_features=problem.X.shape[1] if hasattr(problem.X, "shape") else None,
+        problem.X.shape[1] if hasattr(problem.X, "shape") else None,
         standardize=standardize,
-        compare=True,
+        random_state=seed,
     )
+    methods, failures = default_members(case, compare=True)
     methods = methods | given
     failures = {name: why for name, why in failures.items() if name not in given}
     scorers = read_scorers(scoring, problem.task, problem.classes)

@@ -1,39 +1,19 @@
-"""Which methods a comparison or a blend starts from, by task and by the size of the table."""
+"""The one registry of methods: how users call each, what it is for, how it is made for a table, and what it costs.
+
+The command line lists the methods, so this module imports nothing heavy: a method is imported when it is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.semi_supervised import LabelSpreading
-
-from transduce.core.types import Array
-from transduce.methods.billiard.classifier import BayesianTransducer
-from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
-from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
-from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
-from transduce.methods.ridge.classifier import TransductiveRidgeClassifier
-from transduce.methods.ridge.regressor import TransductiveRidge
-from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
-from transduce.model_selection.ask import check_member
-
-# Beyond MOST_ROWS transductive ridge has centres at some rows only; beyond MOST_LABELS some methods are left out.
-MOST_ROWS = 1500
+NUMBERS, CLASSES = "regression", "classification"
+MOST_ROWS = 1500  # beyond, transductive ridge has centres at some rows only
 CENTRES = 500
-MOST_LABELS = {"bayesian_transduction": 1000, "confidence_machine": 5000}
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
+MOST_EXACT = 3000  # labels from which the Gaussian process answers exactly, its default
 MANY_LABELS = 500  # from so many on boosted trees join
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
@@ -46,215 +26,368 @@ DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
 NEIGHBORS = 7  # of label spreading, its default
-# The members of a blend; a comparison has all methods. Chosen by benchmarks/blend_accuracy.py.
-BLENDED = {
-    "regression": ("transductive_ridge", "gaussian_process", "ridge", "random_forest", "boosted_trees"),
-    "classification": (
-        "transductive_ridge",
-        "spectral_graph",
-        "logistic_regression",
-        "random_forest",
-        "extra_trees",
-        "boosted_trees",
-    ),
-}
 # Smaller steps and leaves than the defaults, and of numbers some features only at each split: where labels say much
 # this comes near to CatBoost, and where they say little the other members count for more.
 BOOSTING = {
-    "regression": {"learning_rate": 0.08, "max_leaf_nodes": 8, "max_iter": 400, "max_features": 0.3},
-    "classification": {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 100},
+    NUMBERS: {"learning_rate": 0.08, "max_leaf_nodes": 8, "max_iter": 400, "max_features": 0.3},
+    CLASSES: {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 100},
 }
 
 
-def default_members(
-    task: str,
-    n_rows: int,
-    n_labels: int,
-    random_state: Any = None,
-    *,
-    n_features: int | None = None,
-    standardize: bool = True,
-    compare: bool = False,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return methods that suit a table, by name, and for those that do not, why.
-
-    Notes
-    -----
-    Transductive ridge has centres at all rows up to 1,500 rows, and 500 beyond: ``O(n^3)`` becomes ``O(n)``. The
-    Gaussian process looks for its parameters on 500 labels at most, and for one relevance of all features where they
-    are more than 100. Each tree of a forest draws 10,000 labels at most. Boosted trees join from 500 labels on.
-    Bayesian transduction, ``O(l^3)`` and more for l labels several hundred times over, is left out above 1,000 labels;
-    the confidence machine above 5,000; the spectral graph transducer and scikit-learn's label spreading above 20,000
-    rows.
-    """
-    size = {"n_labels": n_labels, "n_features": n_features}
-    methods = every_method(task, n_rows, random_state, **size, standardize=standardize)
-    methods = {name: method for name, method in methods.items() if compare or name in BLENDED[task]}
-    if n_labels < MANY_LABELS:
-        methods.pop("boosted_trees")
-    most = {name: MOST_LABELS.get(name, n_labels) for name in methods}
-    left_out = {
-        name: f"{n_labels:,} labels are more than {most[name]:,}" for name in methods if n_labels > most[name]
-    }
-    for name in ("spectral_graph", "label_spreading"):
-        if name in methods and n_rows > GRAPH_ROWS:
-            left_out[name] = f"{n_rows:,} rows are more than {GRAPH_ROWS:,}"
-    return {name: method for name, method in methods.items() if name not in left_out}, left_out
-
-
-def every_method(
-    task: str,
-    n_rows: int,
-    random_state: Any = None,
-    *,
-    n_labels: int | None = None,
-    n_features: int | None = None,
-    standardize: bool = True,
-) -> dict[str, Any]:
-    """Return all methods for a task by name, however slow they are on such a table."""
-    size = _Size(n_rows, n_labels, n_features)
-    make = _number_methods if task == "regression" else _class_methods
-    return make(size, random_state, standardize)
-
-
 @dataclass(frozen=True)
-class _Size:
-    """The size of a table, as far as it is known, and what follows from it."""
+class Case:
+    """What a method is made for: a task, and the size of the table as far as it is known."""
 
+    task: str  # "regression" or "classification"
     n_rows: int
-    n_labels: int | None
-    n_features: int | None
+    n_labels: int | None = None
+    n_features: int | None = None
+    n_classes: int = 0
+    standardize: bool = True  # whether methods that depend on the scale of features bring them to one
+    random_state: Any = None
 
     @property
-    def centres(self) -> int | None:
-        return None if self.n_rows <= MOST_ROWS else CENTRES
+    def labels(self) -> int:
+        """How many labels there are, 0 if that is not known."""
+        return self.n_labels or 0
 
     @property
     def few(self) -> bool:
+        """Whether there are few labels."""
         return self.n_labels is not None and self.n_labels < FEW_LABELS
 
     @property
     def wide(self) -> bool:
+        """Whether there are many features."""
         return self.n_features is not None and self.n_features > MOST_FEATURES
 
     @property
-    def penalties(self) -> Array:
-        """What ridge regression chooses from: with few labels leave-one-out is no ground for a small penalty."""
-        smallest = 1e-3 if self.n_labels is None else SMALLEST_PENALTY / max(self.n_labels, 1)
-        return np.geomspace(smallest, 1e5, 30)
+    def centres(self) -> int | None:
+        """How many rows transductive ridge has for centres; None for all."""
+        return None if self.n_rows <= MOST_ROWS else CENTRES
 
     @property
     def drawn(self) -> int | None:
         """How many labels each tree of a forest draws; None for as many as there are."""
-        return DRAWN if self.n_labels is not None and self.n_labels > DRAWN else None
+        return DRAWN if self.labels > DRAWN else None
+
+    def many_classes(self, *, a_row: float = 0.0, a_label: float = 0.0) -> float:
+        """Return the seconds of all classes beyond ten, from those for each row or label and class."""
+        return max(self.n_classes - 10, 0) * (self.n_rows * a_row + self.labels * a_label)
 
 
-def _clip() -> FunctionTransformer:
+@dataclass(frozen=True)
+class Method:
+    """A method: its names, what it is for, how it is made, and what it costs on one core.
+
+    Seconds are rough; those of many classes were measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
+    """
+
+    name: str  # on the command line; "" if it is in comparisons and blends only
+    says: str  # what it does, in a line
+    paper: str  # where it comes from
+    member: str = ""  # its name in a comparison or a blend; "" if it is made of members
+    tasks: tuple[str, ...] = (NUMBERS, CLASSES)
+    blended: tuple[
+        str, ...
+    ] = ()  # tasks in whose default blend it is; chosen by benchmarks/blend_accuracy.py
+    make: Callable[[Case], Any] = lambda case: None  # the estimator, not fitted
+    fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.labels
+    answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
+    least_labels: int = 0
+    most_labels: float = float("inf")
+    most_rows: float = float("inf")
+    on_devices: bool = False  # whether it computes where the features are
+
+
+# ------------------------------------------------------------------------------------------------ how they are made
+
+
+def _transductive_ridge(case: Case) -> Any:
+    from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
+
+    common = {
+        "centres": case.centres,
+        "standardize": case.standardize,
+        "random_state": case.random_state,
+    }
+    if case.task == CLASSES:
+        return TransductiveRidgeClassifier(**common)
+    return TransductiveRidge(ridge=FEW_RIDGE if case.few else "loo", **common)
+
+
+def _gaussian_process(case: Case) -> Any:
+    from transduce.methods.gaussian_process import TransductiveGPRegressor
+
+    return TransductiveGPRegressor(
+        matching=0,
+        prior=(0.1, 2.0),
+        relevance=not case.wide,
+        standardize=case.standardize,
+        n_restarts=1,
+        tol=1e-5,
+        max_searched=SEARCHED,
+        max_exact=MOST_EXACT,
+        random_state=case.random_state,
+    )
+
+
+def _bayesian_transduction(case: Case) -> Any:
+    from transduce.methods.billiard import BayesianTransducer
+
+    return BayesianTransducer(
+        softness=0.3, tolerance=0.05, standardize=case.standardize, random_state=case.random_state
+    )
+
+
+def _spectral_graph(case: Case) -> Any:
+    from transduce.methods.spectral_graph import SpectralGraphTransducer
+
+    return _scaled(case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state))
+
+
+def _label_spreading(case: Case) -> Any:
+    from sklearn.semi_supervised import LabelSpreading
+
+    neighbors = min(NEIGHBORS, case.n_rows)
+    return _scaled(case, LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300))
+
+
+def _confidence_machine(case: Case) -> Any:
+    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
+
+    make = RidgeConfidenceMachine if case.task == NUMBERS else RidgeConfidenceClassifier
+    return make(confidence=0.5, standardize=case.standardize)
+
+
+def _ridge(case: Case) -> Any:
+    import numpy as np
+    from sklearn.linear_model import RidgeCV
+
+    # With few labels leave-one-out is no ground for a small penalty.
+    smallest = 1e-3 if case.n_labels is None else SMALLEST_PENALTY / max(case.n_labels, 1)
+    return _scaled(case, _clip(), RidgeCV(np.geomspace(smallest, 1e5, 30)))
+
+
+def _logistic_regression(case: Case) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return _scaled(case, _clip(), LogisticRegression(C=FEW_C if case.few else 1.0, max_iter=2000))
+
+
+def _random_forest(case: Case) -> Any:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    common = {"max_samples": case.drawn, "random_state": case.random_state}
+    if case.task == CLASSES:
+        return RandomForestClassifier(TREES, min_samples_leaf=1 if case.few else LEAF, **common)
+    return RandomForestRegressor(TREES, max_features=MOST_FEATURES if case.wide else 1.0, **common)
+
+
+def _extra_trees(case: Case) -> Any:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(
+        TREES,
+        bootstrap=True,  # as in a forest: each tree has rows that it did not see, which weigh it in a blend
+        max_features=0.5 if case.few else "sqrt",
+        max_samples=case.drawn,
+        random_state=case.random_state,
+    )
+
+
+def _boosted_trees(case: Case) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    make = HistGradientBoostingRegressor if case.task == NUMBERS else HistGradientBoostingClassifier
+    return make(**BOOSTING[case.task], l2_regularization=1.0, random_state=case.random_state)
+
+
+def _clip() -> Any:
     """Return a step that cuts features off at 3 standard deviations.
 
     A feature that hardly varies among few labelled rows is millions of theirs away at some of the others.
     """
+    import numpy as np
+    from sklearn.preprocessing import FunctionTransformer
+
     return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
 
 
-def _scaled(standardize: bool, *steps: Any) -> Any:
+def _scaled(case: Case, *steps: Any) -> Any:
     """Return steps, after a first one that gives features standard deviation 1 among the rows they are fitted to."""
-    steps = (StandardScaler(), *steps) if standardize else steps
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    steps = (StandardScaler(), *steps) if case.standardize else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 
-def _number_methods(size: _Size, random_state: Any, standardize: bool) -> dict[str, Any]:
-    return {
-        "transductive_ridge": TransductiveRidge(
-            ridge=FEW_RIDGE if size.few else "loo",
-            centres=size.centres,
-            standardize=standardize,
-            random_state=random_state,
-        ),
-        "gaussian_process": TransductiveGPRegressor(
-            matching=0,
-            prior=(0.1, 2.0),
-            relevance=not size.wide,
-            standardize=standardize,
-            n_restarts=1,
-            tol=1e-5,
-            max_searched=SEARCHED,
-            random_state=random_state,
-        ),
-        "confidence_machine": RidgeConfidenceMachine(confidence=0.5, standardize=standardize),
-        "ridge": _scaled(standardize, _clip(), RidgeCV(size.penalties)),
-        "random_forest": RandomForestRegressor(
-            TREES,
-            max_features=MOST_FEATURES if size.wide else 1.0,
-            max_samples=size.drawn,
-            random_state=random_state,
-        ),
-        "boosted_trees": HistGradientBoostingRegressor(
-            **BOOSTING["regression"], l2_regularization=1.0, random_state=random_state
-        ),
-    }
+# ---------------------------------------------------------------------------------------------------- the registry
 
 
-def _class_methods(size: _Size, random_state: Any, standardize: bool) -> dict[str, Any]:
-    neighbors = min(NEIGHBORS, size.n_rows)
-    return {
-        "transductive_ridge": TransductiveRidgeClassifier(
-            centres=size.centres, standardize=standardize, random_state=random_state
-        ),
-        "bayesian_transduction": BayesianTransducer(
-            softness=0.3, tolerance=0.05, standardize=standardize, random_state=random_state
-        ),
-        "spectral_graph": _scaled(
-            standardize, SpectralGraphTransducer(metric="euclidean", random_state=random_state)
-        ),
-        "label_spreading": _scaled(
-            standardize, LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300)
-        ),
-        "confidence_machine": RidgeConfidenceClassifier(confidence=0.5, standardize=standardize),
-        "logistic_regression": _scaled(
-            standardize, _clip(), LogisticRegression(C=FEW_C if size.few else 1.0, max_iter=2000)
-        ),
-        "random_forest": RandomForestClassifier(
-            TREES, min_samples_leaf=1 if size.few else LEAF, max_samples=size.drawn, random_state=random_state
-        ),
-        # From drawn rows, as in a forest: each tree has rows that it did not see, which weigh it in a blend.
-        "extra_trees": ExtraTreesClassifier(
-            TREES,
-            bootstrap=True,
-            max_features=0.5 if size.few else "sqrt",
-            max_samples=size.drawn,
-            random_state=random_state,
-        ),
-        "boosted_trees": HistGradientBoostingClassifier(
-            **BOOSTING["classification"], l2_regularization=1.0, random_state=random_state
-        ),
-    }
+def _forest_seconds(case: Case) -> float:
+    return 0.2 + 2.5e-3 * min(case.labels, DRAWN) + 2e-5 * case.n_rows
 
 
-def name_members(what: str, estimators: Any) -> dict[str, Any]:
-    """Return estimators by name, or raise a ValueError that says how to give them."""
-    if isinstance(estimators, dict):
-        pairs: list[tuple[Any, Any]] = list(estimators.items())
-    elif (
-        isinstance(estimators, Iterable)
-        and not isinstance(estimators, str)
-        and not hasattr(estimators, "fit")
-    ):
-        pairs = [
-            entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry) for entry in estimators
-        ]
-    else:
-        raise ValueError(
-            f"{what} must be a dict of names and estimators, or a list of estimators; got {estimators!r}."
-        )
-    if not pairs:
-        raise ValueError(f"{what} is empty: give at least one estimator, or None for the default ones.")
-    named: dict[str, Any] = {}
-    for name, estimator in pairs:
-        check_member(f"{what}: {name!r}" if name is not None else what, estimator)
-        word = type(estimator).__name__ if name is None else name
-        if not isinstance(word, str) or (name is not None and word in named):
-            raise ValueError(f"{what}: names must be text, each once; got {name!r}.")
-        count = sum(other == word or other.startswith(f"{word}-") for other in named)
-        named[f"{word}-{count + 1}" if name is None and count else word] = estimator
-    return named
+REGISTRY = (
+    Method(
+        "auto",
+        "The blend; with few labels its intervals come from the confidence machine.",
+        "this project",
+    ),
+    Method(
+        "ridge",
+        "Transductive ridge: the missing labels that minimise the leave-one-out error.",
+        "Chapelle, Vapnik, Weston 1999",
+        "transductive_ridge",
+        blended=(NUMBERS, CLASSES),
+        make=_transductive_ridge,
+        fit_seconds=lambda case: (
+            (0.1 + 3e-10 * case.n_rows**3 if case.n_rows <= MOST_ROWS else 1.0 + 9e-5 * case.n_rows)
+            + case.many_classes(a_row=1.9e-5)
+        ),
+        answer_seconds=lambda case: 1e-5,
+        on_devices=True,
+    ),
+    Method(
+        "gaussian-process",
+        "Gaussian process: numbers with standard errors and the relevance of every feature.",
+        "Le, Smola, Gartner, Altun 2006",
+        "gaussian_process",
+        tasks=(NUMBERS,),
+        blended=(NUMBERS,),
+        make=_gaussian_process,
+        fit_seconds=lambda case: (
+            0.3 + 3.0 * (min(case.labels, SEARCHED) / SEARCHED) ** 3 + 5e-5 * case.labels + 3e-5 * case.n_rows
+        ),
+        answer_seconds=lambda case: 5e-9 * case.labels,
+        on_devices=True,
+    ),
+    Method(
+        "bayesian",
+        "Bayesian transduction: the vote of every separator that gets the labels right.",
+        "Graepel, Herbrich, Obermayer 1999",
+        "bayesian_transduction",
+        tasks=(CLASSES,),
+        make=_bayesian_transduction,
+        fit_seconds=lambda case: 1.0 + 20.0 * (case.labels / 500) ** 2 + 1e-5 * case.n_rows,
+        most_labels=1000,  # O(l^3) and more for l labels, several hundred times over
+    ),
+    Method(
+        "spectral-graph",
+        "Spectral graph transducer: a few labels spread over the neighbour graph of all rows.",
+        "Joachims 2003",
+        "spectral_graph",
+        tasks=(CLASSES,),
+        blended=(CLASSES,),
+        make=_spectral_graph,
+        fit_seconds=lambda case: 0.1 + 6e-4 * case.n_rows + case.many_classes(a_row=1e-6),
+        answer_seconds=lambda case: 1e-4,
+        most_rows=GRAPH_ROWS,
+        on_devices=True,
+    ),
+    Method(
+        "",
+        "Label spreading of scikit-learn, for comparison.",
+        "Zhou, Bousquet, Lal, Weston, Schölkopf 2004",
+        "label_spreading",
+        tasks=(CLASSES,),
+        make=_label_spreading,
+        fit_seconds=lambda case: 0.05 + 1e-4 * case.n_rows,
+        answer_seconds=lambda case: 3e-4,
+        most_rows=GRAPH_ROWS,
+    ),
+    Method(
+        "confidence-machine",
+        "Ridge confidence machine: an exact interval at every row, with no label held out.",
+        "Nouretdinov, Melluish, Vovk 2001",
+        "confidence_machine",
+        make=_confidence_machine,
+        most_labels=5000,
+    ),
+    Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
+    Method(
+        "",
+        "Ridge regression, linear.",
+        "Hoerl, Kennard 1970",
+        "ridge",
+        tasks=(NUMBERS,),
+        blended=(NUMBERS,),
+        make=_ridge,
+    ),
+    Method(
+        "",
+        "Logistic regression.",
+        "Cox 1958",
+        "logistic_regression",
+        tasks=(CLASSES,),
+        blended=(CLASSES,),
+        make=_logistic_regression,
+        fit_seconds=lambda case: 0.1 + 5e-6 * case.labels + case.many_classes(a_label=4e-7),
+    ),
+    Method(
+        "forest",
+        "Random forest, for comparison.",
+        "Breiman 2001",
+        "random_forest",
+        blended=(NUMBERS, CLASSES),
+        make=_random_forest,
+        fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=7e-6),
+        answer_seconds=lambda case: 2.5e-5,
+    ),
+    Method(
+        "",
+        "Extremely randomised trees.",
+        "Geurts, Ernst, Wehenkel 2006",
+        "extra_trees",
+        tasks=(CLASSES,),
+        blended=(CLASSES,),
+        make=_extra_trees,
+        fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=2.5e-6),
+        answer_seconds=lambda case: 2.5e-5,
+    ),
+    Method(
+        "",
+        "Boosted trees.",
+        "Friedman 2001",
+        "boosted_trees",
+        blended=(NUMBERS, CLASSES),
+        make=_boosted_trees,
+        fit_seconds=lambda case: 0.5 + 5e-5 * case.labels + case.many_classes(a_label=5e-5),
+        answer_seconds=lambda case: (
+            4e-7 * (case.n_classes if case.n_classes > 2 else 1) if case.n_classes else 1e-6
+        ),
+        least_labels=MANY_LABELS,
+    ),
+)
+METHODS = {method.name: method for method in REGISTRY if method.name}  # as users call them
+MEMBERS = {
+    method.member: method for method in REGISTRY if method.member
+}  # as comparisons and blends call them
+
+
+def every_member(case: Case) -> dict[str, Any]:
+    """Return all methods for a task by name, however slow they are on such a table."""
+    return {name: method.make(case) for name, method in MEMBERS.items() if case.task in method.tasks}
+
+
+def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return methods that suit a table, by name, and for those that do not, why.
+
+    A comparison has all methods for the task, a blend some of them.
+    """
+    members, left_out = {}, {}
+    for name, method in MEMBERS.items():
+        if (
+            case.task not in (method.tasks if compare else method.blended)
+            or case.labels < method.least_labels
+        ):
+            continue
+        if case.labels > method.most_labels:
+            left_out[name] = f"{case.labels:,} labels are more than {method.most_labels:,}"
+        elif case.n_rows > method.most_rows:
+            left_out[name] = f"{case.n_rows:,} rows are more than {method.most_rows:,}"
+        else:
+            members[name] = method.make(case)
+    return members, left_out

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.checks import check_choice
-from transduce.core.names import TASKS
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
-from transduce.core.words import missing_option, option
+from transduce.core.words import TASKS, missing_option, option
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.numbers import (
     HOLES,
