@@ -12,11 +12,11 @@ ones. About so many rows get a label, each with a probability of its own (the *m
 
 Ridge regression, 90 %:
 
-- *as usual*: `ConformalTransducer`, all labels weigh the same (``shift="ignore"``);
+- *as usual*: `ConformalTransducer`, all labels weigh the same (``Chance(reweight=False)``);
 - *auto*: the default, which estimates weights if a test says that rows differ;
 - *estimated*: weights always estimated; where it guarantees nothing, it counts as unbounded;
 - *known*: weights from the true probabilities (of *label*: those that the features know, which are equal);
-- *factor 1.5*: ``sensitivity=1.5`` with equal weights;
+- *factor 1.5*: ``Chance(reweight=False, sensitivity=1.5)``;
 - *random 20*: twenty more rows are drawn at random and labelled: these calibrate.
 
 *Coverage* is the share of the unlabelled rows that are inside, the mean over draws and tables; *width* the mean width
@@ -43,19 +43,20 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from transduce import ConformalTransducer
+from transduce.conformal import Chance, Drawn, Estimated, Sampled
 
 OUT = Path(__file__).parent / "output" / "shift.jsonl"
 PAPERS = ("boston", "auto-mpg", "ufc", "heights", "gilgais", "GAGurine", "kin-32fh")
 MASKS = ("chance", "mild", "strong", "label")
 STRENGTH = {"chance": 0.0, "mild": 0.7, "strong": 1.5, "label": 0.0}
 MOST_ROWS = 800
-SETTINGS = {
-    "as usual": {"shift": "ignore"},
-    "auto": {},
-    "estimated": {"shift": "estimate"},
-    "known": {},
-    "factor 1.5": {"shift": "ignore", "sensitivity": 1.5},
-    "random 20": {},
+DESIGNS = {
+    "as usual": Chance(reweight=False),
+    "auto": Chance(),
+    "estimated": Estimated(),
+    "known": None,  # made of each draw
+    "factor 1.5": Chance(reweight=False, sensitivity=1.5),
+    "random 20": None,
 }
 
 
@@ -116,13 +117,13 @@ def measure(name, X, y, mask, n_labels, seed):
     drawn = np.isin(np.arange(len(y)), rng.choice(np.flatnonzero(~labelled), 20, replace=False))
     asked = ~labelled & ~drawn  # the same rows are judged for every way
     lines, reach = [], float(np.ptp(y))
-    for way, settings in SETTINGS.items():
-        own = dict(settings)
-        own |= {"sampling_probability": known} if way == "known" else {}
-        own |= {"calibration": drawn} if way == "random 20" else {}
+    designs = DESIGNS | {"known": Sampled(known), "random 20": Drawn(drawn)}
+    for way, labels in designs.items():
         shown = np.where(labelled | (drawn & (way == "random 20")), y, np.nan)
-        own |= {"test_exchangeability": way == "auto"}
-        model = ConformalTransducer(ridge(), random_state=seed, **own).fit(X, shown)
+        tested = way == "auto"
+        model = ConformalTransducer(
+            ridge(), labels=labels, random_state=seed, test_exchangeability=tested
+        ).fit(X, shown)
         at = asked[model.answer_.rows]
         widths = np.minimum(model.answer_.regions.measure()[at], reach)
         lines.append(
@@ -158,11 +159,11 @@ def show(lines):
             found.insert(1, "worst table", by_table.groupby("way").min())
             found["none"] = (part["kind"] == "none").groupby(part["way"]).mean()
             flagged = part[part["way"] == "auto"]["rejected"].mean()
-            n, draws = part["table"].nunique(), len(part) // len(SETTINGS)
+            n, draws = part["table"].nunique(), len(part) // len(DESIGNS)
             print(
                 f"\n{labels} labels, mask: {mask} ({n} tables, {draws} draws; the test rejects {flagged:.0%})"
             )
-            print(found.loc[list(SETTINGS)].round(3).to_string())
+            print(found.loc[list(DESIGNS)].round(3).to_string())
 
 
 def main():

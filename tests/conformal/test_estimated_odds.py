@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from tests.conformal.test_transducer import classes, numbers
 from tests.conformal.test_weights import designed
 from transduce import ConformalTransducer
-from transduce.conformal import designs
+from transduce.conformal import Chance, Estimated, designs
 from transduce.conformal.designs import _cross_fit, _deal, estimate_odds
 from transduce.tables.labels import draw_rows
 
@@ -71,7 +71,7 @@ def test_chance_leaves_answers_as_they_are():
     same = 0
     for seed in range(5):
         X, y, _ = numbers(n=200, labelled=80, seed=seed)
-        usual, found = fit(X, y), fit(X, y, shift="estimate")
+        usual, found = fit(X, y), fit(X, y, labels=Estimated())
         if found.estimated_odds_.model == "chance":
             same += 1
             np.testing.assert_array_equal(usual.answer_.regions.hull(), found.answer_.regions.hull())
@@ -81,14 +81,14 @@ def test_chance_leaves_answers_as_they_are():
 
 def test_coverage_under_a_shift():
     """Estimated weights bring coverage near the level, where equal weights fall far behind."""
-    inside = {"ignore": [], "estimate": []}
+    inside = {Chance(reweight=False): [], Estimated(): []}
     for seed in range(12):
         X, y, truth, _ = shifted(seed)
-        for shift, found in inside.items():
-            model = fit(X, y, shift=shift)
+        for labels, found in inside.items():
+            model = fit(X, y, labels=labels)
             found.append(model.answer_.regions.contains(truth[np.isnan(y)]).mean())
-    assert np.mean(inside["ignore"]) < 0.83
-    assert np.mean(inside["estimate"]) > 0.87
+    assert np.mean(inside[Chance(reweight=False)]) < 0.83
+    assert np.mean(inside[Estimated()]) > 0.87
 
 
 def test_a_test_that_rejects_brings_weights():
@@ -100,7 +100,7 @@ def test_a_test_that_rejects_brings_weights():
     assert model.guarantee_.effective >= 20
     assert "no estimate bears an exact guarantee" in model.guarantee_.grounds
     with pytest.warns(UserWarning, match="Labelled and unlabelled rows differ"):
-        ignored = ConformalTransducer(Ridge(), random_state=0, shift="ignore").fit(X, y)
+        ignored = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(X, y)
     assert ignored.estimated_odds_ is None
     assert ignored.guarantee_.kind == "approximate"
     assert ignored.guarantee_.outside is not None
@@ -109,7 +109,7 @@ def test_a_test_that_rejects_brings_weights():
 @pytest.mark.filterwarnings("ignore:Labelled and unlabelled rows differ")
 def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     X, y, _, _ = shifted(strength=5.0)
-    model = fit(X, y, shift="estimate")
+    model = fit(X, y, labels=Estimated())
     found = model.guarantee_
     assert found.kind == "none"
     assert "worth" in found.grounds
@@ -117,17 +117,19 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     assert found.remedy == tuple(draw_rows(np.isnan(y), 20, 0))
     assert f"rows {found.remedy[0] + 1}, {found.remedy[1] + 1}, " in found.grounds
     assert np.isinf(model.answer_.regions.measure()).all()
-    np.testing.assert_array_equal(model.answer_.values, fit(X, y, shift="ignore").answer_.values)
+    np.testing.assert_array_equal(
+        model.answer_.values, fit(X, y, labels=Chance(reweight=False)).answer_.values
+    )
     assert model.answer_at(0.3).guarantee.kind == "approximate"
-    assert len(fit(X, y, shift="estimate", confidence=0.97).guarantee_.remedy) == 33
+    assert len(fit(X, y, labels=Estimated(), confidence=0.97).guarantee_.remedy) == 33
     apart = X + 50.0 * np.isnan(y)[:, None]
     with pytest.warns(UserWarning, match="rows have too little in common for 59 calibration labels"):
-        nothing = fit(apart, y, shift="estimate").guarantee_
+        nothing = fit(apart, y, labels=Estimated()).guarantee_
     assert nothing.kind == "none"
     assert len(nothing.remedy) == 20
     X, y, _ = classes(n=200, gap=0.5)
     far = X + 4.0 * np.array([label is None for label in y])[:, None]
-    model = fit(far, y, LogisticRegression(), shift="estimate")
+    model = fit(far, y, LogisticRegression(), labels=Estimated())
     assert model.guarantee_.kind == "none"
     assert model.answer_.label_sets.all()
 
@@ -138,7 +140,7 @@ def test_rows_that_no_labelled_row_is_like_get_the_whole_line():
     X = rng.uniform(0, 10, size=(400, 1))
     truth = 2 * X[:, 0] + rng.normal(size=400)
     y = np.where((X[:, 0] < 6) & (rng.random(400) < 0.6), truth, np.nan)
-    model = fit(X, y, shift="estimate")
+    model = fit(X, y, labels=Estimated())
     unbounded = np.isinf(model.answer_.regions.measure())
     far = X[np.isnan(y), 0] > 7
     assert unbounded[far].all()
@@ -156,15 +158,6 @@ def test_any_table_will_do():
     assert estimate_odds(X[:20], np.arange(20) < 4, 0).model == "chance"
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"shift": "perhaps"}, "shift must be one of"),
-        ({"shift": "estimate", "sampling_probability": np.full(90, 0.5)}, "nothing to estimate"),
-        ({"shift": "estimate", "calibration": np.arange(90) < 45}, "nothing to estimate"),
-    ],
-)
-def test_bad_settings_get_one_sentence(settings, words):
-    X, y, _ = numbers()
-    with pytest.raises(ValueError, match=words):
-        fit(X, y, **settings)
+def test_a_bad_setting_gets_one_sentence():
+    with pytest.raises(ValueError, match="reweight must be True or False"):
+        Chance(reweight="perhaps")

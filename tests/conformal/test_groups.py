@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveBlend, TransductiveRidge
-from transduce.conformal import CategoryMiscoverage, Miscoverage, exchangeability_test
+from transduce.conformal import CategoryMiscoverage, Chance, Grouped, Miscoverage, exchangeability_test
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.folds import group_folds, with_group_folds
@@ -36,7 +36,7 @@ def patients(seed, n_groups=60, labelled=30, partly=False):
 
 def test_weights_count_every_group_once():
     X, y, _, groups = patients(0)
-    model = quiet(Ridge(), groups=groups, confidence=0.8).fit(X, y)
+    model = quiet(Ridge(), labels=Grouped(groups), confidence=0.8).fit(X, y)
     held = groups[model.calibration_rows_]
     labelled = groups[~np.isnan(y)]
     assert set(held) & set(labelled[~np.isin(labelled, held)]) == set()
@@ -72,7 +72,7 @@ def test_the_level_holds_for_a_row_of_a_new_group(partly):
         new = np.setdiff1d(groups, groups[~np.isnan(y)])
         row = rng.choice(np.flatnonzero(groups == rng.choice(new)))
         place = np.flatnonzero(np.flatnonzero(np.isnan(y)) == row)[0]
-        by_group = quiet(LinearRegression(), groups=groups).fit(X, y).answer_
+        by_group = quiet(LinearRegression(), labels=Grouped(groups)).fit(X, y).answer_
         outside += not by_group.regions.contains(truth[np.isnan(y)])[place]
     assert outside <= binom.ppf(0.999, n, 0.1)
     assert outside >= binom.ppf(0.001, n, 0.02)
@@ -80,7 +80,7 @@ def test_the_level_holds_for_a_row_of_a_new_group(partly):
 
 def test_rows_of_labelled_groups_are_said_not_to_be_covered():
     X, y, _, groups = patients(1, partly=True)
-    model = quiet(Ridge(), groups=groups).fit(X, y)
+    model = quiet(Ridge(), labels=Grouped(groups)).fit(X, y)
     others = np.isin(groups[np.isnan(y)], groups[~np.isnan(y)]).sum()
     assert others > 0
     assert model.guarantee_.n_other == others
@@ -90,16 +90,16 @@ def test_rows_of_labelled_groups_are_said_not_to_be_covered():
     )
     few = patients(1, labelled=9)
     with pytest.warns(UserWarning, match="Too few groups have labels .* it takes 13"):
-        assert quiet(Ridge(), groups=few[3]).fit(few[0], few[1]).guarantee_.kind == "none"
+        assert quiet(Ridge(), labels=Grouped(few[3])).fit(few[0], few[1]).guarantee_.kind == "none"
     with pytest.warns(UserWarning, match="5 calibration groups cannot support 90 %: it takes 9"):
-        quiet(Ridge(), groups=few[3], calibration=5).fit(few[0], few[1])
+        quiet(Ridge(), labels=Grouped(few[3]), calibration=5).fit(few[0], few[1])
 
 
 def test_groups_are_compared_by_one_row_of_each():
     """Rows of a group are alike: compared row by row, chance would be taken for a shift."""
     X, y, _, groups = patients(2, n_groups=80, labelled=40)
     X = X + 3.0 * np.random.default_rng(0).normal(size=(80, 2))[groups]
-    model = ConformalTransducer(Ridge(), groups=groups, random_state=0).fit(X, y)
+    model = ConformalTransducer(Ridge(), labels=Grouped(groups), random_state=0).fit(X, y)
     assert model.exchangeability_.n_labelled == 40
     assert model.exchangeability_.n_unlabelled == 40
     assert not model.exchangeability_.shifted
@@ -134,7 +134,7 @@ def test_blends_and_searches_get_folds_that_split_no_group():
     assert with_group_folds(plain, seen) is plain
     members = {"a": Ridge(), "b": Ridge(alpha=1e4)}
     blend = TransductiveBlend(members, task="regression", cv=4, random_state=0)
-    model = quiet(blend, groups=groups, refit=True).fit(X, y)
+    model = quiet(blend, labels=Grouped(groups), refit=True).fit(X, y)
     for fitted, rows in (
         (model.estimator_, np.setdiff1d(np.flatnonzero(~np.isnan(y)), model.calibration_rows_)),
         (model.refitted_, np.flatnonzero(~np.isnan(y))),
@@ -162,7 +162,7 @@ def test_the_level_holds_within_every_category():
     n, outside, drawn = 250, dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
     for seed in range(n):
         X, y, truth, category = regions_of(seed)
-        model = quiet(LinearRegression(), within=category, confidence=0.8).fit(X, y)
+        model = quiet(LinearRegression(), labels=Chance(within=category), confidence=0.8).fit(X, y)
         inside = model.answer_.regions.contains(truth[np.isnan(y)])
         for name in "abc":
             rows = np.flatnonzero(category[np.isnan(y)] == name)
@@ -175,7 +175,7 @@ def test_the_level_holds_within_every_category():
 
 def test_within_by_definition_and_the_law_of_the_column():
     X, y, _, category = regions_of(0)
-    model = quiet(Ridge(), within=category).fit(X, y)
+    model = quiet(Ridge(), labels=Chance(within=category)).fit(X, y)
     rows = model.calibration_rows_
     for name in "abc":
         own = rows[category[rows] == name]
@@ -214,17 +214,22 @@ def test_categories_with_too_few_labels_are_named():
     with pytest.warns(
         UserWarning, match="Too few labels for 90 % in 'c': every interval is the whole line there"
     ):
-        model = quiet(Ridge(), within=category).fit(X, y)
+        model = quiet(Ridge(), labels=Chance(within=category)).fit(X, y)
     assert model.guarantee_.kind == "exact"
     assert model.guarantee_.short == ("'c'",)
     assert "Category 'c' has too few calibration labels" in model.guarantee_.statement
     widths = model.answer_.regions.measure()
     np.testing.assert_array_equal(np.isinf(widths), category[np.isnan(y)] == "c")
     with pytest.warns(UserWarning, match="No category has the 1498 labels that 99.9 % takes"):
-        assert quiet(Ridge(), within=category, confidence=0.999).fit(X, y).guarantee_.kind == "none"
+        assert (
+            quiet(Ridge(), labels=Chance(within=category), confidence=0.999).fit(X, y).guarantee_.kind
+            == "none"
+        )
     X, y, _ = classes(n=160, labelled=100)
     sets = (
-        quiet(LogisticRegression(), within=np.where(X[:, 0] > 0, "x", "y"), confidence=0.8).fit(X, y).answer_
+        quiet(LogisticRegression(), labels=Chance(within=np.where(X[:, 0] > 0, "x", "y")), confidence=0.8)
+        .fit(X, y)
+        .answer_
     )
     assert sets.label_sets.any(axis=1).all()
 
@@ -278,16 +283,18 @@ def test_what_is_assumed_along_an_order():
     X, _, truth = numbers(n=200, labelled=200)
     place = np.arange(200.0)
     later = np.where(place < 100, truth, np.nan)
-    model = quiet(Ridge(), order=place).fit(X, later)
+    model = quiet(Ridge(), labels=Chance(order=place)).fit(X, later)
     assert model.guarantee_.headline == "exact if nothing changes along the order of the rows"
     assert "come later than labelled ones in 100 % of pairs" in model.guarantee_.grounds
     assert "No drift of the errors was found" in model.guarantee_.grounds
-    drifting = quiet(Ridge(), order=pd.date_range("2020-01-01", periods=200)).fit(X, later + 0.05 * place)
+    drifting = quiet(Ridge(), labels=Chance(order=pd.date_range("2020-01-01", periods=200))).fit(
+        X, later + 0.05 * place
+    )
     assert drifting.guarantee_.kind == "approximate"
     assert drifting.guarantee_.drift.found
     assert "Errors at calibration rows drift along it" in drifting.guarantee_.grounds
     spread = np.where(place % 2 == 0, truth, np.nan)
-    among = quiet(Ridge(), order=place).fit(X, spread)
+    among = quiet(Ridge(), labels=Chance(order=place)).fit(X, spread)
     assert among.guarantee_.headline == "exact if chance chose the labels"
     assert "lie alike along the order" in among.guarantee_.grounds
 
@@ -296,22 +303,33 @@ def test_what_is_assumed_along_an_order():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("design", "words"),
     [
-        ({"groups": ["a"] * 89 + [None]}, "groups has a hole at row 89"),
-        ({"groups": np.append(np.arange(89.0), np.nan)}, "groups has a hole at row 89"),
-        ({"groups": ["a"] * 3}, "groups must name a group or category for each of the 90 rows"),
-        ({"groups": ["a"] * 90}, "All labels are of one group"),
-        ({"groups": np.arange(90) % 2}, "Every group has a label"),
-        ({"within": [None] * 90}, "within has a hole at row 0"),
-        ({"order": ["soon"] * 90}, "order must be a number or a time for each of the 90 rows"),
-        ({"order": np.append(np.arange(89.0), np.nan)}, "order must be a number or a time"),
-        ({"groups": np.arange(90), "within": np.arange(90)}, "exclude each other"),
-        ({"groups": np.arange(90), "shift": "estimate"}, "exclude each other"),
-        ({"groups": np.arange(90), "sampling_probability": np.full(90, 0.5)}, "exclude each other"),
+        (lambda: Grouped(["a"] * 89 + [None]), "'groups' names groups, and row 89 .counted from 0. has none"),
+        (lambda: Grouped(np.append(np.arange(89.0), np.nan)), "row 89 .counted from 0. has none"),
+        (lambda: Grouped(["a"] * 3), "'groups' must have a value for each of the 90 rows"),
+        (lambda: Grouped(["a"] * 90), "All labels are of one group"),
+        (lambda: Grouped(np.arange(90) % 2), "Every group has a label"),
+        (
+            lambda: Chance(within=[None] * 90),
+            "'within' names categories, and row 0 .counted from 0. has none",
+        ),
+        (
+            lambda: Chance(order=["soon"] * 90),
+            "'order' orders the rows, and row 0 .counted from 0. has 'soon'",
+        ),
+        (lambda: Chance(order=np.append(np.arange(89.0), np.nan)), "row 89 .counted from 0. has nothing"),
+        (lambda: Grouped(np.arange(90), within=np.arange(90)), "exclude each other"),
     ],
 )
-def test_bad_settings_get_one_sentence(settings, words):
+def test_bad_designs_get_one_sentence(design, words):
     X, y, _ = numbers()
     with pytest.raises(ValueError, match=words):
-        quiet(Ridge(), **settings).fit(X, y)
+        quiet(Ridge(), labels=design()).fit(X, y)
+
+
+@pytest.mark.parametrize("design", [Grouped(np.arange(120)), Chance(within=np.arange(120) % 2)])
+def test_groups_and_categories_leave_no_room_for_classes(design):
+    X, y, _ = classes()
+    with pytest.raises(ValueError, match="exclude each other"):
+        quiet(LogisticRegression(), labels=design, label_conditional=True).fit(X, y)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.conformal.test_transducer import numbers
 from transduce import ConformalTransducer, fill
 from transduce.cli.app import app
+from transduce.conformal import Drawn
 
 
 def biased(seed, n=220, drawn=19):
@@ -32,7 +33,7 @@ def test_the_level_holds_however_the_other_labels_were_chosen():
     for seed in range(n):
         X, y, truth, drawn = biased(seed)
         model = ConformalTransducer(
-            LinearRegression(), calibration=drawn, test_exchangeability=False, random_state=0
+            LinearRegression(), labels=Drawn(drawn), test_exchangeability=False, random_state=0
         )
         row = np.flatnonzero(np.isnan(y))[0]
         outside += not model.fit(X, y).answer_.regions.contains(truth[np.isnan(y)])[0]
@@ -48,7 +49,7 @@ def test_the_level_holds_however_the_other_labels_were_chosen():
 
 def test_the_guarantee_says_so_and_calibration_rows_are_those_marked():
     X, y, _, drawn = biased(0)
-    model = ConformalTransducer(Ridge(), calibration=drawn, random_state=0).fit(X, y)
+    model = ConformalTransducer(Ridge(), labels=Drawn(drawn), random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.calibration_rows_, np.flatnonzero(drawn))
     assert model.guarantee_.kind == "exact"
     assert model.guarantee_.headline == "exact"
@@ -59,13 +60,14 @@ def test_the_guarantee_says_so_and_calibration_rows_are_those_marked():
 def test_constant_marks_are_refused():
     X, y, _ = numbers()
     for marks, words in (
-        (np.isnan(y), "No row that calibration marks"),
+        (np.isnan(y), "No row that 'rows' marks"),
         (~np.isnan(y), "at least one other is needed"),
-        (np.zeros(3, dtype=bool), "True or False for each of the 90 rows"),
-        (np.zeros(90), "True or False for each of the 90 rows"),
+        (np.zeros(3, dtype=bool), "a value for each of the 90 rows"),
+        (np.zeros(90), "No row that 'rows' marks"),
+        (np.arange(90), "holds 2: write true or yes where a row is marked"),
     ):
         with pytest.raises(ValueError, match=words):
-            ConformalTransducer(Ridge(), calibration=marks).fit(X, y)
+            ConformalTransducer(Ridge(), labels=Drawn(marks)).fit(X, y)
 
 
 def frame_of(seed=0):

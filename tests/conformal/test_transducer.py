@@ -30,7 +30,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.conformal import Miscoverage
+from transduce.conformal import Chance, Miscoverage
 from transduce.conformal.counts import powered_mean, urn_interval
 from transduce.conformal.scores import margins
 from transduce.core.answer import Answer
@@ -467,7 +467,7 @@ def test_the_guarantee_reads_as_sentences():
     assert "was not tested" in str(quiet(Ridge()).fit(X, y).guarantee_)
     X[np.isnan(y), 1] += 3.0
     with pytest.warns(UserWarning, match="unlabelled rows differ .* column 1"):
-        shifted = ConformalTransducer(Ridge(), random_state=0, shift="ignore").fit(X, y)
+        shifted = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(X, y)
     assert shifted.guarantee_.kind == "approximate"
     assert "rows differ" in str(shifted.guarantee_)
     assert "rows differ" in str(shifted.select(above=0.0))

@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from tests import brute
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveRidge
+from transduce.conformal import Chance, Drawn, Sampled
 from transduce.conformal.scores import Ranking, label_sets
 
 seeds = st.integers(0, 2**32 - 1)
@@ -39,9 +40,7 @@ def test_equal_probabilities_change_nothing(probability, ties):
     X, y, _ = numbers()
     for inner in (TransductiveRidge(), Ridge()):
         usual = quiet(inner, ties=ties, refit=True).fit(X, y)
-        same = quiet(inner, ties=ties, refit=True, sampling_probability=np.full(len(y), probability)).fit(
-            X, y
-        )
+        same = quiet(inner, ties=ties, refit=True, labels=Sampled(np.full(len(y), probability))).fit(X, y)
         np.testing.assert_array_equal(usual.answer_.regions.hull(), same.answer_.regions.hull())
         np.testing.assert_array_equal(usual.mean_, same.mean_)
         assert usual.miscoverage_ == same.miscoverage_
@@ -51,7 +50,7 @@ def test_equal_probabilities_change_nothing(probability, ties):
     for by_class in (False, True):
         settings = {"ties": ties, "label_conditional": by_class, "confidence": 0.8}
         usual = quiet(LogisticRegression(), **settings).fit(X, y)
-        same = quiet(LogisticRegression(), sampling_probability=[probability] * len(y), **settings).fit(X, y)
+        same = quiet(LogisticRegression(), labels=Sampled([probability] * len(y)), **settings).fit(X, y)
         np.testing.assert_array_equal(usual.answer_.p_values, same.answer_.p_values)
         np.testing.assert_array_equal(usual.answer_.label_sets, same.answer_.label_sets)
         np.testing.assert_array_equal(usual.mean_, same.mean_)
@@ -68,7 +67,7 @@ def designed(seed, n=200, strength=1.5):
 
 def test_intervals_by_definition():
     X, y, _, probability = designed(0)
-    model = quiet(Ridge(), confidence=0.8, sampling_probability=probability).fit(X, y)
+    model = quiet(Ridge(), confidence=0.8, labels=Sampled(probability)).fit(X, y)
     rows, odds = model.calibration_rows_, (1 - probability) / probability
     fitted = Ridge().fit(*(part[np.setdiff1d(np.flatnonzero(~np.isnan(y)), rows)] for part in (X, y)))
     scores = np.abs(y - fitted.predict(X))[rows]
@@ -87,7 +86,7 @@ def test_the_level_holds_for_known_probabilities():
     for seed in range(n):
         X, y, truth, probability = designed(seed)
         row = np.flatnonzero(np.isnan(y))[0]
-        known = quiet(LinearRegression(), sampling_probability=probability).fit(X, y)
+        known = quiet(LinearRegression(), labels=Sampled(probability)).fit(X, y)
         outside += not known.answer_.regions.contains(truth[np.isnan(y)])[0]
         naive += not quiet(LinearRegression()).fit(X, y).answer_.regions.contains(truth[np.isnan(y)])[0]
         assert known.answer_.rows[0] == row
@@ -112,7 +111,7 @@ def test_the_level_holds_within_the_factor(factor):
     for seed in range(n):
         X, y, truth = chosen_by_value(seed, factor)
         first = np.flatnonzero(np.isnan(y))[0]
-        model = quiet(LinearRegression(), confidence=0.8, sensitivity=factor).fit(X, y)
+        model = quiet(LinearRegression(), confidence=0.8, labels=Chance(sensitivity=factor)).fit(X, y)
         outside += not model.answer_.regions.contains(truth[np.isnan(y)])[0]
         plain = model.widths_at([1.0])["width"][0] / 2
         naive += abs(truth[first] - model.answer_.values[0]) > plain
@@ -122,16 +121,15 @@ def test_the_level_holds_within_the_factor(factor):
 
 def test_factor_one_is_the_known_design_and_larger_factors_are_wider():
     X, y, _, probability = designed(3)
-    one = quiet(Ridge(), sampling_probability=probability, confidence=0.8).fit(X, y)
-    same = quiet(Ridge(), sampling_probability=probability, confidence=0.8, sensitivity=1).fit(X, y)
+    one = quiet(Ridge(), labels=Sampled(probability), confidence=0.8).fit(X, y)
+    same = quiet(Ridge(), labels=Sampled(probability, sensitivity=1), confidence=0.8).fit(X, y)
     np.testing.assert_array_equal(one.answer_.regions.hull(), same.answer_.regions.hull())
     found = one.widths_at((1.0, 1.5, 2.0))
     assert found["width"].is_monotonic_increasing
     wider = quiet(
         Ridge(),
-        sampling_probability=probability,
+        labels=Sampled(probability, sensitivity=2.0),
         confidence=0.8,
-        sensitivity=2.0,
         calibration=len(one.calibration_rows_),
     ).fit(X, y)
     assert found["width"][2] == np.median(wider.answer_.regions.measure())
@@ -141,7 +139,7 @@ def test_factor_one_is_the_known_design_and_larger_factors_are_wider():
 
 def test_what_is_not_known_of_weighted_rows_is_not_said():
     X, y, _, probability = designed(1)
-    model = ConformalTransducer(Ridge(), sampling_probability=probability, random_state=0).fit(X, y)
+    model = ConformalTransducer(Ridge(), labels=Sampled(probability), random_state=0).fit(X, y)
     assert model.guarantee_.kind == "exact"
     assert model.guarantee_.outside is None
     assert model.guarantee_.wrong is None
@@ -168,7 +166,7 @@ def test_weighted_means_are_nearer():
         probability = np.where(np.abs(X[:, 0]) > 1, 0.1, 0.5)
         y = np.where(rng.random(300) < probability, truth, np.nan)
         goal = truth[np.isnan(y)].mean()
-        known = quiet(LinearRegression(), sampling_probability=probability).fit(X, y)
+        known = quiet(LinearRegression(), labels=Sampled(probability)).fit(X, y)
         errors["weighted"].append(known.mean_["estimate"].iloc[0] - goal)
         errors["plain"].append(quiet(LinearRegression()).fit(X, y).mean_["estimate"].iloc[0] - goal)
     assert abs(np.mean(errors["weighted"])) < abs(np.mean(errors["plain"])) / 3
@@ -178,7 +176,7 @@ def test_rows_that_weigh_too_much_get_the_whole_line():
     X, y, _, probability = designed(2)
     last = np.flatnonzero(np.isnan(y))[-1]
     probability[last] = 1e-6
-    model = quiet(Ridge(), sampling_probability=probability).fit(X, y)
+    model = quiet(Ridge(), labels=Sampled(probability)).fit(X, y)
     assert model.guarantee_.n_unbounded >= 1
     assert np.isinf(model.answer_.regions.measure()[-1])
     assert "so rarely labelled" in model.guarantee_.statement
@@ -187,27 +185,30 @@ def test_rows_that_weigh_too_much_get_the_whole_line():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("design", "words"),
     [
-        ({"sampling_probability": 0.5}, "a number for each of the 90 rows"),
-        ({"sampling_probability": ["often"] * 90}, "a number for each of the 90 rows"),
-        ({"sampling_probability": np.append(np.full(89, 0.5), 0.0)}, "and is 0 at row 89"),
-        ({"sampling_probability": np.append(np.full(89, 0.5), 1.5)}, "and is 1.5 at row 89"),
-        ({"sampling_probability": np.append(np.full(89, 0.5), np.nan)}, "and is nan at row 89"),
-        ({"sampling_probability": np.ones(90)}, "which has no label"),
-        ({"sensitivity": 0.5}, "a factor from 1 on"),
-        ({"sensitivity": "much"}, "positive number"),
+        (lambda: Sampled(0.5), "give an array with a value for each of the 90 rows"),
+        (lambda: Sampled("p"), "probability='p' names a column, and there is no table here"),
+        (lambda: Sampled(np.full(3, 0.5)), "'probability' must have a value for each of the 90 rows"),
+        (lambda: Sampled(["often"] * 90), r"row 0 \(counted from 0\) has 'often'"),
+        (lambda: Sampled(np.append(np.full(89, 0.5), 0.0)), r"row 89 \(counted from 0\) has 0.0"),
+        (lambda: Sampled(np.append(np.full(89, 0.5), 1.5)), r"row 89 \(counted from 0\) has 1.5"),
+        (lambda: Sampled(np.append(np.full(89, 0.5), np.nan)), r"row 89 \(counted from 0\) has nothing"),
+        (lambda: Sampled(np.ones(90)), "was sure to be labelled, and it has no label"),
+        (lambda: Chance(sensitivity=0.5), "a factor from 1 on"),
+        (lambda: Chance(sensitivity="much"), "positive number"),
+        (lambda: "chance", "Drawn.rows., Sampled.probability., .* got 'chance'"),
     ],
 )
-def test_bad_settings_get_one_sentence(settings, words):
+def test_bad_designs_get_one_sentence(design, words):
     X, y, _ = numbers()
     with pytest.raises(ValueError, match=words):
-        quiet(Ridge(), **settings).fit(X, y)
+        quiet(Ridge(), labels=design()).fit(X, y)
 
 
-def test_drawn_rows_and_probabilities_exclude_each_other():
+def test_drawn_rows_say_how_many_calibrate():
     X, y, _ = numbers()
     drawn = np.zeros(90, dtype=bool)
     drawn[np.flatnonzero(~np.isnan(y))[:20]] = True
-    with pytest.raises(ValueError, match="leave out one of the two"):
-        quiet(Ridge(), calibration=drawn, sampling_probability=np.full(90, 0.5)).fit(X, y)
+    with pytest.raises(ValueError, match="leave calibration at 'auto'"):
+        quiet(Ridge(), labels=Drawn(drawn), calibration=10).fit(X, y)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.conformal.test_weights import designed
 from transduce import fill
 from transduce.cli.app import app
+from transduce.conformal import Sampled
 
 
 def table(seed=0, n=400, strength=1.2):
@@ -78,7 +79,7 @@ def test_known_probabilities():
     assert result.guarantee.headline == "exact if the given probabilities are right"
     assert result.columns.set_index("name")["kind"]["p"] == "ignored"
     assert result.exchangeability is None
-    assert result.model.sampling_probability is not None
+    assert isinstance(result.model.labels, Sampled)
     constant = filled(frame.assign(p=0.4), sampling_probability="p", guarantee="column", shift="ignore")
     usual = filled(frame, guarantee="column", shift="ignore")
     pd.testing.assert_frame_equal(constant.new, usual.new)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
-from transduce.conformal import exchangeability_test
+from transduce.conformal import Chance, exchangeability_test
 from transduce.report import render_html, render_json, summarize
 from transduce.report.again import again, today
 from transduce.report.figures import figures
@@ -191,7 +191,7 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
 
 def test_shifted_rows_are_said_aloud():
     filled = examples.numbers()
-    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0, shift="ignore")
+    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0, labels=Chance(reweight=False))
     frame = filled.frame.copy()
     X = frame.drop(columns="progression").to_numpy(float)
     y = frame["progression"].to_numpy(float)

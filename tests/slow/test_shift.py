@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from transduce import ConformalTransducer, TransductiveRidge
+from transduce.conformal import Chance, Estimated, Grouped, Sampled
 
 SAMPLES = 2000
 LEVELS = (0.8, 0.9)
@@ -69,14 +70,14 @@ def conformal(level, estimator=None, **settings):
 
 @pytest.mark.parametrize("mask", ["mild", "strong"])
 def test_known_probabilities(mask):
-    found = outside(lambda level, known, factor: conformal(level, sampling_probability=known), mask)
+    found = outside(lambda level, known, factor: conformal(level, labels=Sampled(known)), mask)
     for level, number in found.items():
         assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level), (level, number)
 
 
 def test_known_probabilities_around_a_transducer():
     found = outside(
-        lambda level, known, factor: conformal(level, TransductiveRidge(), sampling_probability=known), "mild"
+        lambda level, known, factor: conformal(level, TransductiveRidge(), labels=Sampled(known)), "mild"
     )
     for level, number in found.items():
         assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level), (level, number)
@@ -84,7 +85,7 @@ def test_known_probabilities_around_a_transducer():
 
 @pytest.mark.parametrize("mask", ["label 1.5", "label 2"])
 def test_odds_that_depend_on_the_label_within_the_factor(mask):
-    found = outside(lambda level, known, factor: conformal(level, sensitivity=factor), mask)
+    found = outside(lambda level, known, factor: conformal(level, labels=Chance(sensitivity=factor)), mask)
     for level, number in found.items():
         assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level), (level, number)
     usual = outside(lambda level, known, factor: conformal(level), mask)
@@ -102,7 +103,7 @@ def test_sets_of_classes_with_known_probabilities(level):
             truth = (X[:, 0] + 1.5 * rng.normal(size=240) > 0).astype(int).astype(str).astype(object)
             known = 1 / (1 + np.exp(0.4 - X[:, 0] ** 2))
             y = np.where(rng.random(240) < known, truth, None)
-            model = conformal(level, LogisticRegression(), sampling_probability=known).fit(X, y)
+            model = conformal(level, LogisticRegression(), labels=Sampled(known)).fit(X, y)
             code = np.searchsorted(model.classes_.astype(str), truth[model.answer_.rows[0]])
             number += not model.answer_.label_sets[0, code]
     assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level)
@@ -121,7 +122,7 @@ def test_a_row_of_a_new_group(level):
         y = np.where(known, truth, np.nan)
         new = np.setdiff1d(groups, groups[known])
         row = rng.choice(np.flatnonzero(groups == rng.choice(new)))
-        answer = conformal(level, groups=groups).fit(X, y).answer_
+        answer = conformal(level, labels=Grouped(groups)).fit(X, y).answer_
         number += not answer.regions.contains(truth[answer.rows])[np.flatnonzero(answer.rows == row)[0]]
     assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level)
     assert number >= binom.ppf(1e-6, SAMPLES, 0.6 * (1 - level))
@@ -139,11 +140,11 @@ def test_chance_costs_nothing():
                 y = np.where(rng.random(len(truth)) < 0.25, truth, np.nan)
                 widths = [
                     np.median(
-                        ConformalTransducer(LinearRegression(), random_state=seed, shift=shift)
+                        ConformalTransducer(LinearRegression(), random_state=seed, labels=labels)
                         .fit(X, y)
                         .answer_.regions.measure()
                     )
-                    for shift in ("auto", "ignore")
+                    for labels in (Chance(), Chance(reweight=False))
                 ]
                 ratios.append(widths[0] / widths[1])
     finite = np.array(ratios)[np.isfinite(ratios)]
@@ -153,14 +154,14 @@ def test_chance_costs_nothing():
 
 def test_estimated_weights_help_where_features_tell():
     """Not a guarantee: coverage under a shift is nearer to the level than with equal weights."""
-    inside = {"ignore": [], "estimate": []}
+    inside = {Chance(reweight=False): [], Estimated(): []}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in range(60):
             X, y, truth, _, _ = sample(seed, "strong", n=500)
-            for shift, found in inside.items():
+            for labels, found in inside.items():
                 forest = RandomForestRegressor(50, min_samples_leaf=5, random_state=0)
-                answer = conformal(0.9, forest, shift=shift).fit(X, y).answer_
+                answer = conformal(0.9, forest, labels=labels).fit(X, y).answer_
                 found.append(answer.regions.contains(truth[answer.rows]).mean())
-    assert np.mean(inside["ignore"]) < 0.84
-    assert np.mean(inside["estimate"]) > np.mean(inside["ignore"]) + 0.04
+    assert np.mean(inside[Chance(reweight=False)]) < 0.84
+    assert np.mean(inside[Estimated()]) > np.mean(inside[Chance(reweight=False)]) + 0.04

@@ -1,5 +1,6 @@
 """Guarantees for each row and for the column, around any estimator."""
 
+from transduce.conformal.designs import Chance, Drawn, Estimated, Grouped, Sampled
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
 from transduce.conformal.selection import Selection
@@ -7,10 +8,15 @@ from transduce.conformal.transducer import ConformalTransducer
 
 __all__ = [
     "CategoryMiscoverage",
+    "Chance",
     "ClassMiscoverage",
     "ConformalTransducer",
+    "Drawn",
+    "Estimated",
     "Exchangeability",
+    "Grouped",
     "Miscoverage",
+    "Sampled",
     "Selection",
     "exchangeability_test",
 ]

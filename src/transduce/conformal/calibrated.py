@@ -13,7 +13,8 @@ from transduce.conformal.designs import (
     ESTIMATED,
     GROUPS,
     KNOWN,
-    Chosen,
+    Chance,
+    Design,
     Weighing,
     effective_needed,
     labels_needed,
@@ -359,12 +360,12 @@ def calibrated_guarantee(
     n_labelled: int,
     verdict: Verdict | None,
     *,
-    chosen: Chosen | None = None,
+    design: Design | None = None,
     certainty: float = 0.95,
     wrong: CountBound | None = None,
 ) -> Guarantee:
     """Return what is guaranteed of calibrated answers at a level."""
-    chosen = chosen or Chosen()
+    design = design or Chance()
     n_unreached = int((~found.unlabelled.given).sum())
     common = Guarantee(
         "none",
@@ -389,7 +390,7 @@ def calibrated_guarantee(
         within="class" if found.by_class else "category" if found.weighing.cells is not None else "",
         wrong=wrong,
         assumptions=(CHANCE, SEEN) if found.by_class else (CHANCE,),
-        reasons=untested if verdict is None and chosen.testable else (),
+        reasons=untested if verdict is None and design.testable else (),
     )
     sure = _with_counts(sure, found, confidence, certainty)
     if found.weighing.kind == ESTIMATED:
@@ -399,7 +400,7 @@ def calibrated_guarantee(
             assumptions=tuple(ESTIMATE if one == CHANCE else one for one in sure.assumptions),
             reasons=("The odds of a label are estimated, and no estimate bears an exact guarantee.",),
         )
-    return chosen.assumed(sure).doubted(verdict)
+    return design.assumed(sure).doubted(verdict)
 
 
 def _with_counts(sure: Guarantee, found: Calibrated, confidence: float, certainty: float) -> Guarantee:

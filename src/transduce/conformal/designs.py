@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -12,15 +12,661 @@ from scipy.stats import norm, rankdata
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.core import checks
-from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, CHANCE_WITHIN, DESIGN, DRAWN, Guarantee
+from transduce.core.guarantee import (
+    CHANCE,
+    CHANCE_OF_GROUPS,
+    CHANCE_WITHIN,
+    DESIGN,
+    DRAWN,
+    Guarantee,
+)
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import SHIFTS
-from transduce.model_selection.ask import Problem
+from transduce.core.words import counted, option, percent
+from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.folds import with_group_folds
 from transduce.tables.features import table_features
+from transduce.tables.labels import read_marks
+
+# ------------------------------------------------------------------------------------------------- designs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How the labels came about: what all designs have in common.
+
+    A field that describes rows is the name of a column until `read` puts an array in its place.
+    """
+
+    within: Any = None
+    order: Any = None
+    sensitivity: float = 1.0
+
+    testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
+    of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
+
+    def __post_init__(self) -> None:
+        factor = checks.check_positive("sensitivity", self.sensitivity)
+        if factor < 1.0:
+            raise ValueError(
+                f"sensitivity must be a factor from 1 on, for example 1.5; got {self.sensitivity!r}."
+            )
+
+    # ---- what the user said
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns that describe rows."""
+        return [*self.not_features, *([self.within] if _is_name(self.within) else [])]
+
+    @property
+    def not_features(self) -> list[Any]:
+        """Names of the columns from which nothing is learned: all except the categories."""
+        named = [getattr(self, name, None) for name in _READERS if name != "within"]
+        return [name for name in named if _is_name(name)]
+
+    @property
+    def modified(self) -> bool:
+        """Whether it has categories, an order, or a factor."""
+        return self.within is not None or self.order is not None or self.sensitivity != 1.0
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether labels must be held out to make use of it."""
+        return True
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether a fit to a sample of the rows cannot make use of it."""
+        return self.calibrates
+
+    def read(self, missing: Mask, frame: pd.DataFrame | None = None) -> Self:
+        """Return the design with an array in place of each column of a table, all arrays checked.
+
+        Shapes: missing (n,). A ValueError says what to correct.
+        """
+        read = {}
+        for name, reader in _READERS.items():
+            value = getattr(self, name, None)
+            if value is not None and not isinstance(value, Categories):
+                read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
+        return replace(self, **read)
+
+    def check_by_class(self) -> None:
+        """Raise a ValueError if the guarantee cannot hold within every class."""
+        if self.within is not None:
+            raise ValueError(
+                "within and label_conditional exclude each other (rows are compared within categories or within "
+                "classes): leave out one of the two."
+            )
+
+    # ---- which labels calibrate
+
+    @property
+    def together(self) -> AnyArray | None:
+        """The groups of rows that are held out together and that no fold splits, shape (n,); None if there are none."""
+        return None
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate, if nobody says how many; none if they are too few for the level."""
+        return calibration_number(n_labels, confidence, by_class=by_class, factor=float(self.sensitivity))
+
+    def too_few(self, n_labels: int, confidence: float) -> str:
+        """Return that labels are too few for a level, in a sentence that says what to do."""
+        if self.sensitivity > 1.0:
+            return (
+                f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label are off by "
+                f"up to {self.sensitivity:g}: use a smaller {option('sensitivity')}, or ask for less confidence."
+            )
+        return (
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}: it takes "
+            f"{labels_needed(confidence)}."
+        )
+
+    def hold_out(
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,); their number does not depend on what they are."""
+        rows = problem.rows
+        auto = isinstance(number, str) and number == "auto"
+        if isinstance(self.within, Categories) and auto:
+            codes = self.within.codes[rows]
+            return hold_out_within(codes, confidence, float(self.sensitivity), random)
+        units = np.arange(len(rows)) if self.together is None else self.together[rows]
+        n_units = len(np.unique(units))
+        if auto:
+            size = self.n_calibration(n_units, confidence, by_class=by_class)
+        else:
+            size = read_number(number, n_units)
+        return np.isin(units, random.choice(np.unique(units), size, replace=False))
+
+    def ready(self, estimator: Any, rows: AnyArray) -> Any:
+        """Return the estimator, its own folds such that they never split a group of these labelled rows."""
+        return estimator if self.together is None else with_group_folds(estimator, self.together[rows], 0)
+
+    # ---- what to compare, and how labels weigh
+
+    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+        """Return how labelled and unlabelled rows compare."""
+        seed = random.randint(2**31 - 1)
+        codes = self.within.codes if isinstance(self.within, Categories) else None
+        return exchangeability_test(problem.X, problem.sample.labelled, within=codes, random_state=seed)
+
+    def weigh(
+        self,
+        problem: Problem,
+        held_out: Mask,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        """Return how much rows weigh. Shapes: held_out (l,), given (c,): which calibration rows have an answer."""
+        weights = self._weights(problem, problem.rows[held_out], given, compared, random)
+        if isinstance(self.within, Categories):
+            codes = self.within.codes
+            weights = replace(
+                weights, cells=(codes[problem.rows[held_out]], codes[problem.sample.unlabelled])
+            )
+        return replace(weights, factor=float(self.sensitivity))
+
+    def _weights(
+        self,
+        problem: Problem,
+        calibration: AnyArray,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        return Weighing.equal(len(calibration), len(problem.sample.unlabelled))
+
+    # ---- what it assumes
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the labels."""
+        return CHANCE if self.within is None else CHANCE_WITHIN
+
+    @property
+    def for_column(self) -> bool:
+        """Whether the number of rows outside can be bounded."""
+        return self.of_column and self.sensitivity == 1.0
+
+    def assumed(self, guarantee: Guarantee) -> Guarantee:
+        """Return a guarantee with what it rests on, given how labels came about."""
+        if guarantee.kind == "none":
+            return guarantee
+        assumptions = tuple(self.assumption if one == CHANCE else one for one in guarantee.assumptions)
+        return replace(guarantee, assumptions=assumptions, factor=float(self.sensitivity))
+
+    def about_rows(self, guarantee: Guarantee, problem: Problem, held_out: Mask) -> Guarantee:
+        """Return a guarantee with the rows that it is about, where these are not all."""
+        return guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chance(Design):
+    """Chance alone decided which rows have a label, as far as is known.
+
+    Parameters
+    ----------
+    reweight : bool, default=True
+        What to do if the test says that labelled and unlabelled rows differ: True weighs calibration labels as
+        `Estimated` does, False lets all labels weigh the same.
+    within : str or array-like of shape (n,), optional
+        The category of each row: the guarantee holds within every one, and chance need only have chosen labels within
+        categories. Categories with too few labels get the whole line, or all classes.
+    order : str or array-like of shape (n,), optional
+        The place of each row along an order, such as a time: whether errors drift along it is tested, and the guarantee
+        says what is assumed there.
+    sensitivity : float, default=1.0
+        A factor from 1 on: intervals and sets hold their level even if the odds of a label also depend on the label
+        itself by up to this factor, either way. The column has no guarantee then.
+
+    See Also
+    --------
+    Drawn, Sampled, Grouped, Estimated : Other ways in which labels come about.
+
+    Notes
+    -----
+    Whatever describes rows is the name of a column where there is a table (`transduce.fill`), and an array where there
+    is none (`ConformalTransducer`).
+
+    Examples
+    --------
+    >>> from transduce.conformal import Chance
+    >>> Chance().assumption
+    'chance alone decided which rows have a label'
+    >>> Chance(within="region").assumption
+    'chance alone decided, within each category, which rows have a label'
+    """
+
+    reweight: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.check_flag("reweight", self.reweight)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether labels must be held out to make use of it."""
+        return self.modified
+
+    def _weights(
+        self,
+        problem: Problem,
+        calibration: AnyArray,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        if self.reweight and compared is not None and compared.shifted:
+            return _weighed_by_estimate(problem, calibration, random)
+        return super()._weights(problem, calibration, given, compared, random)
+
+
+@dataclass(frozen=True)
+class Drawn(Design):
+    """Some rows were drawn at random from those without a label, and then labelled; other labels came about anyhow.
+
+    Parameters
+    ----------
+    rows : str or boolean array-like of shape (n,)
+        Which rows were drawn. Their labels calibrate and all others teach, however those came about: the guarantee
+        needs no other assumption.
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce import ConformalTransducer
+    >>> from transduce.conformal import Drawn
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> y = np.where(np.arange(100) < 40, X[:, 0], np.nan)
+    >>> rows = np.arange(100) < 20
+    >>> model = ConformalTransducer(Ridge(), labels=Drawn(rows), random_state=0).fit(X, y)
+    >>> len(model.calibration_rows_), model.guarantee_.headline
+    (20, 'exact')
+    """
+
+    rows: Any
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether a fit to a sample of the rows cannot make use of it."""
+        return self.modified
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the labels."""
+        return DRAWN
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate: all those of rows that were drawn."""
+        return int(np.sum(self.rows))
+
+    def too_few(self, n_labels: int, confidence: float) -> str:
+        """Return that labels are too few for a level, in a sentence that says what to do."""
+        return (
+            f"{counted(int(np.sum(self.rows)), 'label')} of rows drawn at random cannot guarantee "
+            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more rows with "
+            "`transduce draw`, or ask for less confidence."
+        )
+
+    def hold_out(
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
+        if not isinstance(number, str) or number != "auto":
+            raise ValueError(
+                "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
+                "calibration at 'auto'."
+            )
+        return np.asarray(self.rows)[problem.rows]
+
+    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+        """Return how labelled and unlabelled rows compare: of the labelled ones only those that were drawn."""
+        seed = random.randint(2**31 - 1)
+        labelled = problem.sample.labelled
+        some = np.concatenate([np.flatnonzero(self.rows), problem.sample.unlabelled])
+        return exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
+
+
+@dataclass(frozen=True)
+class Sampled(Design):
+    """Each row was labelled, or not, with a known probability, independently of the others.
+
+    Parameters
+    ----------
+    probability : str or array-like of shape (n,)
+        With which each row was chosen to be labelled, above 0. Calibration labels are weighted by ``(1 - e) / e``, so
+        that each interval or set holds its level although labels were not chosen by chance alone. The column has no
+        guarantee, unless all probabilities are equal.
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce import ConformalTransducer
+    >>> from transduce.conformal import Sampled
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> probability = 1 / (1 + np.exp(-X[:, 0]))
+    >>> y = np.where(rng.random(100) < probability, X[:, 0], np.nan)
+    >>> ConformalTransducer(Ridge(), labels=Sampled(probability), random_state=0).fit(X, y).guarantee_.headline
+    'exact if the given probabilities are right'
+    """
+
+    probability: Any
+
+    testable: ClassVar[bool] = False
+    of_column: ClassVar[bool] = False
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the labels."""
+        return DESIGN
+
+    def _weights(
+        self,
+        problem: Problem,
+        calibration: AnyArray,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        odds = odds_without_label(self.probability)
+        return Weighing.of(odds, calibration, problem.sample.unlabelled, KNOWN)
+
+
+@dataclass(frozen=True)
+class Grouped(Design):
+    """Whole groups have labels, such as patients with several visits, and chance chose the groups.
+
+    Parameters
+    ----------
+    groups : str or array-like of shape (n,)
+        The group of each row. Whole groups are held out, each counts once, and the estimator's own folds split none.
+        The guarantee is about a row drawn at random from a group without a label; rows of groups that have labels are
+        not covered.
+    order, sensitivity : optional
+        As those of `Chance`; groups are not compared `within` categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce import ConformalTransducer
+    >>> from transduce.conformal import Grouped
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> groups = np.arange(100) // 2
+    >>> y = np.where(groups < 25, X[:, 0], np.nan)
+    >>> model = ConformalTransducer(Ridge(), labels=Grouped(groups), random_state=0).fit(X, y)
+    >>> model.guarantee_.n_groups, len(model.calibration_rows_)
+    (9, 18)
+    """
+
+    groups: Any
+
+    of_column: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.within is not None:
+            raise ValueError(
+                "groups and within exclude each other (groups are held out as a whole, categories calibrate one by "
+                "one): leave out one of the two."
+            )
+
+    def check_by_class(self) -> None:
+        """Raise a ValueError if the guarantee cannot hold within every class."""
+        raise ValueError(
+            "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate one "
+            "by one): leave out one of the two."
+        )
+
+    @property
+    def together(self) -> AnyArray | None:
+        """The groups of rows that are held out together and that no fold splits, shape (n,)."""
+        return np.asarray(self.groups)
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the labels."""
+        return CHANCE_OF_GROUPS
+
+    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+        """Return how rows of groups with and without labels compare: one row of each, drawn at random.
+
+        Rows of one group are alike, whatever the labels are.
+        """
+        seed = random.randint(2**31 - 1)
+        order = random.permutation(problem.n_rows)
+        some = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
+        labelled = np.isin(self.groups[some], self.groups[problem.rows])
+        return exchangeability_test(take(problem.X, some), labelled, random_state=seed)
+
+    def _weights(
+        self,
+        problem: Problem,
+        calibration: AnyArray,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        return Weighing.of_groups(self.groups[calibration], given, len(problem.sample.unlabelled))
+
+    def about_rows(self, guarantee: Guarantee, problem: Problem, held_out: Mask) -> Guarantee:
+        """Return a guarantee with the groups that it rests on, and how many rows it is not about."""
+        if guarantee.kind == "none":
+            return guarantee
+        used = np.unique(self.groups[problem.rows[held_out]])
+        others = np.isin(self.groups[problem.sample.unlabelled], self.groups[problem.rows])
+        return replace(guarantee, n_groups=len(used), n_other=int(others.sum()), effective=None)
+
+
+@dataclass(frozen=True)
+class Estimated(Design):
+    """The other columns played a part in which rows have a label, nobody knows how: the odds are estimated from them.
+
+    Parameters
+    ----------
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Notes
+    -----
+    Calibration labels are weighted by odds that a row has no label. The guarantee is approximate, and none where these
+    labels are worth fewer than ``2 / (1 - confidence)`` of equal weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce import ConformalTransducer
+    >>> from transduce.conformal import Estimated
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.where(rng.random(400) < 1 / (1 + np.exp(-X[:, 0])), X[:, 0], np.nan)
+    >>> model = ConformalTransducer(Ridge(), labels=Estimated(), test_exchangeability=False, random_state=0)
+    >>> model.fit(X, y).guarantee_.kind
+    'approximate'
+    """
+
+    of_column: ClassVar[bool] = False
+
+    def _weights(
+        self,
+        problem: Problem,
+        calibration: AnyArray,
+        given: Mask,
+        compared: Exchangeability | None,
+        random: np.random.RandomState,
+    ) -> Weighing:
+        return _weighed_by_estimate(problem, calibration, random)
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+def read_design(labels: Any, missing: Mask, frame: pd.DataFrame | None = None) -> Design:
+    """Return how the labels came about, `Chance` by default, with an array in place of each column."""
+    design = Chance() if labels is None else labels
+    if not isinstance(design, Design):
+        raise ValueError(
+            "labels says how the labels came about: Chance(), Drawn(rows), Sampled(probability), Grouped(groups) or "
+            f"Estimated(); got {labels!r}."
+        )
+    return design.read(missing, frame)
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The category of each row, by number, and the names of the categories."""
+
+    codes: AnyArray  # (n,)
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """One cell for each row, of a column or an array, and how messages speak of it."""
+
+    kind: str  # "column", whose rows are counted from 1, or "array", from 0
+    name: Any
+    cells: pd.Series
+
+    @classmethod
+    def of(cls, name: str, value: Any, frame: pd.DataFrame | None, n: int) -> _Cells:
+        """Return the column of a table, or the array, that a field of a design names or holds."""
+        if _is_name(value):
+            if frame is None:
+                raise ValueError(
+                    f"{name}={value!r} names a column, and there is no table here: give an array with a value for "
+                    f"each of the {n} rows."
+                )
+            return cls("column", value, frame[value].reset_index(drop=True))
+        if np.ndim(value) != 1 or len(value) != n:
+            raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
+        cells = pd.Series(value if isinstance(value, np.ndarray | pd.Series) else list(value))
+        return cls("array", name, cells.reset_index(drop=True))
+
+    def row(self, number: int) -> str:
+        """Return a row as messages name it."""
+        return f"row {number + 1}" if self.kind == "column" else f"row {number} (counted from 0)"
+
+    def at(self, number: int) -> str:
+        """Return a cell in words."""
+        cell = self.cells.iloc[number]
+        return "nothing" if pd.isna(cell) else repr(_plain(cell))
+
+    def __str__(self) -> str:
+        return f"{self.kind.capitalize()} {self.name!r}"
+
+
+def _is_name(value: Any) -> bool:
+    """Return whether a field names a column, and is no array."""
+    return value is not None and np.ndim(value) == 0 and not isinstance(value, Categories)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _read_rows(marks: _Cells, missing: Mask) -> Mask:
+    """Return which labelled rows were drawn at random."""
+    column = marks.cells.astype(object).to_frame(marks.name)
+    known = marks.cells.dtype == bool
+    drawn = ~missing & (marks.cells.to_numpy() if known else read_marks(column, marks.name))
+    if not drawn.any():
+        raise ValueError(
+            f"No row that {marks.name!r} marks as drawn at random has a label: label some of them first."
+        )
+    if drawn[~missing].all():
+        raise ValueError(
+            f"{marks} marks all labels as those of rows drawn at random: at least one other is needed to learn from."
+        )
+    return drawn
+
+
+def _read_probability(cells: _Cells, missing: Mask) -> Array:
+    """Return the probability with which each row was chosen to be labelled."""
+    numbers = pd.to_numeric(cells.cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
+    if len(bad):
+        raise ValueError(
+            f"{cells} says with which probability each row was chosen to be labelled: it must lie above 0 and be at "
+            f"most 1, and {cells.row(bad[0])} has {cells.at(bad[0])}."
+        )
+    sure = np.flatnonzero(missing & (numbers == 1.0))
+    if len(sure):
+        raise ValueError(
+            f"{cells} says that {cells.row(sure[0])} was sure to be labelled, and it has no label: give it the "
+            "probability it had."
+        )
+    return numbers
+
+
+def _read_codes(cells: _Cells, what: str) -> Categories:
+    """Return the number of each row's group or category, and their names, sorted as text."""
+    holes = np.flatnonzero(cells.cells.isna())
+    if len(holes):
+        raise ValueError(f"{cells} names {what}, and {cells.row(holes[0])} has none: fill that hole first.")
+    codes, values = pd.factorize(cells.cells.astype(object), sort=False)
+    order = np.argsort([str(value) for value in values], kind="stable")
+    place = np.empty(len(order), dtype=int)
+    place[order] = np.arange(len(order))
+    return Categories(place[codes], tuple(repr(_plain(values[k])) for k in order))
+
+
+def _read_categories(cells: _Cells, missing: Mask) -> Categories:
+    return _read_codes(cells, "categories")
+
+
+def _read_groups(cells: _Cells, missing: Mask) -> AnyArray:
+    """Return the number of each row's group."""
+    codes = _read_codes(cells, "groups").codes
+    if len(np.unique(codes[~missing])) < 2:
+        raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
+    if missing.any() and np.isin(codes[missing], codes[~missing]).all():
+        raise ValueError(
+            "Every group has a label, and groups are for rows of groups that have none. Leave them out: if chance "
+            "chose which rows have a label, the guarantee holds without them."
+        )
+    return codes
+
+
+def _read_order(cells: _Cells, missing: Mask) -> Array:
+    """Return the place of each row along an order: numbers, or times as their ranks."""
+    numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
+    if numbers.isna().any() or pd.api.types.is_datetime64_any_dtype(cells.cells):
+        times = pd.to_datetime(cells.cells, errors="coerce", format="mixed", utc=True)
+        numbers = times.rank().where(times.notna())
+    bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=float, na_value=np.nan)))
+    if len(bad):
+        raise ValueError(
+            f"{cells} orders the rows, and {cells.row(bad[0])} has {cells.at(bad[0])}: it must be a number or "
+            "a date in each."
+        )
+    return numbers.to_numpy(dtype=float)
+
+
+# By the field that is read.
+_READERS = {
+    "rows": _read_rows,
+    "probability": _read_probability,
+    "groups": _read_groups,
+    "within": _read_categories,
+    "order": _read_order,
+}
+
+
+# ------------------------------------------------------------------------------------------------- weights
 
 EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"
 
@@ -33,7 +679,8 @@ class Weighing:
     unlabelled: Array  # (c,) odds that a row has no label, up to a common factor
     kind: str = EQUAL  # where they come from
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
-    cells: tuple[AnyArray, AnyArray] | None = None  # (c,)
+    cells: tuple[AnyArray, AnyArray] | None = None  # (c,), (m,) categories, within which rows are compared
+    estimated: EstimatedOdds | None = None  # the odds, if they were estimated
 
     @classmethod
     def equal(cls, n_calibration: int, n_unlabelled: int, factor: float = 1.0) -> Weighing:
@@ -84,10 +731,6 @@ class Weighing:
         heavy = 1e12 * (1.0 + float(self.calibration.sum()))
         return replace(self, unlabelled=np.where(beyond, heavy, self.unlabelled))
 
-    def in_cells(self, codes: AnyArray, calibration: AnyArray, unlabelled: AnyArray) -> Weighing:
-        """Return the same weights, with rows compared within categories."""
-        return replace(self, cells=(codes[calibration], codes[unlabelled]))
-
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
         return self.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
@@ -100,6 +743,19 @@ class Weighing:
         return [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
 
 
+def _weighed_by_estimate(problem: Problem, calibration: AnyArray, random: np.random.RandomState) -> Weighing:
+    """Return weights by the odds that rows have no label, estimated from their features."""
+    unlabelled = problem.sample.unlabelled
+    equal = Weighing.equal(len(calibration), len(unlabelled))
+    if not len(unlabelled):
+        return equal
+    estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
+    if estimated.model == CHANCE_ALONE:
+        return replace(equal, estimated=estimated)
+    weights = Weighing.of(estimated.odds, calibration, unlabelled, ESTIMATED)
+    return replace(weights.without_support(estimated.beyond[unlabelled]), estimated=estimated)
+
+
 def effective_needed(confidence: float) -> float:
     """Return how many labels of equal weight a level takes where weights are estimated."""
     return 2.0 / (1.0 - confidence)
@@ -108,6 +764,9 @@ def effective_needed(confidence: float) -> float:
 def odds_without_label(probability: Array) -> Array:
     """Return the odds that a row has no label, by the probability that it has one."""
     return (1.0 - probability) / probability
+
+
+# ----------------------------------------------------------------------------------- numbers of labels
 
 
 def calibration_number(
@@ -153,11 +812,6 @@ def read_number(wanted: Any, n_labelled: int) -> int:
     return number
 
 
-def hold_out_groups(groups: AnyArray, number: int, random: np.random.RandomState) -> Mask:
-    """Return which labels to hold out so that these are all labels of so many groups, drawn at random."""
-    return np.isin(groups, random.choice(np.unique(groups), number, replace=False))
-
-
 def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: np.random.RandomState) -> Mask:
     """Return which labels to hold out so that each category has enough; none of one that has too few labels."""
     held_out = np.zeros(len(codes), dtype=bool)
@@ -167,6 +821,8 @@ def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: n
         held_out[random.choice(rows, number, replace=False)] = True
     return held_out
 
+
+# -------------------------------------------------------------------------------------- estimated odds
 
 N_FOLDS = 5
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
@@ -257,236 +913,3 @@ def _cross_fit(
 def _loss(probability: Array, labelled: Mask) -> float:
     """Return the log-loss, both kinds weighing half."""
     return -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean()) / 2.0
-
-
-AUTO, ESTIMATE, IGNORE = SHIFTS
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """What is known of how labels came about, row by row."""
-
-    drawn: Mask | None = None  # (l,) which labels are of rows that were drawn at random
-    probability: Array | None = None  # (n,) with which each row was chosen to be labelled
-    shift: str = AUTO  # whether odds are estimated
-    factor: float = 1.0  # by how much odds may be off
-    groups: AnyArray | None = None  # (n,) numbers of the group and of the category of each row
-    categories: AnyArray | None = None  # (n,) numbers of the group and of the category of each row
-    category_names: tuple[str, ...] = ()  # by their numbers
-    order: Array | None = None  # (n,) place of each row along an order
-
-    def assumed(self, found: Guarantee) -> Guarantee:
-        """Return a guarantee with what it rests on, given how labels came about."""
-        if found.kind == "none":
-            return found
-        instead = CHANCE
-        for words, part in (
-            (DRAWN, self.drawn),
-            (DESIGN, self.probability),
-            (CHANCE_OF_GROUPS, self.groups),
-            (CHANCE_WITHIN, self.categories),
-        ):
-            if part is not None:
-                instead = words
-                break
-        return replace(
-            found,
-            assumptions=tuple(instead if one == CHANCE else one for one in found.assumptions),
-            factor=self.factor,
-        )
-
-    def estimates(self, compared: Exchangeability | None) -> bool:
-        """Return whether odds are to be estimated, given how labelled and unlabelled rows compare."""
-        if self.drawn is not None or self.probability is not None or self.groups is not None:
-            return False
-        return self.shift == ESTIMATE or (self.shift == AUTO and compared is not None and compared.shifted)
-
-    @property
-    def testable(self) -> bool:
-        """Whether a difference between labelled and unlabelled rows speaks against what is assumed."""
-        return self.probability is None
-
-    def to_compare(self, problem: Problem, random: np.random.RandomState) -> tuple[AnyArray, Mask] | None:
-        """Return which rows are to be compared, and which of them count as labelled; None for all as they are."""
-        labelled = problem.sample.labelled
-        if (
-            self.drawn is not None
-        ):  # the other labels were chosen by whatever means, which is known, and no harm
-            some = np.concatenate([problem.rows[self.drawn], problem.sample.unlabelled])
-            return some, labelled[some]
-        if self.groups is None:
-            return None
-        # One row of each group, drawn at random: rows of one group are alike, whatever the labels are.
-        order = random.permutation(len(labelled))
-        some = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
-        return some, np.isin(self.groups[some], self.groups[labelled])
-
-    def ready(self, estimator: Any, rows: AnyArray, seed: int) -> Any:
-        """Return the estimator, its own folds such that they never split a group of these labelled rows."""
-        return estimator if self.groups is None else with_group_folds(estimator, self.groups[rows], seed)
-
-    def new_groups(self, problem: Problem) -> Mask:
-        """Return which unlabelled rows are of groups without a label, shape (m,)."""
-        assert self.groups is not None
-        unlabelled = problem.sample.unlabelled
-        return ~np.isin(self.groups[unlabelled], self.groups[problem.rows])
-
-
-def weigh(
-    chosen: Chosen, problem: Problem, held_out: Mask, given: Mask, estimated: EstimatedOdds | None = None
-) -> Weighing:
-    """Return how much calibration and unlabelled rows weigh; `given` says which calibration rows have an answer."""
-    calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-    if chosen.groups is not None:
-        found = Weighing.of_groups(chosen.groups[calibration], given, len(unlabelled))
-    elif chosen.probability is not None:
-        found = Weighing.of(odds_without_label(chosen.probability), calibration, unlabelled, KNOWN)
-    elif estimated is not None and estimated.model != CHANCE_ALONE:
-        found = Weighing.of(estimated.odds, calibration, unlabelled, ESTIMATED)
-        found = found.without_support(estimated.beyond[unlabelled])
-    else:
-        found = Weighing.equal(len(calibration), len(unlabelled))
-    if chosen.categories is not None:
-        found = found.in_cells(chosen.categories, calibration, unlabelled)
-    return replace(found, factor=chosen.factor)
-
-
-# Settings that exclude each other, and why.
-APART = {
-    ("calibration", "sampling_probability"): "rows drawn at random need no probabilities",
-    ("calibration", "groups"): "rows drawn at random calibrate one by one",
-    ("sampling_probability", "groups"): "probabilities are of rows, and groups are held out as a whole",
-    ("groups", "within"): "groups are held out as a whole, categories calibrate one by one",
-    ("groups", "label_conditional"): "groups are held out as a whole, classes calibrate one by one",
-    ("within", "label_conditional"): "rows are compared within categories or within classes",
-    ("shift='estimate'", "calibration"): "rows drawn at random leave nothing to estimate",
-    ("shift='estimate'", "sampling_probability"): "known probabilities leave nothing to estimate",
-    ("shift='estimate'", "groups"): "odds are estimated for rows, and groups are held out as a whole",
-}
-
-
-def read_chosen(params: dict[str, Any], problem: Problem) -> Chosen:
-    """Return what settings say of how labels came about, or raise a ValueError that says what to correct."""
-    checks.check_choice("shift", params["shift"], SHIFTS)
-    there = {name for name in ("sampling_probability", "groups", "within") if params[name] is not None}
-    there |= {"calibration"} if is_mask(params["calibration"]) else set()
-    there |= {"label_conditional"} if params["label_conditional"] else set()
-    there |= {"shift='estimate'"} if params["shift"] == ESTIMATE else set()
-    for (one, other), why in APART.items():
-        if {one, other} <= there:
-            raise ValueError(f"{one} and {other} exclude each other ({why}): leave out one of the two.")
-    labelled, n = problem.sample.labelled, problem.n_rows
-    probability, groups, within = (params[name] for name in ("sampling_probability", "groups", "within"))
-    categories, names = (None, ()) if within is None else read_codes("within", within, n)
-    return Chosen(
-        read_drawn(params["calibration"], problem) if "calibration" in there else None,
-        None if probability is None else read_probability(probability, labelled),
-        params["shift"],
-        read_factor(params["sensitivity"]),
-        None if groups is None else read_groups(groups, labelled),
-        categories,
-        names,
-        None if params["order"] is None else read_order(params["order"], n),
-    )
-
-
-def read_factor(sensitivity: Any) -> float:
-    """Return the factor by which odds may be off, or raise a ValueError."""
-    factor = checks.check_positive("sensitivity", sensitivity)
-    if factor < 1.0:
-        raise ValueError(f"sensitivity must be a factor from 1 on, for example 1.5; got {sensitivity!r}.")
-    return factor
-
-
-def read_probability(probability: Any, labelled: Mask) -> Array:
-    """Return the probability with which each row was chosen to be labelled, or raise a ValueError."""
-    try:
-        numbers = np.asarray(probability, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.shape != labelled.shape:
-        raise ValueError(
-            f"sampling_probability must be a number for each of the {len(labelled)} rows: the probability with which "
-            "the row was chosen to be labelled."
-        )
-    bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
-    if len(bad):
-        raise ValueError(
-            f"sampling_probability must lie above 0 and be at most 1, and is {numbers[bad[0]]:g} at row {bad[0]} "
-            "(counted from 0): a row that could not be chosen has nothing in common with those that were."
-        )
-    sure = np.flatnonzero(~labelled & (numbers == 1.0))
-    if len(sure):
-        raise ValueError(
-            f"sampling_probability is 1 at row {sure[0]} (counted from 0), which has no label: a row that was sure to "
-            "be labelled cannot lack one."
-        )
-    return numbers
-
-
-def read_codes(name: str, cells: Any, n: int) -> tuple[AnyArray, tuple[str, ...]]:
-    """Return the number of each row's group or category, and their names, or raise a ValueError."""
-    column = pd.Series(np.asarray(cells, dtype=object) if np.ndim(cells) == 1 else [], dtype=object)
-    if len(column) != n:
-        raise ValueError(f"{name} must name a group or category for each of the {n} rows.")
-    holes = np.flatnonzero(column.isna())
-    if len(holes):
-        raise ValueError(
-            f"{name} has a hole at row {holes[0]} (counted from 0): name a group or category for each row."
-        )
-    codes, values = pd.factorize(column, sort=False)
-    order = np.argsort([str(value) for value in values], kind="stable")
-    place = np.empty(len(order), dtype=int)
-    place[order] = np.arange(len(order))
-    return place[codes], tuple(repr(_plain(values[k])) for k in order)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-def read_groups(groups: Any, labelled: Mask) -> AnyArray:
-    """Return the number of each row's group, or raise a ValueError that says what to correct."""
-    codes, _ = read_codes("groups", groups, len(labelled))
-    if len(np.unique(codes[labelled])) < 2:
-        raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
-    if not labelled.all() and np.isin(codes[~labelled], codes[labelled]).all():
-        raise ValueError(
-            "Every group has a label, and groups=... is for rows of groups that have none. Leave it out: if chance "
-            "chose which rows have a label, the guarantee holds without it."
-        )
-    return codes
-
-
-def read_order(order: Any, n: int) -> Array:
-    """Return the place of each row along an order as a number, or raise a ValueError."""
-    column = pd.Series(order).reset_index(drop=True) if np.ndim(order) == 1 else pd.Series(dtype=float)
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        column = column.rank()
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    if len(numbers) != n or not np.isfinite(numbers).all():
-        raise ValueError(f"order must be a number or a time for each of the {n} rows, with no hole.")
-    return numbers
-
-
-def is_mask(calibration: Any) -> bool:
-    """Return whether calibration rows are marked, one True or False for each row of the table."""
-    return not isinstance(calibration, str) and np.ndim(calibration) == 1
-
-
-def read_drawn(calibration: Any, problem: Problem) -> Mask:
-    """Return which labels are of rows that were drawn at random, shape (l,), or raise a ValueError."""
-    marks = np.asarray(calibration)
-    if marks.shape != (problem.n_rows,) or marks.dtype.kind != "b":
-        raise ValueError(
-            f"calibration as a mask needs True or False for each of the {problem.n_rows} rows: True where a row was "
-            "drawn at random to be labelled."
-        )
-    drawn = marks[problem.rows]
-    if not drawn.any():
-        raise ValueError(
-            "No row that calibration marks as drawn at random has a label: label some of them first."
-        )
-    if drawn.all():
-        raise ValueError("All labels are marked for calibration: at least one other is needed to learn from.")
-    return drawn

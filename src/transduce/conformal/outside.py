@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transduce.conformal.calibrated import Calibrated, calibrated_guarantee, holding_values, wrong_answers
-from transduce.conformal.designs import Chosen
+from transduce.conformal.designs import Chance, Drawn
 from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict
@@ -161,7 +161,7 @@ class OutsideCalibration:
             confidence,
             sum(self.n_shown) + len(self.labels),
             verdict,
-            chosen=Chosen(drawn=np.ones(len(self.labels), dtype=bool) if self.drawn else None),
+            design=Drawn(np.ones(len(self.labels), dtype=bool)) if self.drawn else Chance(),
             certainty=certainty,
             wrong=wrong_answers(table, None, certainty, self.tolerance),
         )

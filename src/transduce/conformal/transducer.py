@@ -27,19 +27,8 @@ from transduce.conformal.calibrated import (
     wrong_answers,
     wrong_by_class,
 )
-from transduce.conformal.designs import (
-    Chosen,
-    EstimatedOdds,
-    calibration_number,
-    estimate_odds,
-    hold_out_groups,
-    hold_out_within,
-    read_chosen,
-    read_factor,
-    read_number,
-    weigh,
-)
-from transduce.conformal.exchangeability import Exchangeability, drift_along, exchangeability_test
+from transduce.conformal.designs import Categories, Design, read_design
+from transduce.conformal.exchangeability import Exchangeability, drift_along
 from transduce.conformal.miscoverage import Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES
 from transduce.conformal.selection import Selection, pick, read_wanted, selection_p_values
@@ -58,7 +47,6 @@ from transduce.model_selection.ask import (
     is_transducer,
     own_missing_label,
     read_problem,
-    take,
 )
 
 
@@ -143,8 +131,7 @@ class CalibratedFit:
     second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     calibrated: Calibrated
     exchangeability: Exchangeability | None
-    chosen: Chosen  # how labels came about
-    estimated: EstimatedOdds | None  # odds that rows have no label, if they were estimated
+    design: Design  # how labels came about
     tolerance: float | None  # by how much a number may be off
 
     @property
@@ -182,11 +169,13 @@ class CalibratedFit:
             confidence,
             len(self.problem.labels),
             verdict,
-            chosen=self.chosen,
+            design=self.design,
             certainty=certainty,
             wrong=wrong,
         )
-        found = self._of_rows(found, confidence).along(self.drift())
+        if found.kind != "none":
+            found = replace(found, short=self.short_categories(confidence))
+        found = self.design.about_rows(found, self.problem, self.held_out).along(self.drift())
         if found.kind == "none":
             missing = ~self.problem.sample.labelled
             return replace(found, remedy=rows_to_label(self.calibrated, confidence, missing))
@@ -195,23 +184,13 @@ class CalibratedFit:
         by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
         return replace(found, wrong_by_class=by_class)
 
-    def _of_rows(self, found: Guarantee, confidence: float) -> Guarantee:
-        """Return the guarantee with the groups or categories that it is about."""
-        if found.kind == "none":
-            return found
-        if self.chosen.groups is not None:
-            used = np.unique(self.chosen.groups[self.problem.rows[self.held_out]])
-            others = int((~self.chosen.new_groups(self.problem)).sum())
-            return replace(found, n_groups=len(used), n_other=others, effective=None)
-        return replace(found, short=self.short_categories(confidence))
-
     def short_categories(self, confidence: float) -> tuple[str, ...]:
         """Return the categories of unlabelled rows at which nothing is ruled out."""
-        cells = self.calibrated.weighing.cells
-        if cells is None:
+        cells, categories = self.calibrated.weighing.cells, self.design.within
+        if cells is None or not isinstance(categories, Categories):
             return ()
         codes = np.unique(cells[1][self.calibrated.unlabelled.given])
-        names = [self.chosen.category_names[code] for code in np.unique(cells[1])]
+        names = [categories.names[code] for code in np.unique(cells[1])]
         short = [ranking.unbounded(confidence).all() for _, _, ranking in self.calibrated.rankings()]
         named = zip(np.unique(cells[1]), names, short, strict=True)
         return tuple(name for code, name, all_ in named if all_ and code in codes)
@@ -228,21 +207,21 @@ class CalibratedFit:
 
     def drift(self) -> Drift | None:
         """Return whether errors at calibration rows drift along the order of the rows, if there is one."""
-        if self.chosen.order is None:
+        order = self.design.order
+        if order is None:
             return None
         table, known = self.calibrated, self.calibrated.calibration.given
         errors = [table.scores[known]]
         if self.problem.classes is None:
             errors.append((table.labels - table.calibration.values)[known].astype(float))
-        order = self.chosen.order
         at = order[self.problem.rows[self.held_out]][known]
         return drift_along(order, self.problem.sample.labelled, at, errors)
 
     def at_factor(self, factor: float) -> CalibratedFit:
         """Return the same fit, calibrated for odds of a label that may be off by another factor."""
-        weights = replace(self.calibrated.weighing, factor=factor)
-        chosen = replace(self.chosen, factor=factor)
-        return replace(self, calibrated=replace(self.calibrated, weights=weights), chosen=chosen)
+        design = replace(self.design, sensitivity=factor)  # checks it
+        weights = replace(self.calibrated.weighing, factor=float(factor))
+        return replace(self, calibrated=replace(self.calibrated, weights=weights), design=design)
 
     def width(self, confidence: float) -> tuple[float, int]:
         """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible."""
@@ -303,41 +282,23 @@ def _marked(reply: Reply) -> AnyArray:
     return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
 
 
-def hold_out(settings: Settings, chosen: Chosen, problem: Problem, random: np.random.RandomState) -> Mask:
-    """Return which labels to hold out, shape (l,); their number does not depend on what they are."""
-    rows, n_labelled, wanted = problem.rows, len(problem.labels), settings.calibration
-    if not len(problem.sample.unlabelled):
-        return np.zeros(n_labelled, dtype=bool)
-    if chosen.drawn is not None:
-        return chosen.drawn
-    auto = isinstance(wanted, str) and wanted == "auto"
-    if chosen.categories is not None and auto:
-        return hold_out_within(chosen.categories[rows], settings.confidence, chosen.factor, random)
-    groups = np.arange(n_labelled) if chosen.groups is None else chosen.groups[rows]
-    units = len(np.unique(groups))
-    if auto:
-        number = calibration_number(
-            units, settings.confidence, by_class=settings.label_conditional, factor=chosen.factor
-        )
-    else:
-        number = read_number(wanted, units)
-    return hold_out_groups(groups, number, random)
-
-
 def fit_calibrated(
-    estimator: Any, problem: Problem, settings: Settings, chosen: Chosen, random: np.random.RandomState
+    estimator: Any, problem: Problem, settings: Settings, design: Design, random: np.random.RandomState
 ) -> CalibratedFit:
     """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate."""
     rows, unlabelled = problem.rows, problem.sample.unlabelled
-    held_out = hold_out(settings, chosen, problem, random)
+    held_out = np.zeros(len(rows), dtype=bool)
+    if len(unlabelled):
+        by_class = settings.label_conditional
+        held_out = design.hold_out(problem, settings.calibration, settings.confidence, by_class, random)
     both = np.concatenate([rows[held_out], unlabelled])
     order = np.concatenate([rows[~held_out], random.permutation(both)])
     visible = np.flatnonzero(~held_out)
-    inner = chosen.ready(estimator, rows[~held_out], 0)
+    inner = design.ready(estimator, rows[~held_out])
     with reusing():
         found = ask(inner, problem, visible, both, order=order, transductive=settings.transductive)
         _pass_on(found)
-        second = _fit_to_all(chosen.ready(estimator, rows, 0), problem, settings, found, held_out)
+        second = _fit_to_all(design.ready(estimator, rows), problem, settings, found, held_out)
     calibrated = Calibrated.build(
         found,
         problem.numbers[held_out],
@@ -348,12 +309,9 @@ def fit_calibrated(
         ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),
     )
     compared = None
-    if settings.test_exchangeability and chosen.testable and len(unlabelled):
-        compared = _compare(problem, chosen, random)
-    estimated = None
-    if chosen.estimates(compared) and len(unlabelled):
-        estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
-    weights = weigh(chosen, problem, held_out, calibrated.calibration.given, estimated)
+    if settings.test_exchangeability and design.testable and len(unlabelled):
+        compared = design.compare(problem, random)
+    weights = design.weigh(problem, held_out, calibrated.calibration.given, compared, random)
     assert found.fitted is not None
     return CalibratedFit(
         problem,
@@ -362,20 +320,9 @@ def fit_calibrated(
         second,
         replace(calibrated, weights=weights),
         compared,
-        chosen,
-        estimated,
+        design,
         settings.tolerance,
     )
-
-
-def _compare(problem: Problem, chosen: Chosen, random: np.random.RandomState) -> Exchangeability:
-    """Return how labelled and unlabelled rows compare."""
-    seed = random.randint(2**31 - 1)
-    some = chosen.to_compare(problem, random)
-    if some is None:
-        labelled = problem.sample.labelled
-        return exchangeability_test(problem.X, labelled, within=chosen.categories, random_state=seed)
-    return exchangeability_test(take(problem.X, some[0]), some[1], random_state=seed)
 
 
 def _fit_to_all(
@@ -433,12 +380,13 @@ class ConformalTransducer(EitherTransducer):
         A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is cloned.
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, contains the truth.
-    calibration : "auto", int, float or boolean array of shape (n,), default="auto"
+    labels : Design, optional
+        How the labels came about: `transduce.conformal.Chance`, `Drawn`, `Sampled`, `Grouped` or `Estimated`, with
+        arrays of shape (n,) that describe rows. ``Chance()`` by default.
+    calibration : "auto", int or float, default="auto"
         How many labels to hold out: a number, or a share of the labels. ``"auto"`` holds out about
         ``min(l / 2, 5 sqrt(l))`` of l labels, at least as many as the level needs, and none if there are too few labels
         to guarantee anything.
-        Or a mask of rows that were drawn at random from those without a label, and then labelled: their labels
-        calibrate and all others teach, however those came about. The guarantee then needs no other assumption.
     nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
         How nonconforming a label is at a row. Numbers: distance from the answer, as it is or divided by the
         estimator's standard error. Classes: one minus the class's probability, how far it falls behind the best other
@@ -458,28 +406,6 @@ class ConformalTransducer(EitherTransducer):
     tolerance : float, optional
         Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are. For classes it
         bounds the number of wrong answers without this.
-    sampling_probability : array-like of shape (n,), optional
-        The probability with which each row was chosen to be labelled, above 0, each row by itself. Calibration labels
-        are then weighted by ``(1 - e) / e``, and each interval or set holds its level although labels were not chosen
-        by chance alone; the column has no guarantee, unless all probabilities are equal.
-    shift : {"auto", "estimate", "ignore"}, default="auto"
-        What to do where nothing is known of how labels were chosen. ``"estimate"``: calibration labels are weighted by
-        odds of a label that are estimated from the features; the guarantee is approximate, and none where these labels
-        are worth fewer than ``2 / (1 - confidence)`` of equal weight. ``"auto"``: the same if the test says that
-        labelled and unlabelled rows differ. ``"ignore"``: all labels weigh the same.
-    sensitivity : float, default=1.0
-        A factor from 1 on: intervals and sets hold their level even if the odds of a label also depend on the label
-        itself by up to this factor, either way. The column has no guarantee then.
-    groups : array-like of shape (n,), optional
-        The group of each row, such as a patient with several visits. Whole groups are held out, each counts once, and
-        the estimator's own folds split none. The guarantee is about a row drawn at random from a group without a label;
-        rows of groups that have labels are not covered.
-    within : array-like of shape (n,), optional
-        The category of each row: the guarantee holds within every one, and chance need only have chosen labels within
-        categories. Categories with too few labels get the whole line, or all classes.
-    order : array-like of shape (n,), optional
-        The place of each row along an order, such as a time: whether errors drift along it is tested, and the guarantee
-        says what is assumed there.
     classes : collection, optional
         Classes that are known besides those that have a label. If all labels are of one class, that class is the answer
         everywhere.
@@ -572,6 +498,7 @@ class ConformalTransducer(EitherTransducer):
         estimator: Any,
         *,
         confidence: float = 0.9,
+        labels: Design | None = None,
         calibration: Any = "auto",
         nonconformity: str = "auto",
         label_conditional: bool = False,
@@ -580,18 +507,13 @@ class ConformalTransducer(EitherTransducer):
         refit: bool = False,
         test_exchangeability: bool = True,
         tolerance: float | None = None,
-        sampling_probability: Any = None,
-        shift: str = "auto",
-        sensitivity: float = 1.0,
-        groups: Any = None,
-        within: Any = None,
-        order: Any = None,
         classes: Any = None,
         random_state: Any = None,
         missing_label: Any = None,
     ) -> None:
         self.estimator = estimator
         self.confidence = confidence
+        self.labels = labels
         self.calibration = calibration
         self.nonconformity = nonconformity
         self.label_conditional = label_conditional
@@ -600,12 +522,6 @@ class ConformalTransducer(EitherTransducer):
         self.refit = refit
         self.test_exchangeability = test_exchangeability
         self.tolerance = tolerance
-        self.sampling_probability = sampling_probability
-        self.shift = shift
-        self.sensitivity = sensitivity
-        self.groups = groups
-        self.within = within
-        self.order = order
         self.classes = classes
         self.random_state = random_state
         self.missing_label = missing_label
@@ -640,9 +556,11 @@ class ConformalTransducer(EitherTransducer):
             missing_label=self.missing_label,
             known=() if self.classes is None else list(self.classes),
         )
-        chosen = read_chosen(self.get_params(deep=False), problem)
+        design = read_design(self.labels, ~problem.sample.labelled)
+        if settings.label_conditional:
+            design.check_by_class()
         random = check_random_state(self.random_state)
-        self._fit = fit_calibrated(self.estimator, problem, settings, chosen, random)
+        self._fit = fit_calibrated(self.estimator, problem, settings, design, random)
         self._publish(settings.confidence)
         if self.exchangeability_ is not None and self.exchangeability_.shifted:
             warnings.warn(str(self.exchangeability_.verdict), stacklevel=2)
@@ -664,7 +582,7 @@ class ConformalTransducer(EitherTransducer):
             found.calibrated.scores,
         )
         self.exchangeability_ = found.exchangeability
-        self.estimated_odds_ = found.estimated
+        self.estimated_odds_ = found.calibrated.weighing.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
@@ -831,7 +749,7 @@ class ConformalTransducer(EitherTransducer):
         Parameters
         ----------
         factors : sequence of float, default=(1.0, 1.5, 2.0)
-            By how much the odds may be off, either way; see `sensitivity`.
+            By how much the odds may be off, either way; see `Chance.sensitivity`.
 
         Returns
         -------
@@ -840,7 +758,7 @@ class ConformalTransducer(EitherTransducer):
             many rows nothing is ruled out.
         """
         check_is_fitted(self)
-        lines = [self._fit.at_factor(read_factor(factor)).width(self.confidence) for factor in factors]
+        lines = [self._fit.at_factor(factor).width(self.confidence) for factor in factors]
         size = "width" if self._fit.problem.classes is None else "size"
         return pd.DataFrame(
             [(factor, *line) for factor, line in zip(factors, lines, strict=True)],

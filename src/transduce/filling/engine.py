@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from transduce.filling.labels import n_drawn
 from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sampled
 from transduce.filling.lazily import fill_partitions
 from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
@@ -204,7 +203,7 @@ def fill(  # noqa: PLR0913
         return fill_partitions(table, settings).frame
     asked = settings.as_given(table)
     given, frame, labels, settings, prefer = read_table(table, settings)
-    if is_sampled(settings, labels, n_drawn(settings.how_labelled.settings(frame, labels))):
+    if is_sampled(settings, labels, frame):
         result = fill_by_sample(frame, labels, settings, prefer)
     else:
         result = fill_whole(frame, labels, settings, prefer)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.designs import Drawn
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray
@@ -115,7 +116,7 @@ class FittedFill:
             by_class=settings.label_conditional,
             tolerance=settings.tolerance,
         )
-        outside = replace(outside, drawn=settings.how_labelled.random_labels is not None)
+        outside = replace(outside, drawn=isinstance(settings.design, Drawn))
         known = labels.labels[~labels.missing]
         model = (known, reading, result.encoder, outside, result.confidence, result.chance)
         return cls(*model, settings.probabilities, settings.limits, missing)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs import calibration_number
+from transduce.conformal.designs import Drawn, calibration_number
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.progress import stage
@@ -29,14 +29,16 @@ BATCH = 50_000
 _SAMPLE_DOUBT = 0.1  # of the allowed uncertainty of a bound, what the rows of the sample take
 
 
-def is_sampled(settings: FillSettings, labels: Target, n_drawn: int | None = None) -> bool:
+def is_sampled(settings: FillSettings, labels: Target, frame: pd.DataFrame) -> bool:
     """Return whether a table in memory has too many rows for a fit that sees them all.
 
     With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
     """
-    few = settings.guarantee == "row" or settings.how_labelled.needs_all_rows or settings.device is not None
+    design = settings.design.read(labels.missing, frame)
+    few = settings.guarantee == "row" or design.needs_all_rows or settings.device is not None
     few |= settings.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
-    few |= n_drawn is not None and n_drawn < 2 * fewest_calibration(float(settings.confidence))
+    if isinstance(design, Drawn):
+        few |= int(design.rows.sum()) < 2 * fewest_calibration(float(settings.confidence))
     return int(labels.missing.sum()) > settings.sample and not few
 
 
@@ -44,7 +46,7 @@ def draw(scans: list[PartScan], settings: FillSettings) -> RowDraw:
     """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
     number = calibration_number(n_labels, float(settings.confidence), by_class=settings.label_conditional)
-    if settings.how_labelled.random_labels is not None:
+    if isinstance(settings.design, Drawn):
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
         least = 2 * fewest_calibration(float(settings.confidence))
         if drawn < least:
@@ -59,8 +61,8 @@ def draw(scans: list[PartScan], settings: FillSettings) -> RowDraw:
 def scan(frame: pd.DataFrame, missing: Mask, settings: FillSettings) -> PartScan:
     """Return what a draw needs to know of some rows."""
     drawn = None
-    if settings.how_labelled.random_labels is not None:
-        drawn = read_marks(frame, settings.how_labelled.random_labels) & ~missing
+    if isinstance(settings.design, Drawn):
+        drawn = read_marks(frame, settings.design.rows) & ~missing
     seen = frame.drop(columns=[name for name in settings.ignore if name in frame.columns])
     return scan_part(seen, settings.target, missing, settings.random_state, drawn)
 
@@ -169,7 +171,7 @@ def fit_sample(
     enough = calibration_number(
         shown.n_labels, float(settings.confidence), by_class=settings.label_conditional
     )
-    how = "column" if enough or settings.how_labelled.random_labels is not None else "row"
+    how = "column" if enough or isinstance(settings.design, Drawn) else "row"
     settings = replace(settings, guarantee=how, n_outside=n_outside, label_next=False, reject_share=None)
     if shown.task == "classification" and len({*shown.labels[~shown.missing].tolist()}) == 1:
         # Chance left one class to the fit: that is the answer then, as where all others are held out of it.

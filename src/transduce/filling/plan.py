@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import calibration_number, labels_needed
+from transduce.conformal.designs import Chance, Design, Estimated, calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
-from transduce.core.words import counted, option, percent
+from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling.labels import n_drawn
 from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
 from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
 from transduce.model_selection.ask import last_step
@@ -39,17 +38,16 @@ NOTE_WEIGHTS = (
 class PlanSettings:
     """What a plan depends on besides method, task and sizes; see `transduce.fill`.
 
-    `how_labelled` are the settings of a `ConformalTransducer` that say how labels came about; `calibrates` says whether
-    labels must be held out to make use of them. `n_outside` rows are to be answered one by one besides those of the
-    table. The classes, and so `n_classes`, are taken as known.
+    `labels` says how the labels came about, with arrays in place of columns. `n_outside` rows are to be answered one by
+    one besides those of the table. The classes, and so `n_classes`, are taken as known.
     """
 
     confidence: float = 0.9
     guarantee: str = "auto"
     label_conditional: bool = False
     tolerance: float | None = None
-    how_labelled: dict[str, Any] = field(default_factory=dict)
-    calibrates: bool = False
+    labels: Design = field(default_factory=Chance)
+    classes: tuple[Any, ...] = ()
     budget_seconds: float = 300.0
     n_jobs: int | None = None
     random_state: int = 0
@@ -120,12 +118,9 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
 
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, settings: PlanSettings) -> str:
     """Return which labels values and intervals come from."""
-    how = settings.how_labelled
-    weighted = (
-        "sampling_probability" in how or how.get("sensitivity", 1.0) > 1.0 or how.get("shift") == "estimate"
-    )
-    about = f"Guarantee for each row{'' if weighted or 'groups' in how else ' and for the column'}"
-    if "groups" in how or "within" in how:
+    design = settings.labels
+    about = f"Guarantee for each row{' and for the column' if design.for_column else ''}"
+    if design.together is not None or design.within is not None:
         return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
     return (
         f"{about}: values come from all {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
@@ -143,43 +138,24 @@ def plan_weights(method: str, found: Plan, target: Target, n_rows: int, settings
         or read_method(method, target.task) == "confidence-machine"
     ):
         return found
-    how = {**settings.how_labelled, "shift": "estimate"}
-    weighted = replace(settings, how_labelled=how, calibrates=True)
+    weighted = replace(settings, labels=Estimated())
     again = plan(method, target.task, n_rows=n_rows, n_labels=target.n_labels, settings=weighted)
     return replace(again, notes=[NOTE_WEIGHTS, *again.notes])
 
 
 def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    drawn = n_drawn(settings.how_labelled)
-    if drawn is not None:
-        if drawn < fewest_calibration(settings.confidence):
-            raise ValueError(
-                f"{counted(drawn, 'label')} of rows drawn at random cannot guarantee "
-                f"{percent(settings.confidence)}: it takes {fewest_calibration(settings.confidence)}. Draw and label "
-                "more rows with `transduce draw`, or ask for less confidence."
-            )
-        return drawn
-    number = calibration_number(
-        n_labels,
-        settings.confidence,
-        by_class=settings.label_conditional,
-        factor=settings.how_labelled.get("sensitivity", 1.0),
-    )
+    design, confidence = settings.labels, settings.confidence
+    number = design.n_calibration(n_labels, confidence, by_class=settings.label_conditional)
     by_row = settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task])
-    if by_row and not settings.calibrates:
+    if by_row and not design.calibrates:
         return 0
-    if number == 0 and (settings.guarantee == "column" or settings.calibrates):
-        need = "" if settings.calibrates else f"; {option('guarantee', 'row')} needs none held out"
-        factor = settings.how_labelled.get("sensitivity", 1.0)
-        if factor > 1.0:
-            raise ValueError(
-                f"{n_labels} labels are too few to guarantee {percent(settings.confidence)} if the odds of a label are "
-                f"off by up to {factor:g}: use a smaller {option('sensitivity')}, or ask for less confidence."
-            )
+    if design.calibrates and number < fewest_calibration(confidence):
+        raise ValueError(design.too_few(n_labels, confidence))
+    if number == 0 and settings.guarantee == "column":
         raise ValueError(
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(settings.confidence)}"
-            f"{' for the column' if need else ''}: it takes {labels_needed(settings.confidence)}{need}."
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column: it "
+            f"takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs none held out."
         )
     return number
 
@@ -205,7 +181,8 @@ def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
         tolerance=settings.tolerance,
         refit=True,
         random_state=settings.random_state,
-        **settings.how_labelled,
+        labels=settings.labels,
+        classes=settings.classes or None,
     )
 
 

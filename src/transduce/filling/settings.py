@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.conformal.designs import Design
 from transduce.core import checks
 from transduce.core.words import GUARANTEES, option
 from transduce.filling.labels import HowLabelled
@@ -128,6 +129,11 @@ class FillSettings:
         return replace(found, guarantee="column")
 
     @property
+    def design(self) -> Design:
+        """How the labels came about."""
+        return self.how_labelled.design
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest value that is possible."""
         low = -np.inf if self.minimum is None else float(self.minimum)
@@ -138,7 +144,7 @@ class FillSettings:
         odd = {
             "guarantee 'row'": self.guarantee == "row",
             "device": self.device is not None,
-            self.how_labelled.odd: self.how_labelled.needs_all_rows,
+            self.how_labelled.odd: self.design.needs_all_rows,
             "label_next": self.label_next and not in_memory,
             "reject_share": self.reject_share is not None and not in_memory,
         }
@@ -150,7 +156,7 @@ class FillSettings:
     def named(self) -> list[Any]:
         """All columns that were named."""
         single = [] if self.id is None else [self.id]
-        return [self.target, *self.ignore, *self.text, *single, *self.how_labelled.columns]
+        return [self.target, *self.ignore, *self.text, *single, *self.design.columns]
 
     def as_given(self, table: Any = None) -> dict[str, Any]:
         """Return the settings as the user gave them, and which sheet of a workbook the table is."""

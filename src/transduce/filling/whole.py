@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
@@ -49,7 +49,7 @@ def fill_whole(
     features = vectorize(
         without(frame, settings.missing),
         settings.target,
-        ignore=[*settings.ignore, *settings.how_labelled.not_features],
+        ignore=[*settings.ignore, *settings.design.not_features],
         text=settings.text,
         id=settings.id,
         prefer=prefer,
@@ -115,16 +115,13 @@ def _planned(
     frame: pd.DataFrame, target: Target, features: Features, settings: FillSettings
 ) -> tuple[Plan, Exchangeability | None]:
     """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
-    how = settings.how_labelled.settings(frame, target)
-    if settings.classes:
-        how["classes"] = settings.classes
     wanted = PlanSettings(
         confidence=float(settings.confidence),
         guarantee=settings.guarantee,
         label_conditional=settings.label_conditional,
         tolerance=settings.tolerance,
-        how_labelled=how,
-        calibrates=settings.how_labelled.calibrates,
+        labels=settings.design.read(target.missing, frame),
+        classes=settings.classes,
         budget_seconds=float(settings.budget_seconds),
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
@@ -133,7 +130,7 @@ def _planned(
         n_classes=len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0,
     )
     found = plan(settings.method, target.task, n_rows=len(frame), n_labels=target.n_labels, settings=wanted)
-    if found.calibrated or settings.how_labelled.shift != "auto":
+    if found.calibrated or settings.design == Chance(reweight=False):
         return found, None
     compared = _compare(features, target, settings)
     if compared.shifted and settings.guarantee == "auto":
@@ -168,7 +165,7 @@ def _sensitivity(fitted: _Answered) -> pd.DataFrame | None:
     """Return how wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
     if not isinstance(fitted.model, ConformalTransducer) or fitted.answer.guarantee.kind == "none":
         return None
-    return fitted.model.widths_at(sorted({1.0, 1.5, 2.0, float(fitted.model.sensitivity)}))
+    return fitted.model.widths_at(sorted({1.0, 1.5, 2.0, float(fitted.model.labels.sensitivity)}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +253,7 @@ def _about_copies(features: Features) -> list[str]:
 def _values(model: Any, found: Plan, features: Features, target: Target) -> tuple[Answer, Values]:
     """Return the answer with values from a fit to all labels, and the estimator that was fitted so."""
     if isinstance(model, ConformalTransducer):
-        return model.answer_, Values(model.refitted_, model.fitted_rows_, model.groups)
+        return model.answer_, Values(model.refitted_, model.fitted_rows_, model.labels.together)
     every = np.arange(len(target.labels))
     if found.values is None:
         return holding_values(model.answer_), Values(model, every)
