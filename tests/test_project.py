@@ -109,11 +109,22 @@ BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
 
 
 def imports():
-    """Yield room, module and names of every import of this package from itself."""
+    """Yield room, module and names of every import of this package from itself, except those for annotations alone."""
     for path in SOURCE.rglob("*.py"):
         parts = path.relative_to(SOURCE).with_suffix("").parts
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("transduce."):
+        tree = ast.parse(path.read_text())
+        checking = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ]
+        annotations = {id(node) for block in checking for node in ast.walk(block)}
+        for node in ast.walk(tree):
+            if (
+                id(node) not in annotations
+                and isinstance(node, ast.ImportFrom)
+                and (node.module or "").startswith("transduce.")
+            ):
                 yield parts, node.module.split(".")[1:], [alias.name for alias in node.names]
 
 

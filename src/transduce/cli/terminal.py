@@ -139,16 +139,13 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False) ->
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.report.first_screen import typical_error
-    from transduce.report.quality import class_quality, number_quality
+    from transduce.report.quality import quality_of
 
-    quality = number_quality if result.task == "regression" else class_quality
-    found = quality(result.out_of_fold) if len(result.out_of_fold) else None
-    words = typical_error({"quality": found, "task": result.task})
-    if words is None:
+    quality = quality_of(result.task, result.out_of_fold)
+    if quality is None:
         return ""
-    large, small, better = words
-    return f"At labels that were hidden, the answers are {large}; {small}.{'' if better else ' That is hardly better.'}"
+    hardly = "" if quality.better else " That is hardly better."
+    return f"At labels that were hidden, the answers are {quality.large}; {quality.small}.{hardly}"
 
 
 def _how(result: FillResult) -> str:

@@ -178,14 +178,18 @@ class Guarantee:
     drift: Drift | None = None
 
     @property
-    def headline(self) -> str:
-        """The kind, with the one condition that "exact" always has."""
+    def condition(self) -> str:
+        """The one condition of an exact guarantee; "" if it has none."""
         if self.kind != "exact":
-            return self.kind
+            return ""
         if self.factor > 1.0:
-            return f"exact if the odds of a label are off by no more than a factor of {self.factor:g}"
-        condition = next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
-        return f"exact {condition}".rstrip()
+            return f"if the odds of a label are off by no more than a factor of {self.factor:g}"
+        return next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
+
+    @property
+    def headline(self) -> str:
+        """The kind, with the condition of an exact one."""
+        return f"{self.kind} {self.condition}".rstrip()
 
     @property
     def statement(self) -> str:

@@ -8,12 +8,12 @@ from typing import TypeAlias
 import numpy as np
 
 from transduce.core.types import AnyArray, Mask
+from transduce.core.words import counted
 from transduce.labelling.certificates import (
     Certificates,
     about_answers,
     about_intervals,
     about_recall,
-    counted,
     percent,
 )
 from transduce.labelling.choosing import Proposal

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import shlex
 from typing import Any
 
@@ -46,14 +44,6 @@ _OPTIONS = {
     "maximum": "max",
     "n_jobs": "jobs",
 }
-
-
-def today() -> str:
-    """Return the date, or the one that SOURCE_DATE_EPOCH names, so that builds can be repeated."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch and epoch.isdigit():
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def again(settings: dict[str, Any]) -> str:

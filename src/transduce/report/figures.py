@@ -10,30 +10,30 @@ import numpy as np
 
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.regions import Regions
+from transduce.core.words import counted, percent
 from transduce.display.answers import MiscoverageDisplay, RegionDisplay, RejectionCurveDisplay
 from transduce.display.base import INSIDE, OUTSIDE, REGION, VALUE
 from transduce.display.methods import RelevanceDisplay
-from transduce.report.quality import OTHERS, evenly
-from transduce.report.sentences import width_words
-from transduce.report.svg import draw
-from transduce.report.who_was_labelled import overlap_figure
-from transduce.report.wording import about, clean, count, decimals_for, level, number, percent
+from transduce.report.plain import about, clean, decimals_for, number, rough_percent
+from transduce.report.quality import OTHERS, ClassQuality, NumberQuality, evenly
+from transduce.report.rows import FilledClasses, FilledNumbers
 
 WIDTH = 4.4  # inches: about as many points as a phone has
 SIZE = (WIDTH, 3.0)
 MOST_INTERVALS = 300
 MOST_BARS = 15
 LONGEST = 22  # characters of a name in a plot
-PALE = "#e8eef2"
+PALE, OCHRE = "#e8eef2", "#b07d1e"
 
 
 @dataclass(frozen=True)
 class Drawing:
     """A plot for a page."""
 
-    title: str  # A few words
-    svg: str  # the plot, an SVG element
+    title: str  # a few words
     text: str  # what is seen, in sentences with numbers
+    paint: Callable[[Any], None]  # draws on axes
+    size: tuple[float, float] = SIZE  # inches
 
 
 def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
@@ -55,11 +55,6 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
 def _legend_above(ax: Any, **settings: Any) -> None:
     """Put the legend above the plot, where no line crosses it."""
     ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, **settings)
-
-
-def _overlap(summary: dict[str, Any]) -> Drawing | None:
-    found = overlap_figure(summary)
-    return None if found is None else Drawing(*found)
 
 
 def _short(name: str) -> str:
@@ -86,19 +81,18 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
         if len(shown) < len(rows):
             ax.set(xticks=[])
 
-    found = summary["answers"]
-    digits = found["decimals"]
+    answers = FilledNumbers(**summary["answers"])
     text = (
-        f"{count(len(rows), 'answer')} from {number(found['smallest'], digits)} to {number(found['largest'], digits)}, "
+        f"{counted(len(rows), 'answer')} from {answers.shown(answers.smallest)} to {answers.shown(answers.largest)}, "
         f"each a dash beside its interval, in the order of the answers."
     )
-    if found["median_width"] is not None:
-        text += f" {width_words(found)}"
-    if found["n_unbounded"]:
-        text += f" {found['n_unbounded']:,} are unbounded and run over the whole height."
+    if answers.median_width is not None:
+        text += f" {answers.widths}"
+    if answers.n_unbounded:
+        text += f" {answers.n_unbounded:,} are unbounded and run over the whole height."
     if len(shown) < len(rows):
         text += f" {len(shown)} of them are drawn, spread evenly."
-    return Drawing("Answers with their intervals", draw("answers", paint, SIZE), text)
+    return Drawing("Answers with their intervals", text, paint)
 
 
 def _ends(pieces: list[list[float | None]]) -> list[tuple[float, float]]:
@@ -106,17 +100,17 @@ def _ends(pieces: list[list[float | None]]) -> list[tuple[float, float]]:
 
 
 def _class_bars(summary: dict[str, Any]) -> Drawing | None:
-    tallies = summary["answers"]["by_class"]
+    answers = FilledClasses(**summary["answers"])
+    tallies = answers.by_class
     if not tallies:
         return None
     shown = tallies[:MOST_BARS]
     if len(tallies) > MOST_BARS:
         rest = tallies[MOST_BARS - 1 :]
-        merged = {word: sum(tally[word] for tally in rest) for word in ("one", "several", "none")}
+        merged = {word: sum(tally[word] for tally in rest) for word in ("one", "several")}
         shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
-    known = summary["answers"]["n_one"] is not None
-    kinds = [("one", INSIDE, "one class possible" if known else "answers")]
-    kinds += [("several", REGION, "several possible"), ("none", OUTSIDE, "outside its set")] if known else []
+    kinds = [("one", INSIDE, "answers" if answers.n_one is None else "one class possible")]
+    kinds += [("several", REGION, "several possible")]
 
     def paint(ax: Any) -> None:
         places, start = np.arange(len(shown))[::-1], np.zeros(len(shown))
@@ -129,17 +123,12 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         ax.set(xlabel="filled rows")
         _legend_above(ax)
 
-    said = [
-        f"“{tally['name']}” at {sum(tally[w] for w in ('one', 'several', 'none')):,}" for tally in shown[:6]
-    ]
+    said = [f"“{tally['name']}” at {tally['one'] + tally['several']:,}" for tally in shown[:6]]
     text = f"Answers by class: {', '.join(said)}{', and others' if len(tallies) > 6 else ''}."
-    if known:
-        found = summary["answers"]
-        text += (
-            f" One class is possible at {count(found['n_one'], 'row')}, several at {found['n_several']:,}, none at "
-            f"{found['n_empty']:,}."
-        )
-    return Drawing("Answers by class", draw("answers", paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3))), text)
+    if answers.n_one is not None:
+        one = counted(answers.n_one, "row")
+        text += f" One class is possible at {one}, several at {answers.n_several:,}."
+    return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
 
 
 # --------------------------------------------------------------------------------------------------- the guarantee
@@ -159,19 +148,19 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
     text = (
         f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: at most "
         f"{about(found['expected'])} are expected, and at most {found['at_most']:,} with "
-        f"{level(found['certainty'])} certainty."
+        f"{percent(found['certainty'])} certainty."
     )
-    return Drawing("How many may be outside", draw("law", paint, SIZE), text)
+    return Drawing("How many may be outside", text, paint)
 
 
 # ------------------------------------------------------------------------------------------------------- quality
 
 
 def _pairs(summary: dict[str, Any]) -> Drawing | None:
-    found = summary["quality"]
-    if found is None:
+    if summary["quality"] is None:
         return None
-    true, answered = np.array(found["true"]), np.array(found["answered"])
+    quality = NumberQuality(**summary["quality"])
+    true, answered = np.array(quality.true), np.array(quality.answered)
     both = np.concatenate([true, answered])
     margin = 0.04 * float(both.max() - both.min()) or 1.0
     ends = (float(both.min()) - margin, float(both.max()) + margin)
@@ -183,22 +172,21 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
         ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was hidden")
         _legend_above(ax)
 
-    digits = decimals_for([found["mean_absolute_error"]])
     text = (
-        f"{count(found['n'], 'known value')}, each answered while it was held out, against the truth: the nearer "
-        f"to the line, the better. They are off by {number(found['mean_absolute_error'], digits)} on average "
-        f"and half of them by less than {number(found['median_absolute_error'], digits)}."
+        f"{counted(quality.n, 'known value')}, each answered while it was held out, against the truth: the nearer "
+        f"to the line, the better. They are off by {quality.shown(quality.mean_absolute_error)} on average "
+        f"and half of them by less than {quality.shown(quality.median_absolute_error)}."
     )
-    if len(true) < found["n"]:
+    if len(true) < quality.n:
         text += f" {len(true):,} of them are drawn."
-    return Drawing("Known values, answered while hidden", draw("quality", paint, (WIDTH, 3.5)), text)
+    return Drawing("Known values, answered while hidden", text, paint, (WIDTH, 3.5))
 
 
 def _confusion(summary: dict[str, Any]) -> Drawing | None:
-    found = summary["quality"]
-    if found is None:
+    if summary["quality"] is None:
         return None
-    table, names = np.array(found["confusion"]), [_short(name) for name in found["classes"]]
+    quality = ClassQuality(**summary["quality"])
+    table, names = np.array(quality.confusion), [_short(name) for name in quality.classes]
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     k = len(names)
 
@@ -220,11 +208,11 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         ax.spines[:].set_visible(False)
 
     text = (
-        f"{count(found['n'], 'known value')}, each answered while it was held out: {percent(found['accuracy'])} "
-        f"are right. {_worst(table, found['classes'])}"
+        f"{counted(quality.n, 'known value')}, each answered while it was held out: "
+        f"{rough_percent(quality.accuracy)} are right. {_worst(table, quality.classes)}"
     )
     height = 1.4 + 0.36 * max(k, 4)
-    return Drawing("Known classes, answered while hidden", draw("quality", paint, (WIDTH, height)), text)
+    return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, height))
 
 
 def _worst(table: Any, classes: list[str]) -> str:
@@ -235,7 +223,7 @@ def _worst(table: Any, classes: list[str]) -> str:
     if not wrong.any():
         return f"None of {'the classes named here' if classes[-1] == OTHERS else 'the classes'} was taken for another."
     i, j = np.unravel_index(int(wrong.argmax()), wrong.shape)
-    times = count(int(wrong[i, j]), "time")
+    times = counted(int(wrong[i, j]), "time")
     return f"The most frequent mistake: “{classes[j]}” answered for “{classes[i]}”, {times}."
 
 
@@ -250,9 +238,10 @@ def _rejection(summary: dict[str, Any]) -> Drawing | None:
 
     text = (
         f"Share of wrong answers among known values, as more and more of the least sure are left aside: "
-        f"{percent(found['error_of_all'])} of all, {percent(found['error_of_surer_half'])} of the surer half."
+        f"{rough_percent(found['error_of_all'])} of all, {rough_percent(found['error_of_surer_half'])} of the surer "
+        "half."
     )
-    return Drawing("Errors, if unsure answers are left aside", draw("rejection", paint, SIZE), text)
+    return Drawing("Errors, if unsure answers are left aside", text, paint)
 
 
 # --------------------------------------------------------------------------------------------- columns and rows
@@ -274,10 +263,8 @@ def _relevance(summary: dict[str, Any]) -> Drawing | None:
     said = ", ".join(f"“{entry['name']}” {number(entry['relevance'], 2)}" for entry in shown[:5])
     text = f"How much each column matters to the answers, the most relevant first: {said}."
     if len(entries) > len(shown):
-        text += f" {len(shown)} of {count(len(entries), 'column')} are drawn."
-    return Drawing(
-        "Which columns matter", draw("relevance", paint, (WIDTH, 0.9 + 0.21 * max(len(shown), 4))), text
-    )
+        text += f" {len(shown)} of {counted(len(entries), 'column')} are drawn."
+    return Drawing("Which columns matter", text, paint, (WIDTH, 0.9 + 0.21 * max(len(shown), 4)))
 
 
 def _map(summary: dict[str, Any]) -> Drawing | None:
@@ -295,14 +282,14 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
 
     n_unlabelled = sum(found["unlabelled"])
     text = (
-        f"{count(len(found['x']), 'row')}, similar ones near each other: {n_unlabelled:,} filled (dots) among "
+        f"{counted(len(found['x']), 'row')}, similar ones near each other: {n_unlabelled:,} filled (dots) among "
         f"{len(found['x']) - n_unlabelled:,} with a known value (rings). The axes have no unit."
     )
     if len(found["x"]) < found["n_rows"]:
         text += f" They are spread evenly over all {found['n_rows']:,}."
     if n_far:
-        text += f" {count(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
-    return Drawing("Map of the rows", draw("map", paint, (WIDTH, 3.5)), text)
+        text += f" {counted(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
+    return Drawing("Map of the rows", text, paint, (WIDTH, 3.5))
 
 
 def _legend_of_marks(ax: Any) -> None:
@@ -369,7 +356,7 @@ def _paint_classes(ax: Any, found: dict[str, Any], target: str) -> None:
     values = np.array(["" if value is None else value for value in found["value"]], dtype=object)
     names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
-    shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", "#b07d1e", VALUE, "#c2558f", "#4aa3b5"]
+    shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", OCHRE, VALUE, "#c2558f", "#4aa3b5"]
     for name, shade in zip(names[: len(shades)], shades, strict=False):
         _points(ax, found, values == name, color=shade, label=_short(name))
     others = np.isin(values, names[len(shades) :].tolist()) & (values != "")
@@ -377,3 +364,27 @@ def _paint_classes(ax: Any, found: dict[str, Any], target: str) -> None:
         if mask.any():
             _points(ax, found, mask, color=REGION, label=label)
     ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=_short(target))
+
+
+def _overlap(summary: dict[str, Any]) -> Drawing | None:
+    found = (summary.get("who_was_labelled") or {}).get("overlap")
+    if found is None:
+        return None
+    edges = np.array(found["edges"], dtype=float)
+
+    def paint(ax: Any) -> None:
+        for kind, color in (("labelled", INSIDE), ("unlabelled", OCHRE)):
+            ax.stairs(found[kind], edges, fill=True, alpha=0.45, color=color, label=kind)
+        ax.set(
+            xlabel="score: the further right, the more a row looks unlabelled",
+            ylabel="share of rows",
+            xticks=[],
+        )
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+    text = (
+        f"A classifier that has not seen a row scores how much it looks like the {found['n_unlabelled']:,} unlabelled "
+        f"rather than the {found['n_labelled']:,} labelled rows. The two groups share "
+        f"{rough_percent(found['shared'])} of their scores; where only unlabelled rows are, no label says anything."
+    )
+    return Drawing("Do labelled and unlabelled rows overlap?", text, paint)

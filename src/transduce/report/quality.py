@@ -1,19 +1,22 @@
-"""How good out-of-fold answers were: scores, pairs to plot, tables of confusion, rejection curves."""
+"""How good out-of-fold answers were: scores, pairs to plot, tables of confusion, rejection curves, and sentences."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray
+from transduce.core.words import counted
 from transduce.metrics import rejection_curve
-from transduce.report.wording import name_of, plain
+from transduce.report.plain import decimals_for, name_of, number, plain, rough_percent
 
 MOST_POINTS = 1000  # in a plot
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
 OTHERS = "other classes"
+NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
 
 
 def evenly(length: int, most: int) -> AnyArray:
@@ -23,7 +26,106 @@ def evenly(length: int, most: int) -> AnyArray:
     return np.round(np.linspace(0, length - 1, most)).astype(int)
 
 
-def number_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
+def _hidden(n: int) -> str:
+    return f"{counted(n, 'known value')} {'was' if n == 1 else 'were'} hidden in turn and answered."
+
+
+@dataclass(frozen=True)
+class NumberQuality:
+    """How far answers at hidden labels were off."""
+
+    n: int  # labels that were answered
+    n_without_answer: int
+    mean_absolute_error: float
+    median_absolute_error: float
+    of_the_mean: float  # the mean absolute error of always answering the mean
+    r2: float | None
+    true: list[float]  # pairs to plot
+    answered: list[float]
+
+    @property
+    def large(self) -> str:
+        """How good the answers are, in a few words."""
+        return f"off by {self.shown(self.mean_absolute_error)} on average"
+
+    @property
+    def small(self) -> str:
+        """What the simplest method would do."""
+        words = f"always answering the mean would be off by {self.shown(self.of_the_mean)}"
+        if self.r2 is not None and self.r2 > 0.0:
+            words += f"; the answers explain {100 * self.r2:.0f} % of the variance"
+        return words
+
+    @property
+    def better(self) -> bool:
+        """Whether they are better than the simplest method's."""
+        return self.mean_absolute_error < NO_BETTER * self.of_the_mean
+
+    @property
+    def sentence(self) -> str:
+        """How good the answers were."""
+        explained = (
+            "" if self.r2 is None else f" The share of variance explained (R²) is {number(self.r2, 2)}."
+        )
+        return (
+            f"{_hidden(self.n)} On average they were off by {self.shown(self.mean_absolute_error)}; the mean value "
+            f"for every row would have been off by {self.shown(self.of_the_mean)}.{explained}"
+        )
+
+    def shown(self, error: float) -> str:
+        """Return an error for reading."""
+        return number(error, decimals_for([self.mean_absolute_error]))
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """How many of the answers at hidden labels were right."""
+
+    n: int  # labels that were answered
+    n_without_answer: int
+    accuracy: float
+    of_the_commonest: float  # the accuracy of always answering the commonest class
+    commonest: str
+    classes: list[str]
+    confusion: list[list[int]]  # how often each class (column) was answered for each (row)
+    rejection: dict[str, Any] | None  # errors as unsure answers are rejected, where probabilities are known
+
+    @property
+    def large(self) -> str:
+        """How good the answers are, in a few words."""
+        return f"{rough_percent(self.accuracy)} right"
+
+    @property
+    def small(self) -> str:
+        """What the simplest method would do."""
+        share = rough_percent(self.of_the_commonest)
+        return f"always answering “{self.commonest}” would be right for {share}"
+
+    @property
+    def better(self) -> bool:
+        """Whether they are better than the simplest method's."""
+        return 1.0 - self.accuracy < NO_BETTER * (1.0 - self.of_the_commonest)
+
+    @property
+    def sentence(self) -> str:
+        """How good the answers were."""
+        return (
+            f"{_hidden(self.n)} {rough_percent(self.accuracy)} of the answers were right; answering "
+            f"“{self.commonest}” for every row would have been right for {rough_percent(self.of_the_commonest)}."
+        )
+
+
+Quality = NumberQuality | ClassQuality
+
+
+def quality_of(task: str, out_of_fold: pd.DataFrame) -> Quality | None:
+    """Return how good answers at hidden labels were; None if no label was hidden and answered."""
+    if not len(out_of_fold):
+        return None
+    return number_quality(out_of_fold) if task == "regression" else class_quality(out_of_fold)
+
+
+def number_quality(out_of_fold: pd.DataFrame) -> NumberQuality | None:
     """Return scores of numbers, and pairs to plot."""
     pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
     if not len(pairs):
@@ -32,19 +134,19 @@ def number_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
     off, around = np.abs(answered - true), np.abs(true - true.mean())
     spread = float(np.sum(around**2))
     shown = evenly(len(pairs), MOST_POINTS)
-    return {
-        "n": len(pairs),
-        "n_without_answer": len(out_of_fold) - len(pairs),
-        "mean_absolute_error": float(off.mean()),
-        "median_absolute_error": float(np.median(off)),
-        "of_the_mean": float(around.mean()),
-        "r2": 1.0 - float(np.sum(off**2)) / spread if spread > 0.0 else None,
-        "true": true[shown].tolist(),
-        "answered": answered[shown].tolist(),
-    }
+    return NumberQuality(
+        n=len(pairs),
+        n_without_answer=len(out_of_fold) - len(pairs),
+        mean_absolute_error=float(off.mean()),
+        median_absolute_error=float(np.median(off)),
+        of_the_mean=float(around.mean()),
+        r2=1.0 - float(np.sum(off**2)) / spread if spread > 0.0 else None,
+        true=true[shown].tolist(),
+        answered=answered[shown].tolist(),
+    )
 
 
-def class_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
+def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
     """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected."""
     pairs = out_of_fold.dropna(subset=["true", "answered"])
     if not len(pairs):
@@ -53,16 +155,16 @@ def class_quality(out_of_fold: pd.DataFrame) -> dict[str, Any] | None:
     answered = np.array([name_of(value) for value in pairs["answered"].tolist()], dtype=object)
     names, frequency = np.unique(true.astype(str), return_counts=True)
     classes, table = _confusion(true, answered)
-    return {
-        "n": len(pairs),
-        "n_without_answer": len(out_of_fold) - len(pairs),
-        "accuracy": float(np.mean(true == answered)),
-        "of_the_commonest": float(frequency.max() / len(pairs)),
-        "commonest": str(names[frequency.argmax()]),
-        "classes": classes,
-        "confusion": table,
-        "rejection": _rejection(true, answered, pairs),
-    }
+    return ClassQuality(
+        n=len(pairs),
+        n_without_answer=len(out_of_fold) - len(pairs),
+        accuracy=float(np.mean(true == answered)),
+        of_the_commonest=float(frequency.max() / len(pairs)),
+        commonest=str(names[frequency.argmax()]),
+        classes=classes,
+        confusion=table,
+        rejection=_rejection(true, answered, pairs),
+    )
 
 
 def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:

@@ -1,16 +1,23 @@
-"""A summary as a self-contained page, or as JSON."""
+"""A summary as JSON, or as a self-contained page whose plots are SVG: no names that clash, no date, no address."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
+import warnings
+from collections.abc import Callable
+from importlib.resources import files
+from io import BytesIO
 from typing import Any
+from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from transduce.report import wording
+from transduce.core.words import counted, percent
+from transduce.report import plain
 from transduce.report.figures import figures
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
@@ -18,6 +25,34 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "transduce",
+    "text.parse_math": False,
+    "text.usetex": False,
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.labelsize": 9.0,
+    "legend.fontsize": 8.0,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#7b8790",
+    "axes.labelcolor": "#33414c",
+    "text.color": "#33414c",
+    "xtick.color": "#33414c",
+    "ytick.color": "#33414c",
+    "axes.linewidth": 0.7,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+# Families of settings that a user may have changed, and that must not change a report.
+_TOUCHED = {"axes", "figure", "font", "legend", "lines", "patch", "scatter", "svg", "text", "xtick", "ytick"}
+_LONG = re.compile(r"(\.\d\d)\d+")
+_REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
 def render_json(summary: dict[str, Any]) -> str:
@@ -69,41 +104,86 @@ def render_html(summary: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=wording.number,
-        percent=wording.percent,
-        level=wording.level,
-        name=wording.name_of,
-        interval=wording.interval_text,
-        count=wording.count,
-        short=wording.clean,
-        unbroken=_unbroken,
+        number=plain.number,
+        percent=plain.rough_percent,
+        level=percent,
+        name=plain.name_of,
+        interval=plain.interval_text,
+        count=counted,
+        short=plain.clean,
+        unbroken=lambda text: text.replace(" %", "\u00a0%"),  # the sign stays on the line of its number
     )
-    script = _source(environment, "report.js")
+    folder = files("transduce.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         s=summary,
         figures={
-            name: (drawing.title, Markup(drawing.svg), drawing.text)
+            name: (drawing.title, Markup(draw(name, drawing.paint, drawing.size)), drawing.text)
             for name, drawing in figures(summary).items()
         },
         rows=summary["rows"][:MOST_ROWS],
-        style=Markup(_source(environment, "report.css")),
+        style=Markup(style),
         script=Markup(script),
-        policy=POLICY.format(_digest(script)),
+        policy=POLICY.format(f"sha256-{digest}"),
     )
 
 
-def _source(environment: Environment, name: str) -> str:
-    """Return a file of the templates as it is."""
-    if environment.loader is None:  # pragma: no cover - there always is one
-        raise RuntimeError("No templates.")
-    return environment.loader.get_source(environment, name)[0]
+# --------------------------------------------------------------------------------------------------------- plots
 
 
-def _unbroken(text: str) -> str:
-    """Return a text whose percent signs stay on the line of their number."""
-    return text.replace(" %", "\u00a0%")
+def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
+    """Return what a function paints on new axes, as an SVG element for a page."""
+    from matplotlib import rc_context, rcParamsDefault
+    from matplotlib.figure import Figure
+
+    usual: dict[Any, Any] = {
+        key: value for key, value in rcParamsDefault.items() if key.split(".")[0] in _TOUCHED
+    }
+    # Fonts that lack a character do not matter: the browser has its own.
+    with warnings.catch_warnings(), rc_context({**usual, **STYLE}):
+        warnings.filterwarnings("ignore", message="(?s).*Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure.subplots())
+        buffer = BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return embed(buffer.getvalue(), name)
 
 
-def _digest(script: str) -> str:
-    """Return what a content security policy knows a script by."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def embed(source: bytes, name: str) -> str:
+    """Return an SVG file as an element for a page: named, sized by the page, with no metadata and no address."""
+    root = ElementTree.fromstring(source)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        element.tail = None
+        if element.tag != "text" and element.tag != "tspan":
+            element.text = None
+        _rename(element, name)
+    view = root.attrib.get("viewBox")
+    root.attrib.clear()
+    root.attrib.update({"viewBox": view} if view else {})
+    root.attrib |= {"class": "plot", "role": "img"}
+    root.attrib |= {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-caption"}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _rename(element: ElementTree.Element, name: str) -> None:
+    """Put a name before every name within an element, and take digits off its numbers."""
+    for key, value in list(element.attrib.items()):
+        short = key.rpartition("}")[2]
+        if short == "id":
+            value = f"{name}-{value}"
+        elif short == "href":
+            value = f"#{name}-{value.removeprefix('#')}"
+        elif short in ("d", "x", "y", "points", "width", "height"):
+            value = _LONG.sub(r"\1", " ".join(value.split()))
+        elif short in ("style", "clip-path", "fill"):
+            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
+        if short != key:
+            del element.attrib[key]
+        element.attrib[short] = value

@@ -1,19 +1,25 @@
-"""The filled rows of a report, the least certain first."""
+"""The filled rows of a report, the least certain first, and what the answers are like as a whole."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray
-from transduce.report.filled import FilledTable
-from transduce.report.wording import clean, finite, plain
+from transduce.core.words import counted, percent
+from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain
+from transduce.tables.columns import narrowness
+
+if TYPE_CHECKING:
+    from transduce.filling.result import FillResult
 
 MOST_CONTEXT = 3  # columns of the table shown beside an answer
 LONGEST = 80  # characters of a cell
+BARELY = 0.2  # intervals less than this much narrower than without features say little
 
 
 def least_certain_first(answer: Answer) -> AnyArray:
@@ -33,7 +39,7 @@ def _or(values: AnyArray | None, other: AnyArray) -> AnyArray:
     return other if values is None else values
 
 
-def context_columns(filled: FilledTable) -> list[Any]:
+def context_columns(filled: FillResult) -> list[Any]:
     """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
     kinds = {name: described[name] for name in filled.frame.columns if name in described}
@@ -44,7 +50,7 @@ def context_columns(filled: FilledTable) -> list[Any]:
     return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
 
 
-def row_records(filled: FilledTable) -> list[dict[str, Any]]:
+def row_records(filled: FillResult) -> list[dict[str, Any]]:
     """Return one record for each filled row, the least certain first."""
     answer, frame = filled.answer, filled.frame
     order = least_certain_first(answer)
@@ -88,7 +94,7 @@ def _number_columns(answer: Answer, order: AnyArray) -> dict[str, list[Any]]:
     }
 
 
-def _class_columns(filled: FilledTable, order: AnyArray) -> dict[str, list[Any]]:
+def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
     answer, name = filled.answer, f"{filled.target}_probability"
     sets: list[Any] = [None] * len(order)
     if answer.label_sets is not None and answer.classes is not None:
@@ -106,3 +112,128 @@ def _class_columns(filled: FilledTable, order: AnyArray) -> dict[str, list[Any]]
 
 def _column(values: AnyArray | None, order: AnyArray) -> list[Any]:
     return [None] * len(order) if values is None else [finite(value) for value in values[order].tolist()]
+
+
+# ------------------------------------------------------------------------------------------------ all rows together
+
+
+@dataclass(frozen=True)
+class FilledNumbers:
+    """What filled numbers and their intervals are like as a whole."""
+
+    n_answered: int
+    smallest: float | None
+    median: float | None
+    largest: float | None
+    median_width: float | None  # none if it is infinite
+    n_unbounded: int
+    n_unions: int  # regions of several pieces
+    equally_wide: bool
+    decimals: int  # for reading
+    narrower: float | None  # how much narrower than without features the median interval is, from 0 to 1
+
+    def shown(self, value: float | None) -> str:
+        """Return a value for reading."""
+        return number(value, self.decimals)
+
+    @property
+    def widths(self) -> str:
+        """How wide the intervals are."""
+        if self.equally_wide:
+            return f"All intervals are {self.shown(self.median_width)} wide."
+        return f"Half of them are narrower than {self.shown(self.median_width)}."
+
+    def sentences(self, confidence: float) -> list[str]:
+        """Return what was answered."""
+        if not self.n_answered:
+            return []
+        said = [
+            f"The answers lie between {self.shown(self.smallest)} and {self.shown(self.largest)}; half of them are "
+            f"below {self.shown(self.median)}."
+        ]
+        if self.median_width is not None:
+            said.append(f"Each comes with an interval at {percent(confidence)}. {self.widths}")
+        elif self.n_unbounded:
+            said.append(f"At {percent(confidence)} their intervals are unbounded: any number is possible.")
+        return said
+
+    def says_little(self, n_unlabelled: int) -> str:
+        """Return that the intervals say little, if they do."""
+        if self.n_unbounded and self.median_width is None:
+            return " But the intervals are unbounded and say nothing."
+        if self.narrower is not None and self.narrower < BARELY:
+            return " But the intervals are hardly narrower than without any column: they say little."
+        return ""
+
+
+@dataclass(frozen=True)
+class FilledClasses:
+    """What filled classes and their sets are like as a whole."""
+
+    n_one: int | None  # sets of one class; none if there are no sets
+    n_several: int | None
+    by_class: list[dict[str, Any]]  # name, and the answers with one and with several possible classes
+
+    def sentences(self, confidence: float) -> list[str]:
+        """Return at how many rows one class, and several, are possible."""
+        if self.n_one is None:
+            return []
+        several = f", several at {self.n_several:,}" if self.n_several else ""
+        return [
+            f"At {percent(confidence)} only one class is possible at {counted(self.n_one, 'row')}{several}."
+        ]
+
+    def says_little(self, n_unlabelled: int) -> str:
+        """Return that the sets say little, if they do."""
+        if self.n_one is None or self.n_one >= BARELY * n_unlabelled:
+            return ""
+        return f" But only {counted(self.n_one, 'set')} rule out all classes except one: they say little."
+
+
+FilledValues = FilledNumbers | FilledClasses
+
+
+def filled_values(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
+    """Return what the answers are like as a whole."""
+    return _numbers(filled, rows) if filled.task == "regression" else _classes(rows)
+
+
+def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
+    values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
+    widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
+    middle = finite(np.median(widths)) if widths else None
+    return FilledNumbers(
+        n_answered=len(values),
+        smallest=float(values.min()) if len(values) else None,
+        median=float(np.median(values)) if len(values) else None,
+        largest=float(values.max()) if len(values) else None,
+        median_width=middle,
+        n_unbounded=int(np.sum(np.isinf(widths))) if widths else 0,
+        n_unions=sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
+        equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
+        decimals=decimals_for([middle] if middle else [values.std() or values.mean()]) if len(values) else 2,
+        narrower=_narrower(filled),
+    )
+
+
+def _narrower(filled: FillResult) -> float | None:
+    """Return how much narrower the median interval is than one made without features; None if that is not known."""
+    labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
+    if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
+        return None
+    return float(np.median(narrowness(filled.answer.regions.measure(), labels, filled.confidence)))
+
+
+def _classes(rows: list[dict[str, Any]]) -> FilledClasses:
+    known = all(row.get("set") is not None for row in rows)
+    sizes = [len(row["set"]) if known else 1 for row in rows]
+    by_class: dict[str, dict[str, int]] = {}
+    for row, size in zip(rows, sizes, strict=True):
+        name = "(no answer)" if row["value"] is None else name_of(row["value"])
+        by_class.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
+    ordered = sorted(by_class.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
+    return FilledClasses(
+        n_one=sizes.count(1) if known else None,
+        n_several=len(sizes) - sizes.count(1) if known else None,
+        by_class=[{"name": name, **tally} for name, tally in ordered],
+    )

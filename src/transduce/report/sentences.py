@@ -1,185 +1,269 @@
-"""The sentences of a report: the question, the answer, what is guaranteed, and what to be careful about."""
+"""The sentences of a report: question, answer, guarantee, caveats, and what a reader sees first."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from transduce.report.wording import count, decimals_for, level, number, percent
+from transduce.core.guarantee import CHANCE, DRAWN, Guarantee
+from transduce.core.words import counted, percent
+from transduce.report.plain import name_of, number, rough_percent
+from transduce.report.quality import Quality
+from transduce.report.rows import FilledValues
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from transduce.filling.result import FillResult
 
 _LOST = {
     "tied": "{} are ties between classes that are equally good",
     "rejected": "{} are marked as rejected, because they are too unsure",
     "unreached": "{} have no answer, because nothing connects them with a known value",
 }
+_ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
 
-def question(summary: dict[str, Any]) -> str:
+@dataclass(frozen=True)
+class Facts:
+    """What sentences are made of: the filled table, and what was counted in it."""
+
+    filled: FillResult
+    source: str
+    counts: dict[str, int]
+    answers: FilledValues
+    quality: Quality | None
+    differing: list[str]  # the columns in which labelled and unlabelled rows differ
+
+    @property
+    def numbers(self) -> bool:
+        """Whether numbers were filled."""
+        return self.filled.task == "regression"
+
+    @property
+    def shifted(self) -> bool:
+        """Whether a test found that labelled and unlabelled rows differ."""
+        return self.filled.exchangeability is not None and bool(self.filled.exchangeability.shifted)
+
+
+def question(facts: Facts) -> str:
     """Return the question in sentences."""
-    counts, source = summary["counts"], summary["source"]
-    where = f" of {source}" if source else ""
+    counts, target = facts.counts, name_of(facts.filled.target)
+    where = f" of {facts.source}" if facts.source else ""
     if not counts["unlabelled"]:
-        return f"No value is missing in “{summary['target']}”{where}, so there was nothing to fill."
-    share = percent(counts["unlabelled"] / counts["rows"])
-    kind = "numbers" if summary["task"] == "regression" else count(counts["classes"], "class", "classes")
+        return f"No value is missing in “{target}”{where}, so there was nothing to fill."
+    share = rough_percent(counts["unlabelled"] / counts["rows"])
+    kind = "numbers" if facts.numbers else counted(counts["classes"], "class", "classes")
     missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
     return (
-        f"{counts['unlabelled']:,} of the {count(counts['rows'], 'row')}{where} {missing} in “{summary['target']}” "
-        f"({share}). They were filled from the {count(counts['labelled'], 'row')} that have one ({kind})."
+        f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” "
+        f"({share}). They were filled from the {counted(counts['labelled'], 'row')} that have one ({kind})."
     )
 
 
-def reply(summary: dict[str, Any]) -> list[str]:
+def reply(facts: Facts) -> list[str]:
     """Return what was answered, in sentences."""
-    counts = summary["counts"]
+    counts = facts.counts
     if not counts["unlabelled"]:
         return ["There is nothing to fill."]
+    rows = counted(counts["unlabelled"], "row")
     lost = [words.format(f"{counts[kind]:,}") for kind, words in _LOST.items() if counts[kind]]
-    first = (
-        f"All {count(counts['unlabelled'], 'row')} were answered."
-        if counts["unlabelled"] > 1
-        else "It was answered."
-    )
+    first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
     if lost:
-        answered = counts["answered"] + counts["unusual"]
-        first = f"{answered:,} of {count(counts['unlabelled'], 'row')} were answered; {'; '.join(lost)}."
+        first = f"{counts['answered'] + counts['unusual']:,} of {rows} were answered; {'; '.join(lost)}."
     if counts["unusual"]:
-        first += (
-            f" {count(counts['unusual'], 'row')} are unusual: even the answered class rarely looks like that."
-        )
-    test = summary["exchangeability"]
-    if test is not None and test["shifted"]:
-        first += (
-            f" Rows with and without a value differ, and the guarantee is {summary['guarantee']['kind']}."
-        )
-    return [first, *(_numbers if summary["task"] == "regression" else _classes)(summary)]
+        unusual = counted(counts["unusual"], "row")
+        first += f" {unusual} are unusual: even the answered class rarely looks like that."
+    if facts.shifted:
+        kind = facts.filled.guarantee.kind
+        first += f" Rows with and without a value differ, and the guarantee is {kind}."
+    return [first, *facts.answers.sentences(facts.filled.confidence)]
 
 
-def _numbers(summary: dict[str, Any]) -> list[str]:
-    found, at = summary["answers"], level(summary["confidence"])
-    if not found["n_answered"]:
-        return []
-    digits = found["decimals"]
-    sentences = [
-        f"The answers lie between {number(found['smallest'], digits)} and {number(found['largest'], digits)}; half of "
-        f"them are below {number(found['median'], digits)}."
-    ]
-    if found["median_width"] is not None:
-        sentences.append(f"Each comes with an interval at {at}. {width_words(found)}")
-    elif found["n_unbounded"]:
-        sentences.append(f"At {at} their intervals are unbounded: any number is possible.")
-    return sentences
-
-
-def width_words(answers: dict[str, Any]) -> str:
-    """Return how wide intervals are."""
-    width = number(answers["median_width"], answers["decimals"])
-    return (
-        f"All intervals are {width} wide."
-        if answers["equally_wide"]
-        else f"Half of them are narrower than {width}."
-    )
-
-
-def _classes(summary: dict[str, Any]) -> list[str]:
-    found, at = summary["answers"], level(summary["confidence"])
-    if found["n_one"] is None:
-        return []
-    said = [f"At {at} only one class is possible at {count(found['n_one'], 'row')}"]
-    said += [f"several at {found['n_several']:,}"] if found["n_several"] else []
-    said += (
-        [f"none at {found['n_empty']:,}, where even the likeliest would be unusual"]
-        if found["n_empty"]
-        else []
-    )
-    return [", ".join(said) + "."]
-
-
-def column_guarantee(summary: dict[str, Any]) -> str:
+def column_guarantee(facts: Facts) -> str:
     """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
-    law, what = summary["law"], _outside(summary)
-    if not summary["counts"]["unlabelled"] or (law is not None and law["at_most"] is not None):
+    filled = facts.filled
+    what = (
+        f"true {'values are outside their intervals' if facts.numbers else 'classes are outside their sets'}"
+    )
+    if not facts.counts["unlabelled"] or filled.guarantee.outside is not None:
         return ""
-    if law is None and summary["guarantee"]["kind"] != "none":
+    if filled.miscoverage is None and filled.guarantee.kind != "none":
         return (
             f"How many {what} in total is not guaranteed: the guarantee is for each row alone, so that on average "
-            f"at most {level(1 - summary['confidence'])} are."
+            f"at most {percent(1 - filled.confidence)} are."
         )
     return f"Nothing is guaranteed about how many {what}."
 
 
-def _outside(summary: dict[str, Any]) -> str:
-    if summary["task"] == "regression":
-        return "true values are outside their intervals"
-    return "true classes are outside their sets"
-
-
-def caveats(summary: dict[str, Any]) -> list[str]:
+def caveats(facts: Facts) -> list[str]:
     """Return what a reader should be careful about."""
-    counts, answers, kind = summary["counts"], summary["answers"], summary["guarantee"]["kind"]
-    if not counts["unlabelled"]:
+    filled, unlabelled = facts.filled, facts.counts["unlabelled"]
+    if not unlabelled:
         return []
-    found = []
-    if summary["exchangeability"] is not None and summary["exchangeability"]["shifted"]:
-        found.append(
+    said = []
+    if facts.shifted:
+        said.append(
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
             "by chance; then intervals and sets contain the truth less often than stated, or more often."
         )
-    elif kind != "none":
-        found.append(
+    elif filled.guarantee.kind != "none":
+        said.append(
             "The guarantee assumes that chance alone decided which rows have a value. A test can find signs against "
             "this in the other columns, but it cannot prove it."
         )
-    if kind != "none":
-        found.append(
+    if filled.guarantee.kind != "none":
+        said += [
             "The guarantee is about rows picked at random, not about one particular row, or about groups of rows: "
-            "some kinds of row may be outside more often than others."
+            "some kinds of row may be outside more often than others.",
+            "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
+        ]
+    n_unbounded = getattr(facts.answers, "n_unbounded", 0)
+    if n_unbounded:
+        said.append(
+            f"{counted(n_unbounded, 'interval')} of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded: "
+            f"there are too few known values to say more at {percent(filled.confidence)}, or no answer. A lower level "
+            "may give bounds."
         )
-        found.append(
-            "It is lost if columns, settings or the level were chosen by looking at these answers and trying again."
-        )
-    if answers.get("n_unbounded"):
-        found.append(
-            f"{count(answers['n_unbounded'], 'interval')} of {counts['unlabelled']:,} "
-            f"{'is' if answers['n_unbounded'] == 1 else 'are'} unbounded: there are too few known values to say more "
-            f"at {level(summary['confidence'])}, or no answer. A lower level may give bounds."
-        )
-    if answers.get("n_outside"):
-        region = "interval" if summary["task"] == "regression" else "set"
-        found.append(
-            f"{count(answers['n_outside'], 'answer')} {'lies' if answers['n_outside'] == 1 else 'lie'} outside "
-            f"{'its' if answers['n_outside'] == 1 else 'their'} own {region}: {region}s come from another fit, which "
-            f"{'saw fewer of the known values' if summary['law'] is not None else 'is that of the confidence machine'}."
-        )
-    if counts["unreached"]:
-        found.append(
-            f"{count(counts['unreached'], 'row')} could not be answered: the value stays empty there."
-        )
-    if summary["quality"] is not None and len(summary["members"]) > 1:
-        found.append(
+    if facts.counts["unreached"]:
+        rows = counted(facts.counts["unreached"], "row")
+        said.append(f"{rows} could not be answered: the value stays empty there.")
+    if facts.quality is not None and len(filled.members) > 1:
+        said.append(
             "Methods were weighted by the same held-out values that are scored here, so the blend may look a "
             "little better than it is. Intervals and sets do not depend on that."
         )
-    if summary["relevance"]:
-        found.append("Relevance says what the answers were made from, not what causes the values.")
-    return found
+    if filled.relevance is not None and filled.relevance.notna().any():
+        said.append("Relevance says what the answers were made from, not what causes the values.")
+    return said
 
 
-def quality_sentence(summary: dict[str, Any]) -> str | None:
-    """Return how good answers were at rows whose value is known, each answered as if it were not."""
-    found = summary["quality"]
-    if found is None:
-        return None
-    start = f"{count(found['n'], 'known value')} {'was' if found['n'] == 1 else 'were'} hidden in turn and answered."
-    if summary["task"] == "classification":
-        return (
-            f"{start} {percent(found['accuracy'])} of the answers were right; answering “{found['commonest']}” for "
-            f"every row would have been right for {percent(found['of_the_commonest'])}."
+# ------------------------------------------------------------------------------------------------ who was labelled
+
+
+def who_was_labelled(facts: Facts) -> list[str]:
+    """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
+    filled, guarantee = facts.filled, facts.filled.guarantee
+    said = _basis(guarantee)
+    if guarantee.effective is not None:
+        said.append(
+            f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for the "
+            f"unlabelled rows, and are worth {number(guarantee.effective, 0)} of equal weight."
         )
-    digits = decimals_for([found["mean_absolute_error"]])
-    explained = (
-        "" if found["r2"] is None else f" The share of variance explained (R²) is {number(found['r2'], 2)}."
-    )
+    if guarantee.drift is not None:
+        said.append(str(guarantee.drift))
+    if guarantee.remedy:
+        rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
+        said.append(
+            f"To get an exact guarantee, label these rows, which were drawn at random: {rows} (counted from 1). "
+            "`transduce draw` marks them, and `transduce fill --random-labels` uses them."
+        )
+    if filled.sensitivity is not None and len(filled.sensitivity):
+        said.append(_sensitivity(filled.sensitivity, len(filled.answer)))
+    return said
+
+
+def _basis(guarantee: Guarantee) -> list[str]:
+    """Return on what the guarantee rests."""
+    if DRAWN in guarantee.assumptions:
+        return ["Rows drawn at random calibrate; it does not matter how the other labels were chosen."]
+    if CHANCE in guarantee.assumptions:
+        return ["It was taken for granted that chance alone decided which rows have a label."]
+    if guarantee.assumptions:
+        return [f"It was taken for granted that {' and that '.join(guarantee.assumptions)}."]
+    return []
+
+
+def _sensitivity(table: pd.DataFrame, n: int) -> str:
+    """Return how much wider intervals get if the chance of a label also depends on the value itself."""
+    said = []
+    for line in table.to_dict("records"):
+        free = f"{int(line['n_unbounded']):,} of {n:,}"
+        if "width" not in line:
+            words = f"sets hold {line['size']:.3g} classes on average"
+        elif not math.isfinite(line["width"]):
+            words = f"{free} intervals have no bound"
+        else:
+            more = f", and {free} have no bound" if line["n_unbounded"] else ""
+            words = f"half of the intervals are narrower than {line['width']:.3g}{more}"
+        said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
+    first, *others = said
     return (
-        f"{start} On average they were off by {number(found['mean_absolute_error'], digits)}; the mean value for every "
-        f"row would have been off by {number(found['of_the_mean'], digits)}.{explained}"
+        f"If the value itself played no part in who has a label, {first}. If the odds of a label also depend on the "
+        f"value, either way, {'; '.join(others)}."
     )
+
+
+# ------------------------------------------------------------------------------------------------ the first screen
+
+
+def cards(facts: Facts) -> list[dict[str, str]]:
+    """Return three questions with their answers: in a few large words, in a sentence, and how it looks."""
+    if not facts.counts["unlabelled"]:
+        return []
+    answered = {
+        "How good are the answers?": _how_good(facts),
+        "What is guaranteed?": _what_holds(facts),
+        "Can it be trusted?": _trusted(facts),
+    }
+    return [
+        {"question": question, "large": large, "small": small, "tone": tone, "icon": _ICONS[tone]}
+        for question, (large, small, tone) in answered.items()
+    ]
+
+
+def _how_good(facts: Facts) -> tuple[str, str, str]:
+    if facts.quality is None:
+        return "not known", "No known value was hidden to see how good they are.", "fair"
+    large, small = facts.quality.large, f"At known values that were hidden; {facts.quality.small}."
+    if not facts.quality.better:
+        return large, f"{small} That is hardly better.", "bad"
+    if facts.filled.guarantee.in_doubt:
+        return large, f"{small} The rows to be filled differ from those.", "fair"
+    return large, small, "good"
+
+
+def _what_holds(facts: Facts) -> tuple[str, str, str]:
+    guarantee, bound = facts.filled.guarantee, facts.filled.guarantee.outside
+    what = "intervals" if facts.numbers else "sets"
+    if guarantee.kind == "none":
+        return (
+            "nothing",
+            guarantee.reasons[0] if guarantee.reasons else f"The {what} are not guaranteed.",
+            "bad",
+        )
+    least = "about" if guarantee.kind == "approximate" else "at least"
+    large, small = f"{least} {percent(facts.filled.confidence)}", f"of {what} hold the truth, on average"
+    if bound is not None:
+        small += (
+            f"; at most {bound.at_most:,} of {bound.of:,} do not, with {percent(bound.certainty)} certainty"
+        )
+    little = facts.answers.says_little(facts.counts["unlabelled"])
+    small += f".{little}"
+    if guarantee.in_doubt:
+        return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
+    return large, small, "good" if guarantee.kind == "exact" and not little else "fair"
+
+
+def _trusted(facts: Facts) -> tuple[str, str, str]:
+    guarantee, test = facts.filled.guarantee, facts.filled.exchangeability
+    names = ", ".join(f"“{name}”" for name in facts.differing[:3])
+    differ = f"Rows with and without a known value differ{f', most of all in {names}' if names else ''}"
+    if guarantee.kind == "none":
+        return "no guarantee", "Take the values as suggestions.", "bad"
+    if guarantee.in_doubt:
+        return "guarantee: in doubt", f"{differ}: more than chance chose which are known.", "bad"
+    if guarantee.kind == "approximate":
+        small = "It holds nearly, or under an assumption in doubt."
+        if facts.shifted:
+            small = f"{differ}; an estimate of how corrects for that."
+        return "guarantee: approximate", small, "fair"
+    small = guarantee.condition or "it holds for any distribution"
+    if CHANCE in guarantee.assumptions and guarantee.factor <= 1.0:
+        seen = "no test could check that"
+        if test is not None and test.verdict.p_value is not None:
+            signs = "weak signs" if test.verdict.suspected else "nothing"
+            seen = f"a test found {signs} against that"
+        small = f"if chance alone decided which values are known; {seen}"
+    return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import platform
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,26 +15,27 @@ import pandas as pd
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.guarantee import CountBound
 from transduce.report import sentences
-from transduce.report.again import again, today
-from transduce.report.filled import FilledTable
-from transduce.report.first_screen import cards
-from transduce.report.quality import class_quality, evenly, number_quality
-from transduce.report.rows import context_columns, row_records
-from transduce.report.who_was_labelled import who_was_labelled
-from transduce.report.wording import clean, decimals_for, finite, name_of, plain
-from transduce.tables.columns import narrowness
+from transduce.report.again import again
+from transduce.report.plain import clean, finite, name_of, plain
+from transduce.report.quality import evenly, quality_of
+from transduce.report.rows import context_columns, filled_values, row_records
+
+if TYPE_CHECKING:
+    from transduce.filling.result import FillResult
 
 STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 MOST_MAPPED = 1200  # rows of the map that are drawn
+N_BINS = 24  # of the overlap of labelled and unlabelled rows
+MOST_COLUMNS = 8  # that tell labelled from unlabelled rows
 
 
-def summarize(filled: FilledTable) -> dict[str, Any]:
+def summarize(filled: FillResult) -> dict[str, Any]:
     """Return what there is to say about a filled table: numbers and sentences that JSON can hold.
 
     Parameters
     ----------
-    filled : FilledTable
+    filled : FillResult
         As `fill` returns it.
 
     Returns
@@ -41,45 +44,56 @@ def summarize(filled: FilledTable) -> dict[str, Any]:
         Only numbers, texts, lists and dictionaries. A number that does not exist is None; so is an end of an
         interval that is infinite. The same table, settings and versions give the same dictionary.
     """
-    summary: dict[str, Any] = {
+    rows, tested = row_records(filled), _exchangeability(filled)
+    facts = sentences.Facts(
+        filled=filled,
+        source=clean(str(filled.options.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        counts=_counts(filled),
+        answers=filled_values(filled, rows),
+        quality=quality_of(filled.task, filled.out_of_fold),
+        differing=[] if tested is None else [entry["name"] for entry in tested["features"]],
+    )
+    return {
         "format": 1,
         "target": name_of(filled.target),
         "task": filled.task,
-        "source": clean(str(filled.options.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        "source": facts.source,
         "confidence": float(filled.confidence),
         "certainty": float(filled.certainty),
-        "counts": _counts(filled),
+        "counts": facts.counts,
         "context": [name_of(name, 40) for name in context_columns(filled)],
-        "rows": row_records(filled),
+        "rows": rows,
+        "answers": asdict(facts.answers),
+        "law": _law(filled),
+        "exchangeability": tested,
+        "guarantee": _guarantee(filled) | {"column": sentences.column_guarantee(facts)},
+        "who_was_labelled": _who_was_labelled(facts),
+        "quality": None if facts.quality is None else asdict(facts.quality),
+        "members": _members(filled.members),
+        "relevance": _relevance(filled),
+        "map": _map(filled),
+        "columns": [
+            {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
+        ],
+        "options": plain(filled.options),
+        "versions": versions(),
+        "notes": plain(filled.notes),
+        "question": sentences.question(facts),
+        "reply": sentences.reply(facts),
+        "quality_sentence": None if facts.quality is None else facts.quality.sentence,
+        "caveats": sentences.caveats(facts),
+        "next": "" if filled.advice is None else clean(str(filled.advice)),
+        "cards": plain(sentences.cards(facts)),
+        "again": again(filled.options),
+        "made": today(),
     }
-    summary["answers"] = _answers(filled, summary["rows"])
-    if filled.task == "regression":
-        summary["answers"]["narrower"] = _narrower(filled)
-    summary["law"] = _law(filled)
-    summary["exchangeability"] = _exchangeability(filled)
-    summary["guarantee"] = _guarantee(filled)
-    summary["who_was_labelled"] = who_was_labelled(filled)
-    quality = number_quality if filled.task == "regression" else class_quality
-    summary["quality"] = quality(filled.out_of_fold) if len(filled.out_of_fold) else None
-    summary["members"] = _members(filled.members)
-    summary["relevance"] = _relevance(filled)
-    summary["map"] = _map(filled)
-    summary["columns"] = [
-        {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
-    ]
-    summary["options"] = plain(filled.options)
-    summary["versions"] = versions()
-    summary["notes"] = [clean(note) for note in filled.notes]
-    summary["question"] = sentences.question(summary)
-    summary["reply"] = sentences.reply(summary)
-    summary["guarantee"]["column"] = sentences.column_guarantee(summary)
-    summary["quality_sentence"] = sentences.quality_sentence(summary)
-    summary["caveats"] = sentences.caveats(summary)
-    summary["next"] = "" if filled.advice is None else clean(str(filled.advice))
-    summary["cards"] = cards(summary)
-    summary["again"] = again(filled.options)
-    summary["made"] = today()
-    return summary
+
+
+def today() -> str:
+    """Return the date, or the one that SOURCE_DATE_EPOCH names, so that builds can be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    day = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else None
+    return (day or datetime.datetime.now(datetime.UTC)).date().isoformat()
 
 
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
@@ -93,7 +107,7 @@ def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     return found
 
 
-def _counts(filled: FilledTable) -> dict[str, int]:
+def _counts(filled: FillResult) -> dict[str, int]:
     status = np.asarray(filled.answer.status)
     labels = filled.frame[filled.target].dropna()
     return {
@@ -108,71 +122,7 @@ def _counts(filled: FilledTable) -> dict[str, int]:
     }
 
 
-def _answers(filled: FilledTable, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the answers are like as a whole."""
-    if filled.task == "classification":
-        return _class_answers(rows)
-    values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
-    widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
-    middle = finite(np.median(widths)) if widths else None
-    return {
-        "n_answered": len(values),
-        "smallest": float(values.min()) if len(values) else None,
-        "median": float(np.median(values)) if len(values) else None,
-        "largest": float(values.max()) if len(values) else None,
-        "median_width": middle,
-        "n_unbounded": int(np.sum(np.isinf(widths))) if widths else 0,
-        "n_outside": sum(_is_outside(row) for row in rows),
-        "n_unions": sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
-        "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
-        "decimals": decimals_for([middle] if middle else [values.std() or values.mean()])
-        if len(values)
-        else 2,
-    }
-
-
-def _narrower(filled: FilledTable) -> float | None:
-    """Return how much narrower than without features half of the intervals are at least; None if nobody knows."""
-    labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
-    if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
-        return None
-    return float(np.median(narrowness(filled.answer.regions.measure(), labels, filled.confidence)))
-
-
-def _is_outside(row: dict[str, Any]) -> bool:
-    """Return whether an answer lies outside its own region or set; where there is none, it does not."""
-    if row["value"] is None:
-        return False
-    if row.get("set"):
-        return row["value"] not in row["set"]
-    ends = [
-        (-np.inf if low is None else low, np.inf if high is None else high)
-        for low, high in row.get("pieces") or ()
-    ]
-    return bool(ends) and not any(low <= row["value"] <= high for low, high in ends)
-
-
-def _class_answers(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many rows have which class as an answer, and how many classes are possible at how many rows."""
-    known = all(row.get("set") is not None for row in rows)
-    sizes = [len(row["set"]) for row in rows] if known else []
-    by_class: dict[str, dict[str, int]] = {}
-    for row in rows:
-        name = "(no answer)" if row["value"] is None else name_of(row["value"])
-        tally = by_class.setdefault(name, {"one": 0, "several": 0, "none": 0})
-        outside = known and row["value"] is not None and row["value"] not in row["set"]
-        tally["none" if outside else "one" if not known or len(row["set"]) == 1 else "several"] += 1
-    ordered = sorted(by_class.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
-    return {
-        "n_one": sum(size == 1 for size in sizes) if known else None,
-        "n_several": sum(size > 1 for size in sizes) if known else None,
-        "n_outside": sum(_is_outside(row) for row in rows) if known else 0,
-        "n_empty": sum(size == 0 for size in sizes) if known else None,
-        "by_class": [{"name": name, **tally} for name, tally in ordered],
-    }
-
-
-def _law(filled: FilledTable) -> dict[str, Any] | None:
+def _law(filled: FillResult) -> dict[str, Any] | None:
     """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
     law, bound = filled.miscoverage, filled.guarantee.outside
     if law is None and bound is not None:  # a sum of bounds, such as those of a sample and of all other rows
@@ -198,7 +148,7 @@ def _law(filled: FilledTable) -> dict[str, Any] | None:
     }
 
 
-def _exchangeability(filled: FilledTable) -> dict[str, Any] | None:
+def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
     found = filled.exchangeability
     if found is None:
         return None
@@ -221,7 +171,7 @@ def _exchangeability(filled: FilledTable) -> dict[str, Any] | None:
     }
 
 
-def _guarantee(filled: FilledTable) -> dict[str, Any]:
+def _guarantee(filled: FillResult) -> dict[str, Any]:
     """Return the guarantee: its data, and its sentences; the verdict of the test stands by itself."""
     found = filled.guarantee
     return {
@@ -277,14 +227,14 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
     )
 
 
-def _relevance(filled: FilledTable) -> list[dict[str, Any]] | None:
+def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
     if filled.relevance is None or not len(filled.relevance):
         return None
     found = [{"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()]
     return [entry for entry in found if entry["relevance"] is not None] or None
 
 
-def _map(filled: FilledTable) -> dict[str, Any] | None:
+def _map(filled: FillResult) -> dict[str, Any] | None:
     """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
     if filled.map is None or not len(filled.map):
         return None
@@ -309,4 +259,60 @@ def _map(filled: FilledTable) -> dict[str, Any] | None:
             finite(value) if filled.task == "regression" else None if plain(value) is None else name_of(value)
             for value in values
         ],
+    }
+
+
+def _who_was_labelled(facts: sentences.Facts) -> dict[str, Any] | None:
+    """Return what is known of which rows have a label; None if no row lacks one."""
+    filled, test, guarantee = facts.filled, facts.filled.exchangeability, facts.filled.guarantee
+    if not len(filled.answer):
+        return None
+    columns = {}
+    if test is not None and test.verdict.p_value is not None:
+        columns = test.features.head(MOST_COLUMNS).to_dict("index")
+    return {
+        "columns": [
+            {"name": name_of(name), "distance": finite(line["distance"]), "p_value": finite(line["p_value"])}
+            for name, line in columns.items()
+        ],
+        "overlap": None if test is None else _overlap(test.overlap),
+        "effective": finite(guarantee.effective),
+        "n_calibration": guarantee.n_calibration,
+        "factor": guarantee.factor,
+        "drift": None if guarantee.drift is None else clean(guarantee.drift),
+        "sensitivity": _sensitivity(filled),
+        "remedy": [row + 1 for row in guarantee.remedy],
+        "sentences": plain(sentences.who_was_labelled(facts)),
+    }
+
+
+def _sensitivity(filled: FillResult) -> list[dict[str, Any]] | None:
+    """Return how wide intervals, or how large sets, get for each factor; None where it is not known."""
+    table = filled.sensitivity
+    if table is None or not len(table):
+        return None
+    size = "width" if "width" in table else "size"
+    return [
+        {"factor": float(line["factor"]), size: finite(line[size]), "n_unbounded": int(line["n_unbounded"])}
+        for line in table.to_dict("records")
+    ]
+
+
+def _overlap(scores: Any) -> dict[str, Any] | None:
+    """Return the shares of labelled and unlabelled rows in bins of their scores."""
+    if scores is None or min(len(part) for part in scores) == 0:
+        return None
+    both = np.concatenate(scores)
+    low, high = np.quantile(both, [0.005, 0.995])
+    if not high > low:
+        return None
+    edges = np.linspace(low, high, N_BINS + 1)
+    bins = [np.histogram(np.clip(part, low, high), edges)[0] / len(part) for part in scores]
+    return {
+        "edges": plain(edges),
+        "labelled": plain(bins[0]),
+        "unlabelled": plain(bins[1]),
+        "shared": float(np.minimum(*bins).sum()),
+        "n_labelled": len(scores[0]),
+        "n_unlabelled": len(scores[1]),
     }

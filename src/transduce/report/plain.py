@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core.words import percent
+
 # What no page can show: control characters, halves of characters, and marks that turn the direction of writing.
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
@@ -80,24 +82,14 @@ def number(value: float | None, decimals: int = 2) -> str:
     return shown.lstrip("-") if not float(shown.replace(",", "")) else shown.replace("-", "−")
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage, to no more digits than it takes."""
-    return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else level(share)
-
-
-def level(share: float) -> str:
-    """Return a level of confidence as a percentage, to all the digits it has."""
-    return f"{100 * share:.6g} %"
+def rough_percent(share: float) -> str:
+    """Return a share as a percentage of three digits; more where these would say 100 %."""
+    return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else percent(share)
 
 
 def about(value: float) -> str:
     """Return an expected number for reading."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def count(number_of: int, word: str, plural: str | None = None) -> str:
-    """Return a number with its noun."""
-    return f"{number_of:,} {word if number_of == 1 else plural or f'{word}s'}"
 
 
 def interval_text(pieces: list[list[float | None]] | None, decimals: int) -> str:
@@ -110,8 +102,6 @@ def interval_text(pieces: list[list[float | None]] | None, decimals: int) -> str
 def _piece(low: float | None, high: float | None, decimals: int) -> str:
     if low is None:
         return "any number" if high is None else f"{number(high, decimals)} or less"
-    return (
-        f"{number(low, decimals)} or more"
-        if high is None
-        else f"{number(low, decimals)} to {number(high, decimals)}"
-    )
+    if high is None:
+        return f"{number(low, decimals)} or more"
+    return f"{number(low, decimals)} to {number(high, decimals)}"
