@@ -165,7 +165,7 @@ def test_a_draw_in_doubt_never_certifies_more(history, data):
 @given(histories(), st.sampled_from([0.05, 0.3]))
 def test_the_bound_never_rises_from_draw_to_draw(history, level):
     draws, _, found, unlabelled = history
-    number, totals = bound_curve(Audit(Draws.of(draws), found, 0, unlabelled), level)
+    number, totals = zip(*bound_curve(Audit(Draws.of(draws), found, 0, unlabelled), level), strict=True)
     assert number[0] == 0
     assert number[-1] == len(draws)
     assert np.all(np.diff(totals) <= 0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.labelling.tables import prepared
-from transduce.labelling.certificates import percent
+from transduce.labelling.certificates import rounded_down
 from transduce.labelling.choosing import GRAPH_WEIGHT, NOISE, RIDGE, ClassRanking, Teaching
 from transduce.labelling.opinions import ClassOpinion
 from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map
@@ -143,7 +143,7 @@ def test_rows_off_the_map_have_a_place(monkeypatch):
 
 @given(st.floats(0, 1))
 def test_percent_never_flatters(share):
-    assert float(percent(share).removesuffix(" %")) <= 100 * share + 1e-6
+    assert float(rounded_down(share).removesuffix(" %")) <= 100 * share + 1e-6
 
 
 # ------------------------------------------------------------------------------------------------- limits

@@ -116,7 +116,7 @@ def test_counts_before_each_draw_are_those_of_a_recount(operations, seed):
             assert audit.draws.known[number] == sum(map(possible, outside.tolist()))
             assert audit.draws.hits[number] == possible(event.row)
             number += 1
-        probe.apply(event, frozen=np.zeros(40, dtype=np.int16) if event.kind == "freeze" else None)
+        probe.apply(event)
     assert len(audit.draws) == number
     assert audit.found == sum(label == "yes" for label in labels.values())
     assert audit.most == state.n_pool + sum(map(possible, np.flatnonzero(~state.pool)))
@@ -623,7 +623,7 @@ def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
 def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     session, truth = new_session(120, 40)
     asked = []
-    monkeypatch.setattr(session._background, "ask", lambda question: asked.append(question) or True)
+    monkeypatch.setattr(session._second, "ask", lambda question: asked.append(question) or True)
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
     session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
@@ -866,11 +866,12 @@ def test_no_room_for_a_second_opinion_leaves_the_first(monkeypatch):
     for _ in range(12):
         session.answer(str(truth[session.propose("learn").row]))
 
-    def full(*parts, **options):
-        raise OSError(28, "No space left on device")
+    def full(*command, **options):
+        raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(np, "save", full)
-    assert not session.think()
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", full)
+        assert not session.think()
     assert session.answers().source == "the spectral graph transducer"
     session.close()
 

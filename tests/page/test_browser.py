@@ -39,11 +39,13 @@ FLAGS = [
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"><b>bold</b>"
 SERVE = """
 import sys
+from transduce.labelling import SessionSettings
 from transduce.page.command import run_label
 path, port, kind = sys.argv[1:]
 options = {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
-run_label(path, "relevant", **({"task": "numbers"} if kind == "numbers" else options), port=int(port),
-          seed=11 if kind == "new" else None, no_browser=True, say=lambda text: print(text, flush=True))
+settings = SessionSettings(task="numbers" if kind == "numbers" else "auto", seed=11 if kind == "new" else None)
+run_label(path, "relevant", **({} if kind == "numbers" else options), settings=settings, port=int(port), browser=False,
+          say=lambda text: print(text, flush=True))
 """
 
 

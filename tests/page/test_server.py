@@ -357,7 +357,7 @@ def test_it_listens_on_this_machine_only():
 COMMAND = """
 import sys
 from transduce.page.command import run_label
-run_label(sys.argv[1], "relevant", no_browser=True, say=lambda text: print(text, flush=True))
+run_label(sys.argv[1], "relevant", browser=False, say=lambda text: print(text, flush=True))
 """
 
 
@@ -416,11 +416,11 @@ def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
         command, "demo_digits", lambda: (tmp_path / "digits.csv", "digit", ["a"], list(range(10)))
     )
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
-    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    command.run_label(None, None, demo=True, browser=False, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
         assert (session.state.wanted, session.mode) == (command.WANTED, "find")
         session.want(3)
         session.propose("audit")
-    command.run_label(None, None, demo=True, no_browser=True, say=str)
+    command.run_label(None, None, demo=True, browser=False, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
         assert (session.state.wanted, session.mode) == (3, "audit")

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from transduce.labelling.certificates import Audit, Draws, certify_recall, first_rejection, share_of_level
-from transduce.labelling.journal import Event, Header
+from transduce.labelling.journal import Event, Header, pack
 from transduce.labelling.state import State
 
 RUNS = 4000
@@ -182,7 +182,7 @@ def frozen(seed, n=80, n_wrong=10):
             rows = np.flatnonzero(state.pool)
             wrong = rng.choice(rows, min(n_wrong, len(rows)), replace=False)
             answers[wrong] = 1 - answers[wrong]
-            state.apply(Event("freeze"), frozen=answers.astype(np.int16))
+            state.apply(Event("freeze", data=pack(answers.astype(np.int16))))
             total = len(wrong)
         if rng.random() < 0.2:
             row = int(rng.choice(np.flatnonzero(state.pool)))

@@ -457,6 +457,7 @@ def label(  # noqa: PLR0913
     Decisions are kept in a journal beside the table, so that the same command goes on where it ended.
     """
     with refusals():
+        from transduce.labelling import SessionSettings
         from transduce.page.command import run_label
 
         run_label(
@@ -465,12 +466,9 @@ def label(  # noqa: PLR0913
             show=_parted(show),
             classes=_parted(classes),
             wanted=wanted,
-            task=task.value,
-            recall=recall,
-            certainty=certainty,
+            settings=SessionSettings(recall=recall, certainty=certainty, task=task.value, seed=seed),
             port=port,
-            no_browser=no_browser,
-            seed=seed,
+            browser=not no_browser,
             demo=demo,
             say=say,
             working=lambda: progress_bars(quiet=False),

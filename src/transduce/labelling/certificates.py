@@ -61,9 +61,8 @@ class Draws:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def since(self, first: int) -> Draws:
-        """Return the draws from number `first` on."""
-        return Draws(self.unlabelled[first:], self.known[first:], self.hits[first:])
+    def __getitem__(self, part: slice) -> Draws:
+        return Draws(self.unlabelled[part], self.known[part], self.hits[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +132,7 @@ def first_rejection(draws: Draws, total: int, level: float) -> int | None:
 
 def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> int:
     """Return the largest total that no look so far has rejected."""
-    draws = (
-        audit.draws
-        if after is None
-        else Draws(*(part[:after] for part in (audit.draws.unlabelled, audit.draws.known, audit.draws.hits)))
-    )
-    low, high = audit.found, audit.most
+    draws, low, high = audit.draws[:after], audit.found, audit.most
     while low < high:  # the rejected totals are the large ones: `low` is not, what is above `high` is
         middle = (low + high + 1) // 2
         if first_rejection(draws, middle, level) is None:
@@ -359,59 +353,47 @@ def _allowed(remaining: int, share: float) -> int:
     return int(remaining * _written(share))
 
 
-def bound_curve(audit: Audit, level: float, *, most_points: int = 60) -> tuple[AnyArray, AnyArray]:
-    """Return, after some of the draws and the last, the largest total that was not rejected by then."""
-    count = len(audit.draws)
-    points = np.unique(np.linspace(0, count, min(count + 1, most_points)).round().astype(int))
-    whole = Audit(audit.draws, audit.found, audit.doubtful, max(audit.pool, _first_pool(audit)))
-    totals = [total_at_most(whole, level, after=int(point)) for point in points[:-1]]
-    return points, np.array([*totals, total_at_most(audit, level)])
-
-
-def _first_pool(audit: Audit) -> int:
-    """Return how many rows, hits found since among them, could be hits before the first draw."""
-    if len(audit.draws) == 0:
-        return audit.pool
-    first = int(audit.draws.unlabelled[0] + audit.draws.known[0])
-    return first - audit.found - audit.doubtful
+def bound_curve(audit: Audit, level: float, *, most_points: int = 60) -> list[tuple[int, int]]:
+    """Return pairs for some of the draws and the last: how many were made, the largest total not rejected by then."""
+    count, first = len(audit.draws), audit.pool
+    if count:  # hits found since among them, rows that could be hits before the first draw
+        first = int(audit.draws.unlabelled[0] + audit.draws.known[0]) - audit.found - audit.doubtful
+    before = replace(audit, pool=max(audit.pool, first))
+    points = np.unique(np.linspace(0, count, min(count + 1, most_points)).round().astype(int)).tolist()
+    curve = [(point, total_at_most(before, level, after=point)) for point in points[:-1]]
+    return [*curve, (count, total_at_most(audit, level))]
 
 
 class BoundCurve:
     """The curve of `bound_curve`, extended draw by draw; computed anew when labels of earlier draws have changed."""
 
     def __init__(self, level: float) -> None:
-        self._level = level
-        self._draws = Draws.of([])
-        self._points: list[int] = []
-        self._totals: list[int] = []
+        self._level, self._draws = level, Draws.of([])
+        self._curve: list[tuple[int, int]] = []
 
-    def update(self, audit: Audit) -> tuple[AnyArray, AnyArray]:
+    def update(self, audit: Audit) -> list[tuple[int, int]]:
         """Return the curve at this moment."""
-        before, count = self._draws, len(self._draws)
-        same = len(audit.draws) >= count and all(
-            np.array_equal(getattr(audit.draws, name)[:count], getattr(before, name))
+        before, count = self._draws, len(audit.draws)
+        same = all(
+            np.array_equal(getattr(audit.draws, name)[: len(before)], getattr(before, name))
             for name in ("unlabelled", "known", "hits")
         )
-        if not same or not self._points or len(audit.draws) > count + 3 or len(self._points) > 500:
-            points, totals = bound_curve(audit, self._level)
-            self._points, self._totals = points.tolist(), totals.tolist()
+        if not same or not self._curve or count > len(before) + 3 or len(self._curve) > 500:
+            self._curve = bound_curve(audit, self._level)
         else:
-            while self._points and self._points[-1] == len(audit.draws):
-                self._points.pop()
-                self._totals.pop()
-            self._points.append(len(audit.draws))
-            self._totals.append(total_at_most(audit, self._level))
+            earlier = [pair for pair in self._curve if pair[0] != count]
+            self._curve = [*earlier, (count, total_at_most(audit, self._level))]
         self._draws = audit.draws
-        return np.array(self._points), np.array(self._totals)
+        return self._curve
 
 
 @dataclass(frozen=True)
 class Intervals:
     """How far the draws are that calibrate intervals."""
 
-    planned: int = 0  # draws fixed beforehand, and how many of them were made and judged
-    drawn: int = 0  # draws fixed beforehand, and how many of them were made and judged
-    answered: int = 0  # draws fixed beforehand, and how many of them were made and judged
+    planned: int = 0  # draws fixed beforehand
+    drawn: int = 0  # how many of them were made
+    answered: int = 0  # how many of them were judged
     spoilt: bool = False  # whether another row was labelled on purpose since: intervals then need a new draw
 
     @property
@@ -428,7 +410,7 @@ class Certificates:
     answers: WrongCertificate | None  # about the answers frozen last; None if none were
     intervals: Intervals  # about the calibration of intervals
     recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
-    answers_curve: list[tuple[int, int]]  # draws, and the recall that was certain then
+    answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
 
 
 class Certifier:
@@ -436,8 +418,7 @@ class Certifier:
 
     def __init__(self, certainty: float) -> None:
         self._level = 1.0 - certainty
-        self._recall_curve = BoundCurve(self._level)
-        self._wrong_curves: dict[int, BoundCurve] = {}
+        self._curves: dict[int, BoundCurve] = {}  # by the number of the freeze; 0 is the curve of recall
 
     def certify(self, state: State, wrong_share: float) -> Certificates:
         """Return all certificates of a state."""
@@ -450,28 +431,24 @@ class Certifier:
             return None, []
         audit = state.audit(state.is_wanted)
         certificate = certify_recall(audit, recall=state.header.recall, certainty=state.header.certainty)
-        points, totals = self._recall_curve.update(audit)
+        bounds = self._curves.setdefault(0, BoundCurve(self._level)).update(audit)
         found = state.found_after(state.is_wanted)
-        pairs = zip(points.tolist()[:-1], totals.tolist(), strict=False)
-        line = [(s, float(found[s]) / total if total else 1.0) for s, total in pairs]
-        return certificate, [*line, (len(audit.draws), certificate.recall_at_least)]
+        curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds[:-1]]
+        return certificate, [*curve, (len(audit.draws), certificate.recall_at_least)]
 
     def _wrong(self, state: State, share: float) -> tuple[WrongCertificate | None, list[tuple[int, int]]]:
         """Return the certificate about the answers frozen last; each freeze has its own part of the level."""
         if not state.freezes:
             return None, []
         freeze = state.freezes[-1]
-        level = self._level * share_of_level(freeze.number)
-        audit = state.audit(state.is_wrong(freeze), freeze.first_draw)
+        level, is_wrong = self._level * share_of_level(freeze.number), state.is_wrong(freeze)
+        audit = state.audit(is_wrong, freeze.first_draw)
         certificate = certify_answers(audit, share=share, certainty=1.0 - level)
-        points, totals = self._wrong_curves.setdefault(freeze.number, BoundCurve(level)).update(audit)
-        found = state.found_after(state.is_wrong(freeze), freeze.first_draw)
-        pairs = zip(points.tolist()[:-1], totals.tolist(), strict=False)
-        line = [
-            *((s, max(total - int(found[s]), 0)) for s, total in pairs),
-            (len(audit.draws), certificate.wrong_at_most),
-        ]
-        return replace(certificate, certainty=1.0 - self._level), line
+        bounds = self._curves.setdefault(freeze.number, BoundCurve(level)).update(audit)
+        found = state.found_after(is_wrong, freeze.first_draw)
+        curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds[:-1]]
+        certificate = replace(certificate, certainty=1.0 - self._level)
+        return certificate, [*curve, (len(audit.draws), certificate.wrong_at_most)]
 
 
 def intervals(state: State) -> Intervals:
@@ -483,22 +460,22 @@ def intervals(state: State) -> Intervals:
     return Intervals(state.plan.count, len(rows), answered, state.plan.spoilt)
 
 
-def percent(share: float) -> str:
-    """Return a share in percent, without digits that say nothing; never rounded up to 100."""
+def rounded_down(share: float) -> str:
+    """Return a share in percent with at most one decimal, never rounded up: 99.99 % certain is not certain."""
     number = int(1000 * share + 1e-9) / 10
     return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
 
 
 def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
     """Return what is certain about the rows found, in a headline and a sentence."""
-    sure, goal = percent(certificate.certainty), percent(certificate.recall)
+    sure, goal = rounded_down(certificate.certainty), rounded_down(certificate.recall)
     found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
     if certificate.unlabelled == 0:
         return "Every row is labelled.", f"{found}; none can be missing."
     missed = counted(certificate.missed_at_most, "more row")
     bound = f"With {sure} certainty at most {missed} of this class {_is(certificate.missed_at_most)} left"
     if certificate.reached:
-        least = percent(certificate.recall_at_least)
+        least = rounded_down(certificate.recall_at_least)
         return f"You can stop: at least {least} are found.", f"{found}. {bound}: {goal} was the goal."
     if certificate.draws_needed is None:
         return (
@@ -514,18 +491,18 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
         )
     if certificate.n_draws == 0:
         return "Nothing is certain yet.", f"{found}. Search first, then audit: {ahead}"
-    return f"At least {percent(certificate.recall_at_least)} are found.", f"{found}. {bound}. {ahead}"
+    return f"At least {rounded_down(certificate.recall_at_least)} are found.", f"{found}. {bound}. {ahead}"
 
 
 def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     """Return what is certain about wrong answers, in a headline and a sentence."""
-    sure = percent(certificate.certainty)
+    sure = rounded_down(certificate.certainty)
     if certificate.remaining == 0:
         return "Every row is labelled.", "No answer is left that could be wrong."
     known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
     many = certificate.wrong_at_most
     head = f"At most {many:,} of {counted(certificate.remaining, 'answer')} {_is(many)} wrong."
-    text = f"That is {sure} certain ({percent(many / certificate.remaining)}). {known}."
+    text = f"That is {sure} certain ({rounded_down(many / certificate.remaining)}). {known}."
     if certificate.n_draws == 0:
         head, text = "Nothing is certain yet.", f"{counted(certificate.remaining, 'answer')} frozen."
     if certificate.reached:
@@ -535,7 +512,7 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     ahead = counted(certificate.draws_needed, "more random draw")
     return (
         head,
-        f"{text} {ahead} without a wrong answer would show that at most {percent(certificate.share)} are.",
+        f"{text} {ahead} without a wrong answer would show that at most {rounded_down(certificate.share)} are.",
     )
 
 

@@ -1,17 +1,20 @@
-"""Answers at all rows, again after every label: classes by the graph, numbers by the confidence machine."""
+"""Answers at all rows: a first opinion after every label, and a second one while the person pauses.
+
+Classes are answered by the graph first, and by the blend then; numbers by the confidence machine, at some rows first
+and at all of them then. The second opinion has a process of its own, so that no click waits for it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
+import pickle
 import subprocess
 import sys
-import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +32,8 @@ MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph d
 RIDGE = 1.0
 BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
+MOST_ROWS = 50_000  # up to so many rows a blend is a second opinion on classes
+FEWEST_LABELS = 10  # of which a second opinion is made
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +43,8 @@ class Answers:
     values: AnyArray  # (n,) the number, or the place of the class in the list of classes
     certain: Array  # (n,) larger where the answer is more certain
     source: str  # who answered
-    lower: Array | None = None  # (n,) ends of the intervals of numbers; NaN where there is none yet
-    upper: Array | None = None  # (n,) ends of the intervals of numbers; NaN where there is none yet
+    lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
+    upper: Array | None = None  # (n,) where they end
 
 
 class ClassOpinion:
@@ -181,144 +186,114 @@ class NumberOpinion:
         return Answers(values, certain, "ridge regression and the confidence machine", lower, upper)
 
 
-MOST_ROWS = 50_000
-FEWEST_LABELS = 10
-
-
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Labels to answer from."""
+    """Labels that a second opinion is to be made of."""
 
     version: int  # of the labels
     task: str  # what they are
-    rows: AnyArray  # (l,) labelled rows, and places of classes or numbers
-    labels: AnyArray  # (l,) labelled rows, and places of classes or numbers
+    rows: AnyArray  # (l,) labelled rows
+    labels: AnyArray  # (l,) their places in the list of classes, or their numbers
     machine: tuple[float, float] = (1.0, 0.9)  # width and level of the confidence machine
-    shares: Array | None = None  # (n_classes,)
+    shares: Array | None = None  # (n_classes,) a guess of each class's share in the rows without a label
 
 
 class SecondOpinion:
-    """Answers questions one at a time, in a process of its own. Shapes: matrix (n, d)."""
+    """Answers questions one at a time, in a process that starts with the first. Shapes: matrix (n, d)."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._asked: Question | None = None
-        self._answer: tuple[int, Answers] | None = None
+        self._asking: threading.Thread | None = None
+        self._answers: tuple[int, Answers] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a question is being worked on."""
-        self._collect()
-        return self._asked is not None
+        return self._asking is not None and self._asking.is_alive()
 
     def ask(self, question: Question) -> bool:
         """Begin to work on a question, unless another is being worked on; return whether one is."""
-        try:
-            if not self.busy:
-                self._hand_over(question)
-        except (
-            OSError
-        ):  # no room in the folder of temporary files, or the process was ended: the first opinion stays
-            self._asked = None
-        return self._asked is not None
-
-    def _hand_over(self, question: Question) -> None:
-        """Write a question where the process finds it."""
-        self._start()
-        assert self._folder is not None
-        assert self._process is not None
-        assert self._process.stdin is not None
-        path = Path(self._folder.name) / "question.npz"
-        shares = np.empty(0) if question.shares is None else question.shares
-        np.savez(path, rows=question.rows, labels=question.labels, shares=shares)
-        line = {"version": question.version, "task": question.task, "machine": question.machine}
-        self._process.stdin.write(f"{json.dumps(line)}\n".encode())
-        self._process.stdin.flush()
-        self._asked = question
+        if not self.busy:
+            fresh = self._process is None or self._process.poll() is not None
+            try:
+                process = self._start() if fresh else self._process
+            except OSError:  # the system has no room for a process: the first opinion stays
+                return False
+            self._asking = threading.Thread(
+                target=self._converse, args=(process, question, fresh), daemon=True
+            )
+            self._asking.start()
+        return True
 
     def answer(self, version: int) -> Answers | None:
         """Return the answers for these labels if they are ready."""
-        self._collect()
-        return self._answer[1] if self._answer is not None and self._answer[0] == version else None
+        return self._answers[1] if self._answers is not None and self._answers[0] == version else None
 
-    def _start(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            return
-        self._folder = tempfile.TemporaryDirectory(prefix="transduce-label-")
-        np.save(Path(self._folder.name) / "matrix.npy", self._matrix)
-        code = "from transduce.labelling.opinions import serve_opinions; serve_opinions()"
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start the process; it ends when its input is closed, so also when the session is killed."""
+        self.close()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code, self._folder.name],
+            [
+                sys.executable,
+                "-c",
+                "from transduce.labelling.opinions import serve_opinions; serve_opinions()",
+            ],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
             start_new_session=True,
         )
+        return self._process
 
-    def _collect(self) -> None:
-        """Read the answer to the question asked, if it is there."""
-        if self._asked is None or self._folder is None or self._process is None:
-            return
-        path = Path(self._folder.name) / f"answer-{self._asked.version}.npz"
-        if not path.exists():
-            if self._process.poll() is not None:  # it ended: there will be no answer
-                self._asked = None
-            return
-        with np.load(path, allow_pickle=False) as file:
-            if "values" in file:
-                found = {name: file[name] for name in ("values", "certain", "lower", "upper") if name in file}
-                answers = Answers(source=str(file["source"]), **found)
-                self._answer = (self._asked.version, answers)
-        path.unlink()
-        self._asked = None
+    def _converse(self, process: subprocess.Popen[bytes], question: Question, fresh: bool) -> None:
+        """Hand a question over, and wait for the answers."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(
+            OSError, EOFError, pickle.UnpicklingError
+        ):  # the process was ended: the first opinion stays
+            for message in (self._matrix, question) if fresh else (question,):
+                pickle.dump(message, process.stdin)
+            process.stdin.flush()
+            answers = pickle.load(process.stdout)
+            if answers is not None:
+                self._answers = (question.version, answers)
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            self._process.terminate()
-            self._process.wait()
-        if self._folder is not None:
-            self._folder.cleanup()
-        self._process, self._folder, self._asked = None, None, None
+            self._process.kill()
+            if self._asking is not None:
+                self._asking.join()
+            self._process.communicate()
+            self._process = None
 
 
 def serve_opinions() -> None:
-    """Answer the questions that come in, one a line, until the input is closed."""
-    folder = Path(sys.argv[1])
-    matrix = np.load(folder / "matrix.npy")
-    for line in sys.stdin:
-        question = json.loads(line)
-        with np.load(folder / "question.npz") as file:
-            known = Question(
-                0, question["task"], file["rows"], file["labels"], question["machine"], file["shares"]
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    """Answer the questions that come in until the input is closed; the first message is the matrix."""
+    replies, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
+    warnings.simplefilter("ignore")
+    with suppress(EOFError):
+        matrix = pickle.load(sys.stdin.buffer)
+        while True:
+            question = pickle.load(sys.stdin.buffer)
             try:
-                found = second_opinion(matrix, known)
-            except Exception as error:  # whatever goes wrong there: the first opinion stays
-                found = {"error": np.array(str(error))}
-        part = folder / "part.npz"
-        np.savez(part, allow_pickle=False, **found)
-        part.rename(folder / f"answer-{question['version']}.npz")
-    shutil.rmtree(folder, ignore_errors=True)  # the session may have been killed
+                answers = second_opinion(matrix, question)
+            except Exception:  # whatever goes wrong there: the first opinion stays
+                answers = None
+            pickle.dump(answers, replies)
+            replies.flush()
 
 
-def second_opinion(matrix: Array, known: Question) -> dict[str, AnyArray]:
-    """Return values and certainties at all rows: classes by the blend, numbers by the confidence machine."""
-    return _numbers(matrix, known) if known.task == "numbers" else _classes(matrix, known)
+def second_opinion(matrix: Array, known: Question) -> Answers:
+    """Return answers at all rows: classes by the blend, numbers by the confidence machine."""
+    return _second_numbers(matrix, known) if known.task == "numbers" else _second_classes(matrix, known)
 
 
-def _numbers(matrix: Array, known: Question) -> dict[str, AnyArray]:
+def _second_numbers(matrix: Array, known: Question) -> Answers:
     """Return numbers at all rows with their intervals."""
-    from transduce.methods.confidence_machine import RidgeConfidenceMachine
-
     y = np.full(len(matrix), np.nan)
     y[known.rows] = known.labels
     width, confidence = known.machine
@@ -329,11 +304,11 @@ def _numbers(matrix: Array, known: Question) -> dict[str, AnyArray]:
     with np.errstate(invalid="ignore"):
         certain = lower - upper
     values = np.asarray(model.transduction_, dtype=float)
-    source = np.array("ridge regression and the confidence machine, at all rows")
-    return {"values": values, "certain": certain, "lower": lower, "upper": upper, "source": source}
+    source = "ridge regression and the confidence machine, at all rows"
+    return Answers(values, certain, source, lower, upper)
 
 
-def _classes(matrix: Array, known: Question) -> dict[str, AnyArray]:
+def _second_classes(matrix: Array, known: Question) -> Answers:
     """Return classes at all rows by the blend, its probabilities corrected for how labels came about."""
     from transduce.ensemble import TransductiveBlend
 
@@ -349,7 +324,7 @@ def _classes(matrix: Array, known: Question) -> dict[str, AnyArray]:
     ranked = np.sort(chances, axis=1)
     certain[blend.answer_.rows] = ranked[:, -1] - ranked[:, -2]
     names = ", ".join(str(name).replace("_", " ") for name in blend.weights_.index)
-    return {"values": values, "certain": certain, "source": np.array(f"a blend of {names}")}
+    return Answers(values, certain, f"a blend of {names}")
 
 
 def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array:
@@ -357,7 +332,7 @@ def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array
 
     A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
     """
-    if known.shares is None or not len(known.shares):
+    if known.shares is None:
         return probabilities
     labelled = np.bincount(known.labels.astype(np.int64), minlength=len(known.shares))[classes]
     chances = probabilities * (known.shares[classes] / labelled)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -18,28 +17,14 @@ from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
+from transduce.labelling import opinions
 from transduce.labelling.certificates import Certificates, Certifier, certificate_text
 from transduce.labelling.choosing import Chooser, Proposal
-from transduce.labelling.journal import Event, Header, Journal, Label, now, pack, unpack
-from transduce.labelling.opinions import (
-    FEWEST_LABELS,
-    MOST_ROWS,
-    Answers,
-    ClassOpinion,
-    NumberOpinion,
-    Question,
-    SecondOpinion,
-)
+from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
+from transduce.labelling.opinions import Answers, ClassOpinion, NumberOpinion
 from transduce.labelling.prepared import Prepared, prepare
 from transduce.labelling.state import MODES, Decision, open_state
-from transduce.labelling.table import (
-    LabelTable,
-    as_class,
-    as_number,
-    default_wanted,
-    first_classes,
-    read_label_table,
-)
+from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
 from transduce.tables import files
 from transduce.tables.writing import write
 
@@ -80,6 +65,13 @@ class SessionSettings:
     seed: int | None = None
     prepared: Prepared | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("recall", "certainty", "wrong_share", "confidence"):
+            if name != "recall" or self.recall != 1.0:
+                checks.check_share(name, getattr(self, name))
+        if self.seed is not None:
+            checks.check_whole("seed", self.seed, least=0)
+
 
 def journal_path(table: LabelTable) -> Path | None:
     """Return where the journal of a table lies: beside it; None for a frame."""
@@ -88,21 +80,6 @@ def journal_path(table: LabelTable) -> Path | None:
     stem = table.path.name.split(".")[0] or "table"
     column = re.sub(r"\W+", "-", table.target).strip("-") or "column"
     return table.path.with_name(f"{stem}-{column}-labels.jsonl")
-
-
-def as_path(journal: str | Path | None) -> Path | None:
-    """Return the name of a file as a path."""
-    return None if journal is None else Path(journal)
-
-
-def checked(settings: SessionSettings) -> SessionSettings:
-    """Return settings, or raise a ValueError that says which is wrong."""
-    for name in ("recall", "certainty", "wrong_share", "confidence"):
-        if name != "recall" or settings.recall != 1.0:
-            checks.check_share(name, getattr(settings, name))
-    if settings.seed is not None:
-        checks.check_whole("seed", settings.seed, least=0)
-    return settings
 
 
 def differing(header: Header, settings: SessionSettings) -> list[str]:
@@ -189,11 +166,12 @@ class Session:
         journal: str | Path | None = "auto",
         settings: SessionSettings | None = None,
     ) -> None:
-        self.settings = checked(settings or SessionSettings())
+        self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
         self.table = read_label_table(table, target, show)
         self.notes: list[str] = []
-        self._journal = Journal(journal_path(self.table) if journal == "auto" else as_path(journal))
+        path = journal_path(self.table) if journal == "auto" else journal
+        self._journal = Journal(None if path is None else Path(path))
         try:
             self.notes += [self._journal.note] if self._journal.note else []
             self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
@@ -204,15 +182,12 @@ class Session:
             self._journal.abandon()
             raise
         self._chooser = Chooser(self._prepared)
-        seed, confidence = self.state.header.seed, self.settings.confidence
-        self._first: ClassOpinion | NumberOpinion
+        self._first: ClassOpinion | NumberOpinion = ClassOpinion(self._prepared)
         if self.task == "numbers":
-            self._first = NumberOpinion(self._prepared, confidence, seed)
-        else:
-            self._first = ClassOpinion(self._prepared)
-        self._background = SecondOpinion(self._prepared.matrix)
+            self._first = NumberOpinion(self._prepared, self.settings.confidence, self.state.header.seed)
+        self._second = opinions.SecondOpinion(self._prepared.matrix)
         self._answers: tuple[int, Answers] | None = None
-        self._proposal: tuple[int, Proposal | None] | None = None
+        self._proposal: Proposal | None = None
         self._recent: list[int] = []
         self._certifier = Certifier(self.state.header.certainty)
 
@@ -224,11 +199,11 @@ class Session:
                 self._record(Event("mode", mode="learn"))
             return
         fresh = not state.classes
-        for label in first_classes(state.given, wanted, classes) if fresh else classes:
+        if fresh:
+            classes, wanted = choose_classes(state.given, wanted, classes)
+        for label in classes:
             if str(label) not in map(str, state.classes):
                 self._record(Event("class", label=label))
-        if wanted is None and fresh:
-            wanted = default_wanted(state.classes, state.given)
         if wanted is not None:
             self.want(wanted)
         if fresh and state.wanted is None:
@@ -264,14 +239,12 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the journal and end what runs in the background."""
-        self._background.close()
+        self._second.close()
         self._journal.close()
 
     # ----------------------------------------------------------------------------------------------- deciding
@@ -281,7 +254,7 @@ class Session:
         state = self.state
         event = replace(event, unlabelled=state.n_pool, hits=state.hits(), time=now())
         self._journal.append(event)
-        state.apply(event, frozen=unpack(event.data) if event.kind == "freeze" else None)
+        state.apply(event)
         self._proposal = None
 
     def propose(self, mode: str | None = None) -> Proposal | None:
@@ -302,13 +275,12 @@ class Session:
             if mode == "find" and self.task == "numbers":
                 raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
             self._record(Event("mode", mode=mode))
-        if self._proposal is None or self._proposal[0] != self.state.n_events:
+        if self._proposal is None:
             with few_threads(0):  # tall and thin products are bound by memory, and idle threads disturb them
-                proposal = self._choose()
-            self._proposal = (self.state.n_events, proposal)
-            if proposal is not None and (not self._recent or self._recent[-1] != proposal.row):
-                self._recent.append(proposal.row)
-        return self._proposal[1]
+                self._proposal = self._choose()
+            if self._proposal is not None and self._proposal.row not in self._recent[-1:]:
+                self._recent.append(self._proposal.row)
+        return self._proposal
 
     def _choose(self) -> Proposal | None:
         state = self.state
@@ -351,7 +323,7 @@ class Session:
             The row; by default the one proposed.
         """
         label = self._read_label(label)
-        current = self.propose() if row is None else self._shown()
+        current = self.propose() if row is None else self._proposal
         row = self._read_row(current.row if row is None and current is not None else row)
         mode = current.mode if current is not None and current.row == row else "chosen"
         kind = "answer" if self.state.label_of(row) is None else "change"
@@ -392,11 +364,6 @@ class Session:
         row = self.state.last_row
         self._record(Event("undo", row=row))
         return row
-
-    def _shown(self) -> Proposal | None:
-        """Return what is proposed now, without making a new proposal."""
-        current = self._proposal is not None and self._proposal[0] == self.state.n_events
-        return self._proposal[1] if self._proposal is not None and current else None
 
     def _read_row(self, row: int | None) -> int:
         whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
@@ -502,11 +469,6 @@ class Session:
         """
         return self.table.search(words, limit)
 
-    def codes(self) -> dict[int, int]:
-        """Return the labels as places in the list of classes."""
-        places = {label: code for code, label in enumerate(self.state.classes)}
-        return {row: places[label] for row, label in self.state.labelled.items()}
-
     def _first_opinion(self) -> Answers:
         version = self.state.version
         if self._answers is None or self._answers[0] != version:
@@ -518,7 +480,24 @@ class Session:
         if isinstance(self._first, NumberOpinion):
             labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
             return self._first.answer(labels, everywhere=everywhere)
-        return self._first.answer(self.codes(), self.state.class_shares())
+        return self._first.answer(self.state.codes(), self.state.class_shares())
+
+    def named(self, values: AnyArray) -> AnyArray:
+        """Return answers as classes or numbers.
+
+        Parameters
+        ----------
+        values : array
+            Values of `Answers`: places in the list of classes, or numbers.
+
+        Returns
+        -------
+        array
+            None or NaN where there is no answer.
+        """
+        if self.task == "numbers":
+            return np.asarray(values, dtype=float)
+        return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
     def answers(self) -> Answers:
         """Return the current answers at all rows: the second opinion if it is ready, else the first.
@@ -527,7 +506,7 @@ class Session:
         -------
         Answers
         """
-        return self._background.answer(self.state.version) or self._first_opinion()
+        return self._second.answer(self.state.version) or self._first_opinion()
 
     def complete_answers(self) -> Answers:
         """Return the current answers, renewed at all rows of the largest table, which may take seconds.
@@ -536,10 +515,9 @@ class Session:
         -------
         Answers
         """
-        second = self._background.answer(self.state.version)
-        return second or (
-            self._answered(everywhere=True) if self.task == "numbers" else self._first_opinion()
-        )
+        if self.task == "numbers":
+            return self._second.answer(self.state.version) or self._answered(everywhere=True)
+        return self.answers()
 
     def think(self) -> bool:
         """Begin to work on a second opinion in the background, where it is worth it.
@@ -549,28 +527,27 @@ class Session:
         bool
             Whether it is being worked on.
         """
-        state, labelled = self.state, self.state.labelled
-        small = self.task == "numbers" or self.table.n_rows <= MOST_ROWS
-        enough = len(labelled) >= FEWEST_LABELS and small
-        if self._background.busy or not enough or self._background.answer(state.version) is not None:
-            return self._background.busy
-        rows = np.array(list(labelled), dtype=np.int64)
-        labels: AnyArray
-        machine, shares = (1.0, 0.9), None
+        state = self.state
+        small = self.task == "numbers" or self.table.n_rows <= opinions.MOST_ROWS
+        enough = len(state.labelled) >= opinions.FEWEST_LABELS and small
+        if self.busy or not enough or self._second.answer(state.version) is not None:
+            return self.busy
+        rows = np.array(list(state.labelled), dtype=np.int64)
         if isinstance(self._first, NumberOpinion):
-            labels = np.array(list(labelled.values()), dtype=float)
+            labels = np.array(list(state.labelled.values()), dtype=float)
             machine = self._first.machine(len(rows))
-        else:
-            labels = np.array(list(self.codes().values()), dtype=np.int64)
-            if np.unique(labels, return_counts=True)[1].min() < 2 or len(set(labels.tolist())) < 2:
-                return False
-            shares = state.shares_left()
-        return self._background.ask(Question(state.version, self.task, rows, labels, machine, shares))
+            return self._second.ask(opinions.Question(state.version, self.task, rows, labels, machine))
+        codes = np.array(list(self.state.codes().values()), dtype=np.int64)
+        counts = np.unique(codes, return_counts=True)[1]
+        if len(counts) < 2 or counts.min() < 2:
+            return False
+        shares = state.shares_left()
+        return self._second.ask(opinions.Question(state.version, self.task, rows, codes, shares=shares))
 
     @property
     def busy(self) -> bool:
         """Whether a second opinion is being worked on."""
-        return self._background.busy
+        return self._second.busy
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before.
@@ -600,9 +577,6 @@ class Session:
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
         return export_session(self, target, force=force)
-
-
-TASKS = {"classes": "classification", "numbers": "regression"}
 
 
 @dataclass(frozen=True)
@@ -672,19 +646,17 @@ def label_columns(session: Session) -> pd.DataFrame:
     The answer is the frozen one, which the certificate of wrong answers is about, or else the current one.
     """
     state, target, n = session.state, session.table.target, session.table.n_rows
-    labels = np.full(n, None, dtype=object)
-    by = np.full(n, None, dtype=object)
-    for row, label in state.labelled.items():
-        labels[row] = label
-        by[row] = "person" if row in state.labels else "table"
-    random = np.zeros(n, dtype=bool)
+    labels = [state.label_of(row) for row in range(n)]
+    by, random = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
+    by[list(state.given)] = "table"
+    by[list(state.labels)] = "person"
     random[state.drawn] = True
     values = state.freezes[-1].values if state.freezes else session.complete_answers().values
     columns = {
-        f"{target}_label": pd.Series(labels).infer_objects(),
+        f"{target}_label": pd.Series(labels, dtype=object).infer_objects(),
         f"{target}_by": by,
         f"{target}_random": np.where(random, "yes", "no"),
-        f"{target}_answer": named(session, values),
+        f"{target}_answer": session.named(values),
     }
     taken = [name for name in columns if name in session.table.frame.columns]
     if taken:
@@ -692,33 +664,23 @@ def label_columns(session: Session) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def named(session: Session, values: AnyArray) -> AnyArray:
-    """Return answers as classes or numbers, None or NaN where there is none."""
-    if session.task == "numbers":
-        return np.asarray(values, dtype=float)
-    names = np.array([*session.classes, None], dtype=object)
-    return names[np.asarray(values, dtype=np.int64)]
-
-
 def fill_labels(session: Session) -> tuple[FillResult, str]:
     """Return the table filled from the labels of a session, and what is guaranteed of it."""
-    state, target = session.state, session.table.target
-    frame = session.table.frame.drop(columns=[target], errors="ignore").copy()
-    exact = session.certificate().intervals.ready
-    calibrating = set(state.calibrating()) if exact else set()
-    later = (
-        state.drawn_later() if exact else []
-    )  # after the planned draws: were they to teach, looking could spoil it
-    kept = {row: label for row, label in state.labelled.items() if row not in set(later)}
-    column = pd.Series([kept.get(row) for row in range(session.table.n_rows)], dtype=object)
-    frame[target] = column.astype(float).to_numpy() if session.task == "numbers" else column.to_numpy()
-    task, name = TASKS[session.task], session.table.name
-    if exact:
-        marked = frame.assign(**{f"{target}_random": [row in calibrating for row in range(len(frame))]})
-        result = fill(marked, target, task=task, source=name, random_labels=f"{target}_random")
-        return replace(result, new=_with_labels(result.new, session, later)), str(result.guarantee)
-    result = fill(frame, target, task=task, source=name)
-    return result, f"{result.guarantee} {_ground(session)}"
+    state, table, target = session.state, session.table, session.table.target
+    exact, numbers = session.certificate().intervals.ready, session.task == "numbers"
+    later = state.drawn_later() if exact else []  # were these to teach, looking could spoil the calibration
+    kept_out = set(later)
+    labels = [None if row in kept_out else state.label_of(row) for row in range(table.n_rows)]
+    column = pd.Series(labels, dtype=float if numbers else object).to_numpy()
+    frame = table.frame.drop(columns=[target], errors="ignore").assign(**{target: column})
+    drawn = f"{target}_random" if exact else None
+    if drawn is not None:
+        frame[drawn] = np.isin(np.arange(table.n_rows), state.calibrating())
+    task = "regression" if numbers else "classification"
+    result = fill(frame, target, task=task, source=table.name, random_labels=drawn)
+    if drawn is None:
+        return result, f"{result.guarantee} {_ground(session)}"
+    return replace(result, new=_with_labels(result.new, session, later)), str(result.guarantee)
 
 
 def _with_labels(new: pd.DataFrame, session: Session, rows: list[int]) -> pd.DataFrame:
@@ -736,8 +698,7 @@ def _ground(session: Session) -> str:
     """Return on what ground the plain guarantee stands."""
     state = session.state
     n_random = sum(row in state.labels for row in state.drawn)
-    others = len(state.labelled) - n_random
-    if others == 0:
+    if n_random == len(state.labelled):
         return "All labels are random draws of this session, as the guarantee assumes."
     return (
         "This guarantee assumes that chance chose the labelled rows, and it did not: "

@@ -86,7 +86,7 @@ class State:
     def __post_init__(self) -> None:
         self.pool = np.ones(self.header.n_rows, dtype=bool)  # rows that can be drawn
         self.pool[list(self.given)] = False
-        self._n_pool = int(self.pool.sum())
+        self.n_pool = int(self.pool.sum())
         self._draw_of: dict[int, int] = {}  # rows that were drawn, and in which draw
         self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
         self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
@@ -101,11 +101,6 @@ class State:
     def was_drawn(self, row: int) -> bool:
         """Return whether a row was drawn at random."""
         return row in self._draw_of
-
-    @property
-    def n_pool(self) -> int:
-        """How many rows can be drawn."""
-        return self._n_pool
 
     @property
     def doubtful(self) -> list[int]:
@@ -147,19 +142,23 @@ class State:
 
     def next_draw(self) -> int:
         """Return the row that is drawn next."""
-        place = drawn_place(self.header.seed, len(self.drawn), self._n_pool)
+        place = drawn_place(self.header.seed, len(self.drawn), self.n_pool)
         return int(np.flatnonzero(self.pool)[place])
+
+    @property
+    def places(self) -> dict[Label, int]:
+        """The place of each class in the list of classes."""
+        return {label: code for code, label in enumerate(self.classes)}
+
+    def codes(self) -> dict[int, int]:
+        """Return all labels there are as places in the list of classes."""
+        places = self.places
+        return {row: places[label] for row, label in self.labelled.items()}
 
     def class_shares(self) -> Array:
         """Return a guess of each class's share in all rows."""
-        known = self._class_counts()
+        known = np.bincount(list(self.codes().values()), minlength=len(self.classes)).astype(float)
         return (known + (self.header.n_rows - known.sum()) * self.shares_left()) / self.header.n_rows
-
-    def _class_counts(self) -> Array:
-        """Return how many labels each class has."""
-        places = {label: code for code, label in enumerate(self.classes)}
-        codes = [places[label] for label in self.labelled.values()]
-        return np.bincount(codes, minlength=len(places)).astype(float)
 
     def shares_left(self) -> Array:
         """Return a guess of each class's share in the rows without a label.
@@ -168,7 +167,7 @@ class State:
         are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
         whose hits thin out evenly finds about ``r / (1 - r)`` times as many rows again, but no more hits than before.
         """
-        places = {label: code for code, label in enumerate(self.classes)}
+        places = self.places
         drawn = [self.labels[row] for row in self.drawn if row in self.labels]
         found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
         searched, late = set(found), [self.labels[row] for row in found[-LATE:] if row in self.labels]
@@ -191,17 +190,14 @@ class State:
 
     def audit(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> Audit:
         """Return what is known of the hits; rows that nobody has judged count as hits, which is the careful side."""
-        waiting = int(self._waiting())
+        # The last draw may be on the table, neither judged nor put aside: then it is as if not yet drawn.
+        waiting = int(self.drawn[-1:] == [self.pending] and self.pending not in self.labels)
         count = len(self.drawn) - waiting
         outcomes = [row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]]
         pools = np.array(self.pools[:count], dtype=np.int64)
         draws = Draws(pools, self._outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool))
-        doubtful, pool = len(self.doubtful) - waiting, self._n_pool + waiting
-        return Audit(draws.since(first_draw), self.count(is_hit), doubtful, pool)
-
-    def _waiting(self) -> bool:
-        """Return whether the last draw is on the table: not judged, not put aside. Then it is as if not yet drawn."""
-        return self.pending is not None and self.drawn[-1] == self.pending and self.pending not in self.labels
+        doubtful, pool = len(self.doubtful) - waiting, self.n_pool + waiting
+        return Audit(draws[first_draw:], self.count(is_hit), doubtful, pool)
 
     def found_after(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> AnyArray:
         """Return how many hits had been found when 0, 1, 2, ... draws had been made, as labels stand now."""
@@ -227,13 +223,13 @@ class State:
         """Return what tells of a row and its label whether the frozen answer is wrong."""
         if self.header.task == "numbers":
             return lambda row, label: not abs(float(freeze.values[row]) - float(label)) <= freeze.tolerance  # type: ignore[arg-type]
-        codes = {label: code for code, label in enumerate(self.classes)}
-        return lambda row, label: codes.get(label) != int(freeze.values[row])
+        places = self.places
+        return lambda row, label: places.get(label) != int(freeze.values[row])
 
     # ------------------------------------------------------------------------------------------------ changing
 
-    def apply(self, event: Event, *, frozen: AnyArray | None = None) -> None:
-        """Take one event of the journal; `frozen` are the answers of a freeze, unpacked."""
+    def apply(self, event: Event) -> None:
+        """Take one event of the journal."""
         self.n_events += 1
         match event.kind:
             case "draw":
@@ -249,8 +245,9 @@ class State:
             case "class":
                 self.classes.append(event.label)
             case "freeze":
-                assert frozen is not None
-                number = len(self.freezes) + 1
+                frozen, number = unpack(event.data), len(self.freezes) + 1
+                if len(frozen) != self.header.n_rows:
+                    raise ValueError("as many answers as rows must be frozen")
                 self.freezes.append(Freeze(number, len(self.drawn), frozen, event.number, event.time))
             case "plan":
                 self.plan = PlannedDraws(int(event.number), len(self.drawn))
@@ -258,7 +255,7 @@ class State:
     def _draw(self, row: int) -> None:
         if row != self.next_draw():
             raise ValueError(f"draw {len(self.drawn) + 1} is not the row that the seed gives")
-        self.pools.append(self._n_pool)
+        self.pools.append(self.n_pool)
         self._draw_of[row] = len(self.drawn)
         self.drawn.append(row)
         self._leave(row)
@@ -267,14 +264,14 @@ class State:
     def _leave(self, row: int) -> None:
         if self.pool[row]:
             self.pool[row] = False
-            self._n_pool -= 1
+            self.n_pool -= 1
             self._left[row] = len(self.drawn)
 
     def _return(self, row: int) -> None:
         """Put a row back to those that can be drawn, unless it was drawn: then it stays in doubt."""
         if not self.was_drawn(row) and row in self._left:
             self.pool[row] = True
-            self._n_pool += 1
+            self.n_pool += 1
             self._returned.append((row, self._left.pop(row), len(self.drawn)))
 
     def _decide(self, event: Event) -> None:
@@ -325,10 +322,7 @@ def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> S
     for number, event in enumerate(events, start=2):
         try:
             _check_event(state, event)
-            frozen = unpack(event.data) if event.kind == "freeze" else None
-            if frozen is not None and len(frozen) != header.n_rows:
-                raise ValueError("as many answers as rows must be frozen")
-            state.apply(event, frozen=frozen)
+            state.apply(event)
         except (ValueError, TypeError, LookupError, ArithmeticError, zlib.error) as error:
             raise ValueError(
                 f"Line {number} of the journal does not follow from the lines before: {error}."
@@ -351,26 +345,17 @@ def _check_event(state: State, event: Event) -> None:
 
 def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None) -> State:
     """Return where a session stands: a replay of its journal, or the beginning of a new one."""
-    given, found = given_labels(table, task or settings.task)
+    given, task = given_labels(table, task or settings.task)
     if journal.header is None:
-        journal.begin(
-            Header(
-                table=table.name,
-                digest=table.digest,
-                n_rows=table.n_rows,
-                target=table.target,
-                task=found,
-                seed=secrets.randbits(48) if settings.seed is None else settings.seed,
-                recall=settings.recall,
-                certainty=settings.certainty,
-            )
-        )
+        seed = secrets.randbits(48) if settings.seed is None else settings.seed
+        about_table = (table.name, table.digest, table.n_rows, table.target)
+        journal.begin(Header(*about_table, task, seed, settings.recall, settings.certainty))
     header = journal.header
     assert header is not None
     _check_header(header, table, settings, journal.path)
-    return replay(
-        header, given if found == header.task else given_labels(table, header.task)[0], journal.events
-    )
+    if task != header.task:
+        given, _ = given_labels(table, header.task)
+    return replay(header, given, journal.events)
 
 
 def _check_header(header: Header, table: LabelTable, settings: SessionSettings, path: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,6 @@ MOST_SHOWN = 12  # columns shown if nobody says which
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
 HITS = ("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit")
-TASKS = {"classification": "classes", "regression": "numbers"}
 
 
 @dataclass(frozen=True)
@@ -164,22 +164,15 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
     if table.target not in table.frame.columns:
         return {}, "classes" if task == "auto" else task
     column = table.frame[table.target]
-    missing = column.isna().to_numpy(dtype=bool)
-    rows = np.flatnonzero(~missing)
+    rows = np.flatnonzero(column.notna())
     if task == "auto":
-        labels = column.to_numpy(dtype=object, na_value=None)
-        known = len(rows) > 0
-        sample = PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels) if known else None
-        task = "classes" if sample is None else TASKS[guess_task(sample)]
-    values = [_label(value, task) for value in column.iloc[rows].tolist()]
-    return dict(zip(rows.tolist(), values, strict=True)), task
-
-
-def _label(value: object, task: str) -> Label:
-    """Return a value of the table as a label: a class, or a finite number."""
-    if task == "numbers":
-        return as_number(value)
-    return as_class(value)
+        task = "classes"
+        if len(rows):
+            labels = column.to_numpy(dtype=object, na_value=None)
+            sample = PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels)
+            task = "numbers" if guess_task(sample) == "regression" else "classes"
+    read = as_number if task == "numbers" else as_class
+    return {int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)}, task
 
 
 def as_number(value: object) -> float:
@@ -206,23 +199,23 @@ def as_class(value: object) -> Label:
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
-def first_classes(given: Mapping[int, Label], wanted: Label, classes: Sequence[Label]) -> list[Label]:
-    """Return the classes to start from: those named, those the table has, else yes and no."""
+def choose_classes(
+    given: Mapping[int, Label], wanted: Label, names: Sequence[Label]
+) -> tuple[list[Label], Label]:
+    """Return the classes to start from, those named, those of the table, else yes and no; and which is wanted.
+
+    Of two classes the one that sounds like a hit is likely to be wanted, or the rarer one; of more, None.
+    """
     known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
     spelled = {str(label): label for label in known}
-    found: list[Label] = [spelled.get(str(name), name) for name in classes]  # as the table has them
-    found += [label for label in known if label not in found]
-    if wanted is not None and str(wanted) not in map(str, found):
-        found.insert(0, wanted)
-    return found or ["yes", "no"]
-
-
-def default_wanted(classes: Sequence[Label], given: Mapping[int, Label]) -> Label:
-    """Return which of two classes is likely to be wanted; None if there are more."""
-    if len(classes) != 2:
-        return None
-    for label in classes:
-        if str(label).casefold() in HITS:
-            return label
-    counts = [sum(other == label for other in given.values()) for label in classes]
-    return classes[1] if counts[1] < counts[0] else classes[0]
+    chosen: dict[str, Label] = {}
+    for label in (*names, *known):
+        chosen.setdefault(str(label), spelled.get(str(label), label))  # as the table has it
+    if wanted is not None and str(wanted) not in chosen:
+        chosen = {str(wanted): wanted, **chosen}
+    classes = list(chosen.values()) or ["yes", "no"]
+    if wanted is not None or len(classes) != 2:
+        return classes, wanted
+    counts = Counter(given.values())
+    rarer = classes[counts[classes[1]] < counts[classes[0]]]
+    return classes, next((label for label in classes if str(label).casefold() in HITS), rarer)

@@ -14,8 +14,12 @@ from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
 
 from transduce.core.safe_files import whole_file
+from transduce.core.words import counted
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
+
+FOLDER = Path("demo-output") / "label-digits"
+WANTED = 8
 
 
 def run_label(  # noqa: PLR0913
@@ -23,14 +27,11 @@ def run_label(  # noqa: PLR0913
     target: str | None,
     *,
     show: Sequence[str] = (),
-    classes: Sequence[str] = (),
+    classes: Sequence[Label] = (),
     wanted: str | None = None,
-    task: str = "auto",
-    recall: float = 0.95,
-    certainty: float = 0.95,
+    settings: SessionSettings | None = None,
     port: int = 0,
-    no_browser: bool = False,
-    seed: int | None = None,
+    browser: bool = True,
     demo: bool = False,
     say: Callable[[str], None] = print,
     working: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -40,62 +41,47 @@ def run_label(  # noqa: PLR0913
         raise ValueError("The labelling page needs a web server: pip install 'transduce[label]'.")
     from transduce.page.server import listen, make_server
 
-    named: list[Label] = list(classes)
     if demo:
-        table, target, show, named = demo_digits()
+        table, target, show, classes = demo_digits()
         say(f"The table {table} was made of bundled images of digits.")
     if table is None or target is None:
         raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
-    settings = SessionSettings(recall=recall, certainty=certainty, task=task, seed=seed)
-    listening = listen(port)
-    try:
+    with listen(port) as listening:
         with working():
-            session = Session(table, target, show=show, classes=named, wanted=wanted, settings=settings)
+            session = Session(table, target, show=show, classes=classes, wanted=wanted, settings=settings)
         with session:
             if demo and session.state.wanted is None:
-                begin_demo(session)
+                session.want(WANTED)
+                session.propose("find")
             with suppress(KeyboardInterrupt):
-                _tell(session, say)
                 server, address = make_server(session, listening)
-                _ready(address, say, browser=not no_browser)
+                _greet(session, address, say)
+                if browser:
+                    webbrowser.open(address)
                 server.run(sockets=[listening])
-            count = len(session.state.labels)
-            say(
-                f"Ended. {count:,} label{'s' * (count != 1)} are in {session.journal}; the same command goes on there."
-            )
-    finally:
-        listening.close()
+            labels = counted(len(session.state.labels), "label")
+            say(f"Ended. {labels} are in {session.journal}; the same command goes on there.")
 
 
-def _tell(session: Session, say: Callable[[str], None]) -> None:
-    """Say what was opened."""
-    state = session.state
-    already = f", {len(state.labels):,} labelled in earlier sittings" if state.labels else ""
-    say(
-        f"{session.table.name}: {session.table.n_rows:,} rows{already}. Everything is saved in {session.journal}."
-    )
-    for note in session.notes:
-        say(note)
-
-
-def _ready(address: str, say: Callable[[str], None], *, browser: bool) -> None:
-    """Say where the page is, and open it."""
-    say(f"Open {address}")
+def _greet(session: Session, address: str, say: Callable[[str], None]) -> None:
+    """Say what was opened, and where the page is."""
+    labelled = len(session.state.labels)
+    already = f", {labelled:,} labelled in earlier sittings" if labelled else ""
+    table = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
+    say(f"{table} Everything is saved in {session.journal}.")
+    for line in (*session.notes, f"Open {address}"):
+        say(line)
     say("The address works once, in one browser. Press Ctrl-C here to end.")
-    if browser:
-        webbrowser.open(address)
-
-
-FOLDER = Path("demo-output") / "label-digits"
-WANTED = 8
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
-    """Write the table and its images, and return its path, the target, the column shown, and the classes."""
+    """Write a table to try the page on, the images of digits that come with scikit-learn without their labels.
+
+    Returns its path, the target, the column shown, and the classes.
+    """
     from matplotlib.image import imsave
 
     path = folder / "digits.csv"
-    classes: list[Label] = list(range(10))
     if not path.exists():
         digits = load_digits()
         order = np.random.default_rng(0).permutation(len(digits.images))
@@ -107,10 +93,4 @@ def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label
         table = pd.concat([pd.DataFrame({"image": names}), pixels], axis=1)
         with whole_file(path, force=True) as file:
             file.write(table.to_csv(index=False).encode())
-    return path, "digit", ["image"], classes
-
-
-def begin_demo(session: Session) -> None:
-    """Search for one of the digits, in a session that has not said yet what it wants."""
-    session.want(WANTED)
-    session.propose("find")
+    return path, "digit", ["image"], list(range(10))

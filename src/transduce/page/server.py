@@ -35,16 +35,16 @@ class Server:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._lock = threading.Lock()
-        self._actions: dict[str, Callable[[Body], None]] = {
+        self._actions: dict[str, Callable[[Body], object]] = {
             "answer": self._answer,
             "skip": lambda body: session.skip(),
-            "undo": lambda body: _ignore(session.undo()),
-            "mode": lambda body: _ignore(session.propose(_text(body, "mode"))),
+            "undo": lambda body: session.undo(),
+            "mode": lambda body: session.propose(_text(body, "mode")),
             "want": lambda body: session.want(self._class(body)),
             "class": lambda body: session.add_class(_text(body, "name")),
             "freeze": lambda body: session.freeze(_number(body, "tolerance")),
             "plan": lambda body: session.plan_draws(_whole(body, "count")),
-            "pause": lambda body: _ignore(session.think()),
+            "pause": lambda body: session.think(),
         }
 
     def app(self) -> Starlette:
@@ -59,10 +59,17 @@ class Server:
             Route("/api/history", self._reading(self._history)),
             Route("/api/search", self._reading(self._search)),
             Route("/api/row/{row:int}", self._reading(self._row)),
-            Route("/api/export", self._export, methods=["POST"]),
             Route("/api/{action}", self._act, methods=["POST"]),
         ]
         return Starlette(routes=routes)
+
+    def _reply(self, answer: Callable[[], Json]) -> Response:
+        """Return what a function gives as JSON, or what it refuses as a sentence."""
+        try:
+            with self._lock:
+                return Response(json.dumps(answer(), allow_nan=False), media_type="application/json")
+        except (ValueError, TypeError, OverflowError, OSError) as error:
+            return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -75,34 +82,28 @@ class Server:
         return Response(file.read_bytes(), media_type=kind)
 
     async def _image(self, request: Request) -> Response:
-        table = self._session.table
-        file = table.image(request.path_params["row"], request.path_params["column"])
+        file = self._session.table.image(request.path_params["row"], request.path_params["column"])
         if file is None:
             return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
         return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
 
-    def _reading(self, found: Callable[[Request], Json]) -> Callable[[Request], Response]:
-        """Return a handler that answers with what a function finds."""
-
-        def handler(request: Request) -> Response:
-            with self._lock:
-                return _reply(lambda: found(request))
-
-        return handler
+    def _reading(self, answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
+        """Return a handler that answers with what a function makes of the request."""
+        return lambda request: self._reply(lambda: answer(request))
 
     def _history(self, request: Request) -> Json:
-        given = request.query_params
-        start, count = int(given.get("start", "0")), int(given.get("count", "200"))
+        start = int(request.query_params.get("start", 0))
+        count = int(request.query_params.get("count", 200))
         return views.history(self._session, max(start, 0), min(max(count, 1), 200))
 
     def _search(self, request: Request) -> Json:
-        session = self._session
-        rows = session.search(request.query_params.get("words", "")[:200])
-        labels = [session.state.label_of(row) for row in rows]
-        return [
-            {"row": row, "title": session.table.title(row), "label": None if label is None else str(label)}
-            for row, label in zip(rows, labels, strict=True)
-        ]
+        session, words = self._session, request.query_params.get("words", "")
+        found: list[Json] = []
+        for row in session.search(words[:200]):
+            label = session.state.label_of(row)
+            shown = None if label is None else str(label)
+            found.append({"row": row, "title": session.table.title(row), "label": shown})
+        return found
 
     def _row(self, request: Request) -> Json:
         row = int(request.path_params["row"])
@@ -113,30 +114,26 @@ class Server:
     # ------------------------------------------------------------------------------------------------- acting
 
     async def _act(self, request: Request) -> Response:
-        action = self._actions.get(request.path_params["action"])
-        if action is None:
+        name = request.path_params["action"]
+        if name != "export" and name not in self._actions:
             return PlainTextResponse("There is no such action.", 404)
         body = await _body(request)
         if isinstance(body, Response):
             return body
-        return await run_in_threadpool(self._do, action, body)
+        return await run_in_threadpool(self._reply, lambda: self._do(name, body))
 
-    def _do(self, action: Callable[[Body], None], body: Body) -> Response:
-        def found() -> Json:
-            action(body)
-            return views.view(self._session)
-
-        with self._lock:
-            return _reply(found)
+    def _do(self, name: str, body: Body) -> Json:
+        """Do what the page asks for, and return what it shows then."""
+        if name == "export":
+            return self._export(force=bool(body.get("force")))
+        self._actions[name](body)
+        return views.view(self._session)
 
     def _answer(self, body: Body) -> None:
-        session, label = self._session, body.get("label")
-        if session.task == "classes":
-            label = self._class(body)
+        label = self._class(body) if self._session.task == "classes" else body.get("label")
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
-        known: Label = label
-        session.answer(known, row=_whole(body, "row"))
+        self._session.answer(label, row=_whole(body, "row"))
 
     def _class(self, body: Body) -> Label:
         """Return the class that a request names by its place."""
@@ -145,36 +142,14 @@ class Server:
             raise ValueError(f"There is no class number {code}.")
         return classes[code]
 
-    async def _export(self, request: Request) -> Response:
-        body = await _body(request)
-        if isinstance(body, Response):
-            return body
-        return await run_in_threadpool(self._write, bool(body.get("force")))
-
-    def _write(self, force: bool) -> Response:
-        def found() -> Json:
-            try:
-                done = self._session.export(force=force)
-            except FileExistsError as error:
-                return {"exists": str(error)}
-            paths = (done.labelled, done.filled, done.report, done.certificate)
-            written: list[Json] = [path.name for path in paths if path is not None]
-            return {"files": written, "folder": str(done.labelled.parent), "guarantee": done.guarantee}
-
-        with self._lock:
-            return _reply(found)
-
-
-def _ignore(value: object) -> None:
-    """Drop a value."""
-
-
-def _reply(found: Callable[[], Json]) -> Response:
-    """Return what a function finds as JSON, or what it refuses as a sentence."""
-    try:
-        return Response(json.dumps(found(), allow_nan=False), media_type="application/json")
-    except (ValueError, TypeError, OverflowError, OSError) as error:
-        return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
+    def _export(self, *, force: bool) -> Json:
+        try:
+            done = self._session.export(force=force)
+        except FileExistsError as error:
+            return {"exists": str(error)}
+        paths = (done.labelled, done.filled, done.report, done.certificate)
+        written: list[Json] = [path.name for path in paths if path is not None]
+        return {"files": written, "folder": str(done.labelled.parent), "guarantee": done.guarantee}
 
 
 async def _body(request: Request) -> Body | Response:

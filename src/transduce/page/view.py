@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TypeAlias
 
 import numpy as np
 
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
-from transduce.labelling.certificates import (
-    Certificates,
-    about_answers,
-    about_intervals,
-    about_recall,
-    percent,
-)
+from transduce.labelling import certificates as words
 from transduce.labelling.choosing import Proposal
 from transduce.labelling.journal import Label
 from transduce.labelling.opinions import Answers
-from transduce.labelling.session import Session, named
+from transduce.labelling.session import Session
 from transduce.labelling.state import Decision
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
@@ -86,10 +82,8 @@ def _classes(session: Session, answers: Answers) -> list[Json]:
     if session.task == "numbers":
         return []
     count = len(session.classes)
-    labelled = np.bincount(list(session.codes().values()), minlength=count)
-    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
-        1:
-    ]  # labels are answers too
+    labelled = np.bincount(list(session.state.codes().values()), minlength=count)
+    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[1:]  # with the labels
     return [
         {"name": str(name), "labelled": int(labelled[code]), "answered": int(every[code] - labelled[code])}
         for code, name in enumerate(session.classes)
@@ -117,7 +111,7 @@ def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
             start = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
             return f"{start}This row is unlike those labelled so far, and like many others."
         case "teaches":
-            share = percent(proposal.value)
+            share = words.rounded_down(proposal.value)
             return (
                 f"Its label would teach most: it takes away about {share} of the uncertainty about all rows."
             )
@@ -143,18 +137,17 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         ends = [float(answers.lower[row]), float(answers.upper[row])]
         bounds = [*ends] if np.isfinite(ends).all() else None
     hidden = label is None and state.was_drawn(row)
-    x, y = session.prepared.map.place(row)
     return {
         "row": row,
         "title": session.table.title(row),
-        "cells": [{"name": c.name, "kind": c.kind, "text": c.text} for c in session.table.cells(row)],
+        "cells": [asdict(cell) for cell in session.table.cells(row)],
         "label": _json(label),
         "by": None if label is None else "person" if row in state.labels else "table",
         "decision": None if decision is None else decided(session, decision),
         "step": None if decision is None else list(state.decisions)[::-1].index(row),
-        "answer": None if hidden else _json(named(session, answers.values[[row]])[0]),
+        "answer": None if hidden else _json(session.named(answers.values[[row]])[0]),
         "bounds": None if hidden else bounds,
-        "place": [x, y],
+        "place": [*session.prepared.map.place(row)],
         "why": "You chose this row.",
         "mode": "chosen",
         "random": state.was_drawn(row),
@@ -163,15 +156,8 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
 
 def decided(session: Session, decision: Decision) -> dict[str, Json]:
     """Return a decision for the history."""
-    return {
-        "row": decision.row,
-        "title": session.table.title(decision.row, 60),
-        "label": _json(decision.label),
-        "mode": decision.mode,
-        "random": decision.random,
-        "time": decision.time,
-        "changed": decision.changed,
-    }
+    title, label = session.table.title(decision.row, 60), _json(decision.label)
+    return {**asdict(decision), "title": title, "label": label}
 
 
 def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
@@ -186,40 +172,34 @@ def _json(value: object) -> Json:
     return float(value) if isinstance(value, float) else str(value)
 
 
-def certificates(session: Session, found: Certificates) -> dict[str, Json]:
+def certificates(session: Session, found: words.Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
-    recall: Json = None
-    if found.recall is not None:
-        headline, text = about_recall(found.recall, session.state.wanted)
-        recall = {
-            "headline": headline,
-            "text": text,
-            "reached": found.recall.reached,
-            "goal": found.recall.recall,
-            "curve": [[draws, share] for draws, share in found.recall_curve],
-            "ahead": found.recall.draws_needed or None,
-        }
-    answers: Json = None
-    if found.answers is not None:
-        headline, text = about_answers(found.answers)
-        answers = {
-            "headline": headline,
-            "text": text,
-            "reached": found.answers.reached,
-            "remaining": found.answers.remaining,
-            "curve": [[draws, wrong] for draws, wrong in found.answers_curve],
-            "goal": int(found.answers.remaining * found.answers.share),
-            "ahead": found.answers.draws_needed or None,
-        }
-    parts = found.intervals
-    intervals: dict[str, Json] = {
-        "text": about_intervals(parts),
-        "planned": parts.planned,
-        "answered": parts.answered,
-        "ready": parts.ready,
-        "spoilt": parts.spoilt,
+    recall, answers, intervals = found.recall, found.answers, found.intervals
+    shown: dict[str, Json] = {"recall": None, "answers": None}
+    if recall is not None:
+        text = words.about_recall(recall, session.state.wanted)
+        shown["recall"] = _certificate(recall, text, found.recall_curve, recall.recall)
+    if answers is not None:
+        goal = int(answers.remaining * answers.share)
+        shown["answers"] = _certificate(answers, words.about_answers(answers), found.answers_curve, goal)
+    about = {"text": words.about_intervals(intervals), "ready": intervals.ready}
+    return {**shown, "intervals": {**asdict(intervals), **about}}
+
+
+def _certificate(
+    certificate: words.RecallCertificate | words.WrongCertificate,
+    text: tuple[str, str],
+    curve: Sequence[tuple[int, float]],
+    goal: float,
+) -> Json:
+    return {
+        "headline": text[0],
+        "text": text[1],
+        "reached": certificate.reached,
+        "goal": goal,
+        "curve": [[*point] for point in curve],
+        "ahead": certificate.draws_needed or None,
     }
-    return {"recall": recall, "answers": answers, "intervals": intervals}
 
 
 def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[Json], list[Json]]:
@@ -233,13 +213,10 @@ def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[
     for order in (-certain, certain):
         some = np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
         chosen = rows[some[np.argsort(order[some], kind="stable")]]
-        values = named(session, answers.values[chosen])
-        lists.append(
-            [
-                {"row": int(row), "title": session.table.title(int(row), 60), "answer": _json(value)}
-                for row, value in zip(chosen, values, strict=True)
-            ]
-        )
+        values = session.named(answers.values[chosen])
+        lines = zip(chosen.tolist(), values, strict=True)
+        title = session.table.title
+        lists.append([{"row": row, "title": title(row, 60), "answer": _json(value)} for row, value in lines])
     return lists[0], lists[1]
 
 
