@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, rankdata
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.core import checks
@@ -882,6 +880,9 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
 
 def _candidates(seed: int) -> list[tuple[str, Any]]:
     """Return the models that are tried besides chance."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
     forest = RandomForestClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=seed)
     logistic = [("logistic regression", LogisticRegression(C=C, max_iter=1000)) for C in (0.01, 0.1, 1.0)]
     return [*logistic, ("random forest", forest)]

@@ -11,7 +11,6 @@ import pandas as pd
 from scipy import linalg
 from scipy.optimize import brentq
 from scipy.stats import mannwhitneyu, norm, rankdata
-from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -313,6 +312,8 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
 
 def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
     """Return matrices that turn memberships into out-of-fold scores: one by ranks, one by shared leaves."""
+    from sklearn.ensemble import RandomTreesEmbedding
+
     n = len(features)
     # Several divisions into folds: the fewer the rows, the more the scores depend on it.
     folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing
 
 from transduce.core.sample import label_array, missing_mask
@@ -48,6 +47,8 @@ class EitherTransducer(Transducer):
 
         Shapes: X (m, d), y (m,), sample_weight (m,).
         """
+        from sklearn.metrics import accuracy_score, r2_score
+
         rows, labels = self._with_label(X, y)
         said = self.predict(rows)
         if self.answer_.classes is None:

@@ -13,12 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.pipeline import Pipeline
 
 from transduce.core.types import Array
@@ -92,9 +86,6 @@ def _raise_in(thread: int) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError))
 
 
-FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
-
-
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
     """Return a member's answers at the hidden rows of every fold; None if only refits can tell."""
     fitted = reply.fitted
@@ -103,12 +94,25 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     last = last_step(fitted.estimator)
     if hasattr(last, "relabel") and problem.classes is not None:
         return _relabelled(fitted, last, problem, folds)
-    if isinstance(last, FORESTS) and last.bootstrap:
+    if _is_forest(last) and last.bootstrap:
         found = _out_of_bag(fitted, last, problem)
         return [_reply(fitted, found[hidden]) for _, hidden in folds]
     if hasattr(last, "answers_in_folds"):
         return [_reply(fitted, part) for part in last.answers_in_folds(folds)]
     return None
+
+
+def _is_forest(estimator: Any) -> bool:
+    """Return whether trees that did not draw a row can answer there: a random forest, or extremely randomised trees."""
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
+
+    forests = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
+    return isinstance(estimator, forests)
 
 
 def _reply(fitted: FittedEstimator, found: Array) -> Reply:

@@ -11,15 +11,12 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, pairwise_distances, r2_score
 
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS, Plan, parts
-from transduce.methods.spectral_graph.graph import neighbor_graph
-from transduce.methods.spectral_graph.spectrum import graph_spectrum
 from transduce.model_selection.ask import is_transducer
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.methods import MEMBERS, Case
@@ -42,6 +39,8 @@ class Values:
 
 def score(task: str, true: AnyArray, answered: AnyArray) -> float:
     """Return R², or the share of right answers; NaN if there is nothing to score."""
+    from sklearn.metrics import accuracy_score, r2_score
+
     if len(true) < 2:
         return np.nan
     if task == "regression":
@@ -142,6 +141,8 @@ def _by_column(weights: Array, features: Features) -> pd.Series | None:
 
 def row_map(matrix: Array, seed: int) -> pd.DataFrame | None:
     """Return every row's place along the two leading vectors of its neighbour graph; None if rows are too many."""
+    from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
+
     if not 5 <= len(matrix) <= MOST_MAPPED:
         return None
     with warnings.catch_warnings():
@@ -199,6 +200,8 @@ def pick_rows(
 
     Shapes: matrix (n, d).
     """
+    from sklearn.metrics import pairwise_distances
+
     if not len(rows):
         return []
     nearest = pairwise_distances(matrix[rows], matrix[labelled]).min(axis=1)

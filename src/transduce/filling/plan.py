@@ -13,8 +13,6 @@ from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.methods.confidence_machine.classifier import RidgeConfidenceClassifier
-from transduce.methods.confidence_machine.regressor import RidgeConfidenceMachine
 from transduce.model_selection.ask import last_step
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
 from transduce.tables.labels import Target
@@ -162,6 +160,8 @@ def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
 
 def _machine(task: str, settings: PlanSettings) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
+    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
+
     common: dict[str, Any] = {
         "settings": "leave-one-out",
         "confidence": settings.confidence,

@@ -19,7 +19,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples
 
@@ -32,9 +31,7 @@ from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import TASKS
-from transduce.model_selection.compiled_trees import CompiledTrees, compile_trees
 
-BY_NUMBER = (LabelPropagation, LabelSpreading, SelfTrainingClassifier)  # for these, -1 means "no label"
 UNREACHED = "unreached"
 MANY_ROWS = 4096  # from so many on it pays to compile trees
 
@@ -205,11 +202,18 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
+def _takes_numbers(last: Any) -> bool:
+    """Return whether an estimator is a semi-supervised one of scikit-learn's, for which -1 means "no label"."""
+    return any(kind.__module__.startswith("sklearn.semi_supervised") for kind in type(last).__mro__)
+
+
 def is_transducer(estimator: Any) -> bool:
     """Return whether an estimator takes all rows at once, some without a label; scikit-learn's own included."""
     last = last_step(estimator)
     return (
-        isinstance(last, (Transducer, *BY_NUMBER)) or "missing_label" in getattr(last, "get_params", dict)()
+        isinstance(last, Transducer)
+        or _takes_numbers(last)
+        or "missing_label" in getattr(last, "get_params", dict)()
     )
 
 
@@ -252,7 +256,7 @@ class FittedEstimator:
     @property
     def by_number(self) -> bool:
         """Whether it knows classes by their numbers."""
-        return self.classes is not None and isinstance(last_step(self.estimator), BY_NUMBER)
+        return self.classes is not None and _takes_numbers(last_step(self.estimator))
 
     def own(self, X: Any) -> Any:
         """Return rows given after the fit as the estimator takes them: kernel values in its own order."""
@@ -267,7 +271,10 @@ class FittedEstimator:
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
     @cached_property
-    def _trees(self) -> CompiledTrees | None:
+    def _trees(self) -> Any:
+        """Its trees, compiled; None if it is not made of boosted trees."""
+        from transduce.model_selection.compiled_trees import compile_trees
+
         return compile_trees(self.estimator)
 
     def _predictor(self, X: Any) -> Any:

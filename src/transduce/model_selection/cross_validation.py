@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer, log_loss, make_scorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 
@@ -359,6 +358,8 @@ def _name(scorer: Any) -> str:
 
 
 def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
+    from sklearn.metrics import get_scorer, log_loss, make_scorer
+
     if isinstance(scoring, str):
         try:
             scorer = get_scorer(scoring)

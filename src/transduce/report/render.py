@@ -13,7 +13,6 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from transduce.core.words import counted, percent
@@ -96,6 +95,8 @@ def render_html(summary: dict[str, Any]) -> str:
         The same summary gives the same page. Everything from the table is escaped, and the page tells browsers to run
         no script except its own and to load nothing.
     """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("transduce.report"),
         autoescape=True,

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
@@ -394,6 +392,9 @@ def _finite(values: Array) -> tuple[Array, float]:
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
     """Return TF-IDF weights of a text's words, reduced to a few features."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     texts = column.values.fillna("")  # type: ignore[union-attr]
     words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
     try:
@@ -473,6 +474,8 @@ def _sparse_columns(X: Any) -> tuple[Array, list[str]]:
 
 def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
     """Return which of the most frequent words each text has."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
     try:
         words = CountVectorizer(max_features=_MOST_COMPARED_WORDS, binary=True).fit(texts)
     except ValueError:  # no words at all
