@@ -133,7 +133,8 @@ def test_the_page_is_what_the_runs_and_the_texts_make_it():
 
 
 def test_every_paper_has_a_script_a_text_and_all_its_parts():
-    for paper, (_, _, parts) in page.PAPERS.items():
+    for paper, (_, _, parts, tables) in page.PAPERS.items():
+        assert tables <= set(parts)
         assert (ROOT / "papers" / f"{paper}.py").is_file()
         assert (ROOT / "papers" / f"{paper}.md").is_file()
         for part in parts:
