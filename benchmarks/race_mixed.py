@@ -16,7 +16,7 @@ the labels. All methods get the same columns:
 
 Error: of numbers the root mean squared error over that of the labelled mean; of classes the share of wrong answers.
 What is done is kept, line by line, in ``benchmarks/output/race_mixed.jsonl``: the same command goes on from there.
-``--publish`` renews the tables in ``docs/choosing.md``.
+``--publish`` renews the tables in ``docs/choosing.md`` and, with the verdicts, ``docs/results/race/mixed.md``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from docs_page import put_between
 from mixed_tables import TABLES, deal_mixed, enters
 from race_draws import measure
 from scipy.stats import wilcoxon
@@ -53,6 +55,7 @@ from transduce.tables.features import vectorize
 HERE = Path(__file__).parent
 LINES = HERE / "output" / "race_mixed.jsonl"
 PAGE = HERE.parent / "docs" / "choosing.md"
+WHOLE = HERE.parent / "docs" / "results" / "race" / "mixed.md"
 START, END = "<!-- mixed race: start -->", "<!-- mixed race: end -->"
 DRAWS = {10: 10, 30: 10, 100: 6, 300: 6, 2000: 4}  # by the number of labels
 AUTOGLUON = "AutoGluon, 60 s"
@@ -262,6 +265,12 @@ def _verdict(kind: str, size: int, errors: pd.DataFrame, ranks: pd.Series) -> st
     )
 
 
+def tables_alone(text: str) -> str:
+    """Return a report without its verdicts."""
+    lines = [line for line in text.splitlines() if not line.startswith("- ")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, help=f"for every number of labels [{DRAWS}]")
@@ -278,9 +287,8 @@ def main() -> None:
     text = report()
     print(text)
     if options.publish:
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(START)
-        PAGE.write_text(before + START + "\n\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
+        put_between(PAGE, START, END, tables_alone(text))
+        WHOLE.write_text(f"{text.strip()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -186,10 +186,10 @@ def failures(lines: pd.DataFrame) -> str:
 
 
 def publish(out: Path) -> None:
-    """Copy tables and figures into the docs, and renew the table of the page that helps to choose."""
+    """Copy tables and figures into the docs, and renew the tables of the page that helps to choose."""
     page, target = DOCS / "choosing.md", DOCS / "results" / "race"
     ranks = pd.read_csv(out / "ranks.csv", dtype={"labels": str})
-    put_between(page, START, END, f"{tables(ranks)}\n\n{verdicts(ranks)}")
+    put_between(page, START, END, tables(ranks[ranks["task"] != "both"]))
     target.mkdir(parents=True, exist_ok=True)
     for name in ("race.md", "ranks.csv", "errors.csv", *(path.name for path in out.glob("*.svg"))):
         shutil.copy(out / name, target / name)

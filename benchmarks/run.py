@@ -6,7 +6,7 @@ Runs ``measure`` of each script, each in a process of its own on as many threads
 (the opponent's time over ours, in the same run), and writes it with every number into ``benchmarks/output/speed``.
 The standard run takes about ten minutes; ``--quick`` takes small sizes, ``--full`` those that need an hour and 8 GB.
 ``--publish`` writes into ``docs/results/speed`` too and renews the tables between the markers of
-``docs/performance.md``; it takes a whole run of standard or full size. A script that fails, such as for want of an
+``docs/performance.md`` and ``docs/evidence.md``; it takes a whole run of standard or full size. A script that fails, such as for want of an
 opponent's package, is named and left out, and nothing is published then.
 """
 
@@ -130,7 +130,9 @@ def main():
     parser.add_argument("--only", nargs="+", choices=(*SCRIPTS, "scaling"), help="run some of the scripts")
     parser.add_argument("--threads", type=int, default=1, help="threads of each process; 0 for all cores")
     parser.add_argument(
-        "--publish", action="store_true", help="renew docs/performance.md and docs/results/speed"
+        "--publish",
+        action="store_true",
+        help="renew docs/performance.md, docs/evidence.md and docs/results/speed",
     )
     parser.add_argument("--out", type=Path, default=OUTPUT, help=argparse.SUPPRESS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -168,7 +170,7 @@ def write_scaling(out, publish):
         (folder / "scaling.md").write_text(text + "\n", encoding="utf-8")
         scaling.draw(table, folder / "scaling.svg")
     if publish:
-        publish_into(DOCS / "performance.md", "scaling", text)
+        publish_into(DOCS / "evidence.md", "scaling", text)
 
 
 if __name__ == "__main__":

@@ -175,9 +175,8 @@ def test_the_race_is_not_published_into_a_page_without_markers(tmp_path, monkeyp
 
     monkeypatch.setattr(race_report, "DOCS", tmp_path)
     monkeypatch.setattr(race_report, "tables", lambda ranks: "table")
-    monkeypatch.setattr(race_report, "verdicts", lambda ranks: "words")
     (tmp_path / "choosing.md").write_text("nothing", encoding="utf-8")
-    (tmp_path / "ranks.csv").write_text("labels\n10\n", encoding="utf-8")
+    (tmp_path / "ranks.csv").write_text("task,labels\nboth,10\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="no markers"):
         race_report.publish(tmp_path)
     assert not (tmp_path / "results").exists()
