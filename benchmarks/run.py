@@ -6,8 +6,8 @@ Runs ``measure`` of each script, each in a process of its own on as many threads
 (the opponent's time over ours, in the same run), and writes it with every number into ``benchmarks/output/speed``.
 The standard run takes about ten minutes; ``--quick`` takes small sizes, ``--full`` those that need an hour and 8 GB.
 ``--publish`` writes into ``docs/results/speed`` too and renews the tables between the markers of
-``docs/performance.md`` and ``docs/evidence.md``; it takes a whole run of standard or full size. A script that fails, such as for want of an
-opponent's package, is named and left out, and nothing is published then.
+``docs/performance.md`` and ``docs/evidence.md``; it takes a whole run of standard or full size. A script that fails,
+such as for want of an opponent's package, is named and left out, and nothing is published then.
 """
 
 from __future__ import annotations
