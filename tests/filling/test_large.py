@@ -19,7 +19,7 @@ from transduce import TransductiveBlend, TransductiveGPRegressor, fill
 from transduce.conformal.outside import calibrate_outside
 from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
-from transduce.methods.gaussian_process.inducing import InducedPosterior
+from transduce.methods.gaussian_process.process import InducedPosterior
 from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import rounded
 from transduce.tables.files import read as read_file

@@ -39,17 +39,22 @@ def shifted(A: Any, number: Any) -> Any:
     return A + float(number) * arrays.namespace(A).eye(n, dtype=A.dtype, **arrays.on_device(A))
 
 
-def with_diagonal(A: Any, number: float) -> Any:
-    """Return a square matrix with this number along its diagonal; it may be the same array, changed."""
+def with_diagonal(A: Any, value: Any) -> Any:
+    """Return a square matrix with a number, or one for each row, along its diagonal; it may be the same, changed."""
     if arrays.library_of(A) == "torch":
-        A.fill_diagonal_(number)
+        A.diagonal()[:] = value
         return A
     if arrays.library_of(A) in ("numpy", "cupy"):
-        A.reshape(-1)[:: A.shape[0] + 1] = number
+        A.reshape(-1)[:: A.shape[0] + 1] = value
         return A
     xp = arrays.namespace(A)
     own = xp.eye(A.shape[0], dtype=xp.bool, **arrays.on_device(A))
-    return xp.where(own, xp.full_like(A, number), A)
+    return xp.where(own, xp.zeros_like(A) + value, A)
+
+
+def column_squares(A: Any) -> Any:
+    """Return the sum of squares of every column of a matrix (n, m), shape (m,)."""
+    return arrays.namespace(A).sum(A * A, axis=0) if arrays.is_foreign(A) else np.einsum("ij,ij->j", A, A)
 
 
 def exp(A: Any) -> Any:
@@ -85,6 +90,13 @@ def cholesky(A: Any) -> Any:
     if library == "cupy" and not bool(xp.all(xp.isfinite(factor))):
         raise np.linalg.LinAlgError("Matrix is not positive definite")
     return factor
+
+
+def eigh(A: Any) -> tuple[Any, Any]:
+    """Return ascending eigenvalues and eigenvectors of a symmetric matrix."""
+    if arrays.is_foreign(A):
+        return arrays.namespace(A).linalg.eigh(A)
+    return scipy.linalg.eigh(A, driver="evd", check_finite=False)
 
 
 def guarded_cholesky(A: Any) -> tuple[Any, float]:
@@ -140,11 +152,11 @@ def cholesky_solve(factor: Any, b: Any) -> Any:
 def inverse_diagonal(factor: Array) -> Array:
     """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``. Shapes: factor (n, n); returns (n,)."""
     if arrays.is_foreign(factor):
-        return arrays.namespace(factor).sum(triangular_inverse(factor) ** 2, axis=0)
+        return column_squares(triangular_inverse(factor))
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
         raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")
-    return np.einsum("ij,ij->j", inverse, inverse)
+    return column_squares(inverse)
 
 
 def triangular_inverse(factor: Any) -> Any:

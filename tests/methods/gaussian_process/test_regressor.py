@@ -21,20 +21,17 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from tests import brute
 from transduce import TransductiveGPRegressor
 from transduce.core.threads import few_threads
-from transduce.methods.gaussian_process.inducing import InducedPosterior
-from transduce.methods.gaussian_process.matching import Fold, compare_matchings
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
-from transduce.methods.gaussian_process.process import (
+from transduce.methods.gaussian_process.parameters import Fold, Search, compare_matchings, dependence
+from transduce.methods.gaussian_process.process import InducedPosterior, Objective, Posterior
+from transduce.methods.gaussian_process.triangles import (
     FEW_ROWS,
-    Objective,
-    Posterior,
     cross_kernel,
+    factor_of,
+    inverse_of,
     kernel_times,
-    lower_factor,
-    lower_inverse,
-    lower_kernel,
+    own_kernel,
 )
-from transduce.methods.gaussian_process.search import Search, dependence
 
 PRIOR = (1.0, 0.5)
 seeds = st.integers(0, 2**32 - 1)
@@ -70,9 +67,9 @@ def test_kernel_and_factor_are_the_definition(seed):
     relevance, noise = np.exp(log_parameters[:-1]), np.exp(log_parameters[-1])
     C = brute.process_covariance(X, relevance, noise)
     K = C - noise * np.eye(len(X))
-    np.testing.assert_allclose(np.tril(lower_kernel(X, relevance)), np.tril(K), atol=1e-12)
+    np.testing.assert_allclose(np.tril(own_kernel(X, relevance)), np.tril(K), atol=1e-12)
     np.testing.assert_allclose(cross_kernel(X, X[:2], relevance), K[:, :2], atol=1e-12)
-    factor, jitter = lower_factor(lower_kernel(X, relevance), noise)
+    factor, jitter = factor_of(own_kernel(X, relevance), noise)
     assert jitter == 0.0
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(C), atol=1e-10)
 
@@ -81,12 +78,12 @@ def test_kernel_and_factor_are_the_definition(seed):
 def test_inverses_and_kernels_of_every_size(n):
     """By halves, by panels, or at once: only the lower triangle counts, and nothing of what is above it."""
     X = np.random.default_rng(n).normal(size=(n, 2))
-    K = lower_kernel(X, np.array([1.0, 0.3]))
+    K = own_kernel(X, np.array([1.0, 0.3]))
     whole = np.exp(-(((X[:, None] - X[None]) * [1.0, 0.3]) ** 2).sum(axis=2))
     np.testing.assert_allclose(np.tril(K), np.tril(whole), rtol=1e-12)
     factor = np.asfortranarray(np.linalg.cholesky(whole + np.eye(n)) + np.triu(np.full((n, n), np.nan), 1))
     inverse = np.linalg.inv(whole + np.eye(n))
-    np.testing.assert_allclose(np.tril(lower_inverse(factor)), np.tril(inverse), atol=1e-11)
+    np.testing.assert_allclose(np.tril(inverse_of(factor)), np.tril(inverse), atol=1e-11)
 
 
 @given(seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans())
@@ -216,7 +213,7 @@ def test_no_worse_than_twenty_random_restarts(seed):
 @pytest.mark.parametrize(("matching", "from_scratch"), [(0.0, 100), (0.5, 100), (0.0, 10), (0.5, 10)])
 def test_answers_in_folds_are_near_those_of_whole_fits(matching, from_scratch, monkeypatch):
     """The short descent ends where the search of a whole fit does, if there is one valley only."""
-    monkeypatch.setattr("transduce.methods.gaussian_process.fitting.FROM_SCRATCH", from_scratch)
+    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.FROM_SCRATCH", from_scratch)
     X, y, _ = numbers(n=80, unlabelled=20)
     rows = np.flatnonzero(~np.isnan(y))
     fold = np.arange(len(rows)) % 3
@@ -244,7 +241,7 @@ def test_points_at_all_labelled_rows_are_the_exact_process(seed):
 
 def test_inducing_points_by_definition(monkeypatch):
     """Against dense formulas of the model in which labels tell of each other through the points only."""
-    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.BLOCK", 4)
+    monkeypatch.setattr("transduce.methods.gaussian_process.process.BLOCK", 4)
     rng = np.random.default_rng(0)
     X, y_l, points = rng.normal(size=(14, 2)), rng.normal(size=9), rng.normal(size=(4, 2))
     relevance, noise = np.array([0.7, 0.4]), 0.3
@@ -275,8 +272,8 @@ def test_parameters_of_some_labels_and_a_process_of_all():
 
 
 def test_very_many_labels_go_through_inducing_points(monkeypatch):
-    monkeypatch.setattr("transduce.methods.gaussian_process.inducing.N_INDUCING", 45)
-    monkeypatch.setattr("transduce.methods.gaussian_process.fitting.MOST_DESCENDED", 50)
+    monkeypatch.setattr("transduce.methods.gaussian_process.process.N_INDUCING", 45)
+    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.MOST_DESCENDED", 50)
     X, y, truth = numbers(n=120, unlabelled=20)
     model = TransductiveGPRegressor(
         matching=0, n_restarts=0, max_searched=40, max_exact=50, random_state=0
@@ -488,7 +485,7 @@ def test_the_choice_needs_a_clear_gain(monkeypatch):
             }
         )
         monkeypatch.setattr(
-            "transduce.methods.gaussian_process.matching.compare_matchings", lambda *_, table=table: table
+            "transduce.methods.gaussian_process.parameters.compare_matchings", lambda *_, table=table: table
         )
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
         assert model.matching_ == chosen
@@ -681,7 +678,7 @@ def test_trouble_is_reported_in_words(monkeypatch):
         TransductiveGPRegressor(matching=1e6, slack=0.0, prior=(0, 0), random_state=0).fit(
             x[:, None], np.where(np.arange(40) % 2, np.nan, np.sin(x))
         )
-    monkeypatch.setattr("transduce.methods.gaussian_process.settings.MEMORY", 1e3)
+    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.MEMORY", 1e3)
     with pytest.warns(UserWarning, match="needs about 0 GB"):
         TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
 
@@ -720,8 +717,8 @@ def test_a_descent_that_is_lost_is_not_called_converged():
 
 def test_an_improper_covariance_is_refused():
     with pytest.raises(ValueError, match="not positive definite"):
-        lower_factor(np.asfortranarray([[1.0, 0.0], [3.0, 1.0]]), 1e-8)
-    factor, jitter = lower_factor(np.asfortranarray(np.ones((3, 3))), 0.0)
+        factor_of(np.asfortranarray([[1.0, 0.0], [3.0, 1.0]]), 1e-8)
+    factor, jitter = factor_of(np.asfortranarray(np.ones((3, 3))), 0.0)
     assert jitter > 0.0
     np.testing.assert_allclose(np.tril(factor) @ np.tril(factor).T, np.ones((3, 3)), atol=1e-6)
 

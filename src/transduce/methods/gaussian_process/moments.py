@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from transduce.core import arrays
 from transduce.core.types import Array
+from transduce.device import linalg
 
 MAX_STEPS = 200
 
@@ -26,16 +25,11 @@ class Spread:
     @classmethod
     def of(cls, mean: Array, covariance: Array) -> Spread:
         """Diagonalise the covariance; on a device only the vectors stay there, the rest are m numbers each."""
-        if arrays.is_foreign(covariance):
-            xp = arrays.namespace(covariance)
-            values, vectors = xp.linalg.eigh(covariance)
-            parts = (arrays.to_numpy(part) for part in (values, mean @ vectors, xp.sum(vectors, axis=0)))
-            variances, projected, ones = parts
-            floor = len(variances) * np.finfo(float).eps * float(variances[-1])
-            return cls(np.maximum(variances, floor), vectors, projected, ones)
-        variances, vectors = eigh(covariance, driver="evd", check_finite=False)
-        floor = len(mean) * np.finfo(float).eps * float(variances[-1])
-        return cls(np.maximum(variances, floor), vectors, mean @ vectors, vectors.sum(axis=0))
+        values, vectors = linalg.eigh(covariance)
+        sums = arrays.namespace(vectors).sum(vectors, axis=0)
+        variances, projected, ones = (arrays.to_numpy(part) for part in (values, mean @ vectors, sums))
+        floor = len(variances) * np.finfo(float).eps * float(variances[-1])
+        return cls(np.maximum(variances, floor), vectors, projected, ones)
 
 
 @dataclass(frozen=True)
@@ -125,16 +119,10 @@ def _describe(p: Spread, theta: Array, target: Array, slack: float, steps: int) 
     return Match(
         theta=theta,
         mean=p.vectors @ arrays.beside((p.mean + t1 * p.variances * p.ones) / w, p.vectors),
-        root=_root(p.vectors, np.sqrt(variances)),
+        root=p.vectors * arrays.beside(np.sqrt(variances), p.vectors),
         log_determinant=float(np.log(variances).sum()),
         divergence=float(target @ theta - value - 0.5 * slack * theta @ theta),
         penalty=0.5 * slack * float(theta @ theta),
         misfit=gradient - target,
         n_steps=steps,
     )
-
-
-def _root(vectors: Any, spread: Array) -> Any:
-    """Return the vectors, each times its spread."""
-    scaled = vectors * arrays.beside(spread, vectors)
-    return scaled if arrays.is_foreign(vectors) else np.asfortranarray(scaled)

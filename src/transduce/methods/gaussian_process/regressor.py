@@ -18,15 +18,16 @@ from transduce.core.threads import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import guarded_cholesky
-from transduce.methods.gaussian_process.answering import Fitted, Units, make_answer, moments_table
-from transduce.methods.gaussian_process.fitting import (
+from transduce.methods.gaussian_process.fitted_process import FittedProcess, Units, make_answer, moments_table
+from transduce.methods.gaussian_process.parameters import (
+    announce_cost,
     answers_in_folds,
     arrange_rows,
     find_parameters,
+    read_settings,
     scale_rows,
     warn_of_parameters,
 )
-from transduce.methods.gaussian_process.settings import announce_cost, read_settings
 
 
 class TransductiveGPRegressor(NumberTransducer):
@@ -201,7 +202,7 @@ class TransductiveGPRegressor(NumberTransducer):
             found = find_parameters(objective, settings, check_random_state(self.random_state))
             warn_of_parameters(found)
             unlabelled = arrays.pick(rows, ~sample.labelled)
-            fitted = self._fitted = Fitted.of(found, unlabelled, (order, matched), scaling, units)
+            fitted = self._fitted = FittedProcess.of(found, unlabelled, (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_, self.noise_ = fitted.relevance, fitted.noise
         self.matching_, self.slack_ = found.choice.matching, found.choice.slack

@@ -1,4 +1,4 @@
-"""What a fitted Gaussian process says, in units of the labels: the answer, its moments, the matched distribution."""
+"""A fitted Gaussian process: rows in an order of their own, the process, and what it says in units of the labels."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array
-from transduce.methods.gaussian_process.fitting import Found
-from transduce.methods.gaussian_process.inducing import InducedPosterior, fit_posterior
 from transduce.methods.gaussian_process.moments import Match
-from transduce.methods.gaussian_process.process import Posterior
-from transduce.methods.gaussian_process.search import Descent
+from transduce.methods.gaussian_process.parameters import Descent, FoundParameters
+from transduce.methods.gaussian_process.process import InducedPosterior, Posterior, fit_posterior
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedProcess:
     """What a fit keeps."""
 
     scaling: Scaling  # of the features
@@ -61,18 +59,18 @@ class Fitted:
     plain: tuple[Array, Array]  # (m,)
     matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
     q: Match | None  # the matched distribution
-    found: Found  # the parameters, and how they were found
+    found: FoundParameters  # the parameters, and how they were found
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
 
     @classmethod
     def of(
         cls,
-        found: Found,
+        found: FoundParameters,
         unlabelled: Array,
         places: tuple[AnyArray, AnyArray],
         scaling: Scaling,
         units: Units,
-    ) -> Fitted:
+    ) -> FittedProcess:
         """Predict with the parameters found, and match."""
         y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
         X_l = found.objective.X[: y_l.shape[0], :]
@@ -112,7 +110,7 @@ class Fitted:
         return self.units.squared(root @ root.T)
 
 
-def moments_table(fitted: Fitted, y_l: Array) -> pd.DataFrame:
+def moments_table(fitted: FittedProcess, y_l: Array) -> pd.DataFrame:
     """Return mean and standard deviation, over rows, of scaled labels and of what is predicted; in their units."""
     xp = arrays.namespace(y_l)
     moments = {"labels": (float(xp.mean(y_l)), float(xp.mean(y_l**2)))}
@@ -129,7 +127,7 @@ def moments_table(fitted: Fitted, y_l: Array) -> pd.DataFrame:
     return pd.DataFrame(columns, index=list(moments))
 
 
-def make_answer(sample: PartlyLabelled, fitted: Fitted, found: Found) -> Answer:
+def make_answer(sample: PartlyLabelled, fitted: FittedProcess, found: FoundParameters) -> Answer:
     """Return the answer at the unlabelled rows."""
     mean, spread = fitted.predicted
     return Answer(

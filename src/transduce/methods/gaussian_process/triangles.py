@@ -1,0 +1,196 @@
+"""Covariances of a Gaussian process as LAPACK likes them: Fortran-ordered lower triangles of numpy arrays.
+
+What lies above the diagonal is rubbish: LAPACK needs no more, and at some thousand rows memory is what limits. All
+products go to scipy's BLAS, because the threads of numpy's and scipy's wait for each other. The same functions for
+arrays on a device are those of `transduce.device.likelihood`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from transduce.core.types import Array
+from transduce.device.linalg import guarded_cholesky
+
+# Their kernel values with some hundred points stay in the processor's cache; a multiple of what matrix products compute
+# at a time, so that the place of a row among others changes no bit of its answer.
+FEW_ROWS = 576
+PANEL = 128  # columns of a triangle that are worked on at once
+LARGEST_HALVED = 700  # beyond, halving gains little and its copies take memory
+SINGULAR = (
+    "The covariance matrix is not positive definite even with a millionth added to its diagonal: features or labels "
+    "are too extreme for double precision."
+)
+
+
+def with_ones(X: Array) -> Array:
+    """Return rows (n, d) with one more column, of ones, as `slopes` multiplies by them."""
+    columns = np.ones((len(X), X.shape[1] + 1), order="F")
+    columns[:, :-1] = X
+    return columns
+
+
+def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
+    """Return the kernel values of rows (n, d) and rows (k, d).
+
+    Shapes: X, Z (n, d), relevance (d,) or (1,); returns (n, k).
+    """
+    X, Z = X * relevance, Z * relevance
+    K = blas.dgemm(2.0, X.T, Z.T, trans_a=1)
+    K -= np.einsum("ij,ij->i", X, X)[:, None]
+    K -= np.einsum("ij,ij->i", Z, Z)
+    np.minimum(K, 0.0, out=K)
+    return np.exp(K, out=K)
+
+
+def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
+    """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,), a few rows at a time.
+
+    The squares of both are columns of one matrix product, so that little is left to do besides it.
+
+    Shapes: X, points (m, d), relevance (d,) or (1,), coefficients (p,); returns (m,).
+    """
+    Z = points * relevance
+    right = np.column_stack([2.0 * Z, np.ones(len(Z)), -np.einsum("ij,ij->i", Z, Z)]).T
+    found = np.empty(len(X))
+    for start in range(0, len(X), FEW_ROWS):
+        rows = X[start : start + FEW_ROWS] * relevance
+        left = np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows), np.ones(len(rows))])
+        K = np.minimum(left @ right, 0.0)
+        found[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
+    return found
+
+
+def own_kernel(X: Array, relevance: Array) -> Array:
+    """Return the lower triangle of the kernel matrix of rows (n, d), shape (n, n); rubbish above the diagonal.
+
+    Shapes: X (n, d), relevance (d,) or (1,); returns (n, n).
+    """
+    X = X * relevance
+    K = blas.dsyrk(2.0, X.T, trans=1, lower=1)
+    squares = np.einsum("ij,ij->i", X, X)
+    for j in range(0, len(K), PANEL):  # of some columns at once, little more than the triangle
+        panel = K[j:, j : j + PANEL]
+        panel -= squares[j:, None]
+        panel -= squares[j : j + PANEL]
+        np.minimum(panel, 0.0, out=panel)
+        np.exp(panel, out=panel)
+    K.flat[:: len(K) + 1] = 1.0
+    return K
+
+
+def factor_of(K: Array, noise: float) -> tuple[Array, float]:
+    """Return the lower Cholesky factor of ``K + noise I``, rubbish above its diagonal, and any jitter added.
+
+    Shapes: K (n, n); returns factor (n, n).
+    """
+    C = K.copy(order="F")
+    C.flat[:: len(C) + 1] += noise
+    factor, info = lapack.dpotrf(C, lower=1, clean=0, overwrite_a=1)
+    if info == 0:
+        return factor, 0.0
+    whole = np.tril(K) + np.tril(K, -1).T
+    whole.flat[:: len(C) + 1] += noise
+    try:
+        factor, jitter = guarded_cholesky(whole)
+    except np.linalg.LinAlgError:
+        raise ValueError(SINGULAR) from None
+    return np.asfortranarray(factor), jitter
+
+
+def inverse_of(factor: Array) -> Array:
+    """Return the lower triangle of ``(L L')^-1``, rubbish above the diagonal; the factor ``L`` is overwritten.
+
+    Shapes: factor (n, n); returns (n, n).
+    """
+    if len(factor) > LARGEST_HALVED:
+        return lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+    _invert_triangle(factor)
+    return lapack.dlauum(factor, lower=1, overwrite_c=1)[0]
+
+
+def _invert_triangle(L: Array) -> None:
+    """Invert a lower triangle in place by halves: in LAPACK's own way it takes twice as long for some hundred rows."""
+    if len(L) <= PANEL // 2:
+        L[...] = lapack.dtrtri(L, lower=1)[0]
+        return
+    k = len(L) // 2
+    _invert_triangle(L[:k, :k])
+    _invert_triangle(L[k:, k:])
+    below = blas.dtrmm(-1.0, L[k:, k:], L[k:, :k], lower=1)
+    L[k:, :k] = blas.dtrmm(1.0, L[:k, :k], below, side=1, lower=1, overwrite_b=1)
+
+
+def leading(factor: Array, n: int) -> Array:
+    """Return the factor of the first `n` rows, a copy, since `term` overwrites factors."""
+    return factor[:n, :n].copy(order="F")
+
+
+def log_diagonal(factor: Array) -> float:
+    """Return the sum of the logarithms of a factor's diagonal."""
+    return float(np.log(factor.diagonal()).sum())
+
+
+def solve(factor: Array, y: Array) -> Array:
+    """Return ``(L L')^-1 y``."""
+    return lapack.dpotrs(factor, y, lower=1)[0]
+
+
+def half_solve(factor: Array, K: Array) -> Array:
+    """Return ``L^-1 K`` for kernel values (n, m), which are overwritten."""
+    return blas.dtrsm(1.0, factor, K, lower=1, overwrite_b=1)
+
+
+def conditional(X: Array, relevance: Array, half: Array) -> Array:
+    """Return ``K - half' half``, the whole matrix (m, m), for rows (m, d) and ``half`` (l, m)."""
+    C = blas.dsyrk(-1.0, half, beta=1.0, c=own_kernel(X, relevance), trans=1, lower=1, overwrite_c=1)
+    return np.tril(C) + np.tril(C, -1).T
+
+
+def predictive(factor: Array, y_l: Array) -> tuple[Array, Array]:
+    """Return mean (m,) and covariance (m, m) of the missing labels, read off the joint factor."""
+    n = len(y_l)
+    half = blas.dtrsv(leading(factor, n), y_l, lower=1)
+    corner = np.tril(factor[n:, n:])
+    return factor[n:, :n] @ half, blas.dgemm(1.0, corner, corner, trans_b=1)
+
+
+def term(factor: Array, z: Array, root: Array | None) -> tuple[float, Array]:
+    """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``, lower triangle.
+
+    ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows. The factor of ``C`` is overwritten.
+    """
+    value = log_diagonal(factor)
+    weights = solve(factor, z)
+    value += 0.5 * float(z @ weights)
+    inverse = inverse_of(factor)
+    if root is not None:
+        m = len(root)
+        U = np.empty((len(z), m), order="F")
+        U[:-m] = blas.dgemm(1.0, inverse[-m:, :-m], root, trans_a=1)
+        U[-m:] = blas.dsymm(1.0, inverse[-m:, -m:], root, lower=1)
+        value += 0.5 * float(np.einsum("ij,ij->", root, U[-m:]))
+        inverse = blas.dsyrk(-1.0, U, beta=1.0, c=inverse, lower=1, overwrite_c=1)
+    return value, blas.dsyr(-1.0, weights, a=inverse, lower=1, overwrite_a=1)
+
+
+def slopes(M: Array, K: Array, columns: Array) -> Array:
+    """Return ``w'x_j^2 - x_j'W x_j`` for every feature, with ``W = M * K`` entry by entry and ``w = W 1``.
+
+    Shapes: M, K (n, n), columns (n, d + 1); returns (d,). K is overwritten.
+    """
+    products = blas.dsymm(1.0, np.multiply(M, K, out=K), columns, lower=1)
+    X = columns[:, :-1]
+    return products[:, -1] @ X**2 - np.einsum("ij,ij->j", X, products[:, :-1])
+
+
+def trace(M: Array) -> float:
+    """Return the sum of the diagonal."""
+    return float(M.diagonal().sum())
+
+
+def plain_term(K: Array, noise: float, y: Array, columns: Array) -> tuple[float, float, Array]:
+    """Return `term`, the trace of its matrix, and `slopes`, where nothing is matched."""
+    value, M = term(factor_of(K, noise)[0], y, None)
+    return value, trace(M), slopes(M, K, columns)
