@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
+from threadpoolctl import threadpool_limits
 
 from tests import brute
 from transduce import SpectralGraphTransducer, show_progress
@@ -307,7 +309,7 @@ def test_what_converges_by_no_route_is_an_error(monkeypatch):
     true = spectrum.eigsh
 
     def never(*args, **options):
-        raise spectrum.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+        raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     widths = []
     first = spectrum.leading_pairs
@@ -319,6 +321,8 @@ def test_what_converges_by_no_route_is_an_error(monkeypatch):
     assert graph_spectrum(A, n_components=10, random_state=0).residuals.max() < 1e-8  # by inversion
     assert widths == [13, 19]
     monkeypatch.setattr(spectrum, "eigsh", never)
+    monkeypatch.setattr(spectrum, "MOST_BLOCK_STEPS", 0)
+    monkeypatch.setattr(spectrum, "MOST_DENSE_ROWS", 10)
     with pytest.raises(ArithmeticError, match="were not found"):
         graph_spectrum(A, n_components=10, random_state=0)
     monkeypatch.setattr(spectrum, "eigsh", true)
@@ -380,12 +384,107 @@ def test_arpack_that_gives_up_is_tried_with_a_larger_space(monkeypatch):
     def sometimes(S, k, **options):
         sizes.append(options["ncv"])
         if len(sizes) == 1:
-            raise spectrum.ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+            raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
         return true(S, k, **options)
 
     monkeypatch.setattr(spectrum, "eigsh", sometimes)
     assert graph_spectrum(A, n_components=10, random_state=0).residuals.max() < 1e-8
     assert sizes[1] > sizes[0]
+
+
+def copies(n=400, n_different=60, d=20, seed=0):
+    """Rows of which half are copies of a few: a graph of cliques that hardly hang together."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, d)), 1)
+    X[: n // 2] = X[rng.integers(n_different, size=n // 2)]
+    return X
+
+
+def refuse(*args, **options):
+    raise spectrum.ArpackError(-1, {-1: "no convergence"})
+
+
+def refuse_filter(*args, **options):
+    raise spectrum.NotConvergedError("no convergence")
+
+
+SOLVERS = {"leading_pairs": refuse_filter, "eigsh": refuse, "splu": refuse}
+
+
+@pytest.mark.parametrize("n_failing", range(4))
+@pytest.mark.parametrize("rows", [2, 30])
+def test_an_eigenproblem_that_one_solver_gives_up_is_solved_by_the_next(n_failing, rows, monkeypatch):
+    """Filter, ARPACK on the inverse, a block with the inverse, a dense matrix: all find the same vectors."""
+    A = neighbor_graph(blobs(400, 3), n_neighbors=8, metric="euclidean")
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", rows)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", rows)
+    for name in list(SOLVERS)[:n_failing]:
+        monkeypatch.setattr(spectrum, name, SOLVERS[name])
+    found, again = (graph_spectrum(A, n_components=5, random_state=0) for _ in range(2))
+    np.testing.assert_array_equal(found.vectors, again.vectors)
+    assert found.residuals.max() < 1e-4
+    B = np.asarray(A.sum(axis=1)).ravel()
+    dense = np.linalg.eigvalsh(np.eye(400) - A.toarray() / np.sqrt(np.outer(B, B)))
+    np.testing.assert_allclose(found.values, dense[1:6], atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [(10, 20), (10, 3000), (800, 3000)])
+@pytest.mark.parametrize("n_components", [2, 40])
+def test_equal_rows_have_a_spectrum_and_always_the_same_one(rows, n_components, monkeypatch):
+    """Dozens of eigenvalues are 0 but for rounding, which no Krylov space tells apart."""
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", rows[0])
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", rows[1])
+    A = neighbor_graph(copies(), metric="euclidean", random_state=0)
+    found, again = (graph_spectrum(A, n_components=n_components, random_state=0) for _ in range(2))
+    np.testing.assert_array_equal(found.vectors, again.vectors)
+    assert found.residuals.max() < 1e-4
+    for component in range(found.count):
+        inside = found.components == component
+        own = found.vectors[inside][:, found.columns[found.owners == component]]
+        np.testing.assert_allclose(own.T @ own, np.eye(own.shape[1]), atol=1e-4)
+        assert (
+            np.abs(np.sqrt(found.degrees[inside] / found.degrees[inside].sum()) @ own).max(initial=0.0) < 1e-4
+        )
+
+
+def test_fewer_vectors_rather_than_none(monkeypatch):
+    A = neighbor_graph(copies(300, d=3), metric="euclidean", random_state=0)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", 20)
+    monkeypatch.setattr(spectrum, "MOST_DENSE_ROWS", 0)
+    monkeypatch.setattr(spectrum, "leading_pairs", refuse_filter)
+    monkeypatch.setattr(spectrum, "eigsh", refuse)
+    monkeypatch.setattr(spectrum, "EXTRA", 1)
+    monkeypatch.setattr(spectrum, "MOST_BLOCK_STEPS", 10)
+    with pytest.warns(UserWarning, match="only .* were found"):
+        found = graph_spectrum(A, n_components=40, random_state=0)
+    assert 0 < len(found.values) < 40
+    assert found.residuals.max() < 1e-8
+    monkeypatch.setattr(spectrum, "splu", refuse)
+    with pytest.raises(ArithmeticError, match="ask for fewer n_components"):
+        graph_spectrum(A, n_components=40, random_state=0)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_tiny_graphs_have_all_their_vectors(n):
+    found = graph_spectrum(np.ones((n, n)))
+    np.testing.assert_allclose(found.values, np.full(n - 1, n / (n - 1)))
+
+
+def test_threads_leave_no_trace(monkeypatch):
+    """Neither among equally near rows nor in sums over all rows."""
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", 20)
+    monkeypatch.setattr(chebyshev, "CHUNK", 64)
+    rows, smooth = copies(), neighbor_graph(blobs(400, 3), n_neighbors=8)
+    graphs, spectra = [], []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            graphs.append(neighbor_graph(rows, metric="euclidean", random_state=0).toarray())
+            spectra.append(graph_spectrum(smooth, n_components=5, random_state=0, n_jobs=threads).vectors)
+    for one in (graphs, spectra):
+        np.testing.assert_array_equal(one[0], one[1])
+        np.testing.assert_array_equal(one[0], one[2])
 
 
 @pytest.mark.parametrize("route", ["dense", "filtered"])

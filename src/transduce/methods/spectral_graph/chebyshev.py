@@ -8,8 +8,8 @@ other: they are filtered some at a time, so that what one thread works on stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +31,10 @@ PANEL = 64  # columns filtered together: wide enough for vector instructions, na
 CHUNK = 8192  # rows of a block multiplied at a time
 FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
 NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
+
+
+class TooFineError(ArithmeticError):
+    """Single precision does not tell the eigenvalues from 0: a larger block would not help."""
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
@@ -106,20 +110,19 @@ class Filter:
         def one(start: int, stop: int) -> None:
             out[:, start:stop] = function(np.ascontiguousarray(block[:, start:stop]))
 
-        self.run([partial(one, start, stop) for start, stop in pairwise(bounds)])
+        list(self.run([partial(one, start, stop) for start, stop in pairwise(bounds)]))
 
-    def run(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Call functions in threads; BLAS has one in each, as its own would wait for each other's."""
+    def run(self, jobs: Sequence[Callable[[], Any]]) -> Iterator[Any]:
+        """Call functions in threads, and yield what they return in their order."""
         if min(self._threads, len(jobs)) == 1:
-            return [job() for job in jobs]
-        with few_threads(0):
-            return Parallel(n_jobs=self._threads, prefer="threads")(delayed(job)() for job in jobs)
+            return (job() for job in jobs)
+        parallel = Parallel(n_jobs=self._threads, prefer="threads", return_as="generator")
+        return iter(parallel(delayed(job)() for job in jobs))
 
-    def over_strips(self, n: int, function: Callable[[slice], Any]) -> Any:
-        """Return the sum of a function over strips of `n` rows, one for each thread."""
-        bounds = np.linspace(0, n, self._threads + 1).astype(int)
-        parts = self.run([partial(function, slice(start, stop)) for start, stop in pairwise(bounds)])
-        return sum(parts[1:], start=parts[0])
+    def sum_over_chunks(self, n: int, function: Callable[[slice], Array]) -> Array:
+        """Return the sum of a function over chunks of `n` rows, added in their order on any number of threads."""
+        chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
+        return reduce(np.add, self.run([partial(function, rows) for rows in chunks]))
 
 
 def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int = 20) -> float:
@@ -141,22 +144,14 @@ def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int =
     return max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
 
 
-def chunks(rows: slice) -> list[slice]:
-    """Return a range of rows in chunks that fit into the cache."""
-    return [slice(start, min(start + CHUNK, rows.stop)) for start in range(rows.start, rows.stop, CHUNK)]
-
-
 def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Array]:
     """Return ``block' image`` and ``block' block`` of tall blocks, summed in double precision."""
 
-    def one(strip: slice) -> Array:
-        total = np.zeros((2, block.shape[1], block.shape[1]))
-        for rows in chunks(strip):
-            total[0] += block[rows].T @ image[rows]
-            total[1] += block[rows].T @ block[rows]
-        return total
+    def one(rows: slice) -> Array:
+        left = block[rows].T
+        return np.stack([left @ image[rows], left @ block[rows]]).astype(float)
 
-    mixed, own = matrix.over_strips(len(block), one)
+    mixed, own = matrix.sum_over_chunks(len(block), one)
     return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
@@ -164,16 +159,13 @@ def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values
     """Multiply the block by `turn` in place; return the norms of ``image @ turn - block * values`` thereafter."""
     turn, values = turn.astype(block.dtype), values.astype(block.dtype)
 
-    def one(strip: slice) -> Array:
-        squares = np.zeros(len(values))
-        for rows in chunks(strip):
-            block[rows] = block[rows] @ turn
-            rest = image[rows] @ turn
-            rest -= block[rows] * values
-            squares += np.einsum("ij,ij->j", rest, rest)
-        return squares
+    def one(rows: slice) -> Array:
+        block[rows] = block[rows] @ turn
+        rest = image[rows] @ turn
+        rest -= block[rows] * values
+        return np.einsum("ij,ij->j", rest, rest).astype(float)
 
-    return np.sqrt(matrix.over_strips(len(block), one))
+    return np.sqrt(matrix.sum_over_chunks(len(block), one))
 
 
 def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
@@ -197,23 +189,24 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Arr
 def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
     """Return the norm of ``S v - value v`` for every column v."""
     image = matrix.product(vectors)
-    squares = np.zeros(len(values))
-    for rows in chunks(slice(0, len(vectors))):
-        squares += np.square(image[rows] - vectors[rows] * values.astype(vectors.dtype)).sum(axis=0)
-    return np.sqrt(squares)
+    values = values.astype(vectors.dtype)
+
+    def one(rows: slice) -> Array:
+        return np.square(image[rows] - vectors[rows] * values).sum(axis=0).astype(float)
+
+    return np.sqrt(matrix.sum_over_chunks(len(vectors), one))
 
 
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
 
-    def part(strip: slice) -> Array:
-        return sum(
-            (vector[rows].astype(float) @ block[rows] for rows in chunks(strip)), np.zeros(block.shape[1])
-        )
+    def one(rows: slice) -> Array:
+        return vector[rows].astype(float) @ block[rows]
 
-    sums = matrix.over_strips(len(block), part)
-    for rows in chunks(slice(0, len(block))):
-        block[rows] -= np.outer(vector[rows], sums.astype(block.dtype))
+    sums = matrix.sum_over_chunks(len(block), one).astype(block.dtype)
+    for start in range(0, len(block), CHUNK):
+        rows = slice(start, start + CHUNK)
+        block[rows] -= np.outer(vector[rows], sums)
 
 
 def leading_pairs(
@@ -251,7 +244,7 @@ def _iterate(
             found = np.ascontiguousarray(block[:, :k])
             return values[:k], found, residual_norms(matrix, found, values[:k])
         if limit < FINEST:
-            raise NotConvergedError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
+            raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
         first = max(first, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / first)
         cut = max(float(values[-1]), lower + NARROWEST)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from numba import njit
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from transduce.core.threads import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
@@ -177,7 +179,11 @@ def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: in
         size = max((float(abs(part).max()) for part in (Q, X) if part.shape[0]), default=1.0)
         size = 1.0 if 1e-100 < size < 1e100 or size == 0.0 else size
     finder = NearestNeighbors(n_neighbors=more, metric=metric, n_jobs=n_jobs).fit(X / size)
-    distances, ids = finder.kneighbors(Q / size)
+    # Of few rows scikit-learn divides the known ones among OpenMP's threads, and which of equally near ones comes first
+    # depends on their number; of many it divides the new ones, which leaves no trace.
+    threads = None if Q.shape[0] > 1024 * cpu_count() else 1
+    with threadpool_limits(threads, user_api="openmp"):
+        distances, ids = finder.kneighbors(Q / size)
     if not np.isfinite(distances).all():
         count = int((~np.isfinite(distances).all(axis=1)).sum())
         raise ValueError(

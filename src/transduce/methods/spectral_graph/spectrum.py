@@ -7,7 +7,9 @@ component, so that none can be missed or mixed with those of another.
 
 from __future__ import annotations
 
+import inspect
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -16,9 +18,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh, svd
+from scipy.linalg import eigh, qr, svd
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from sklearn.utils import check_random_state
 
 from transduce.core import arrays
@@ -36,11 +38,16 @@ from transduce.device.spectrum import (
     device_spectrum,
     whole_ties,
 )
-from transduce.methods.spectral_graph.chebyshev import leading_pairs
+from transduce.methods.spectral_graph.chebyshev import TooFineError, leading_pairs
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
 ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
-MOST_RESTARTS = 200
+MOST_DENSE_ROWS = 6_000  # components up to this size are dense matrices if all else fails: a minute at most
+MOST_RESTARTS, INVERSE_RESTARTS = 200, 30  # of ARPACK, with products and with solutions
+MOST_BLOCK_STEPS = 40
+SEEDED = (
+    "rng" in inspect.signature(eigsh).parameters
+)  # from scipy 1.17 on; older ones are seeded once a process
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
 _log = logging.getLogger("transduce")
@@ -193,7 +200,8 @@ def graph_spectrum(
     below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision on the matrix in reverse
     Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if
     that is less). The residual of every pair is checked: what has not converged is tried again with a larger block,
-    then by inverting the matrix in double precision, which is how graphs like a curve are solved; and then is an error.
+    then by inverting the matrix in double precision, which is how graphs like a curve are solved, then as a dense
+    matrix of up to 6,000 rows. Beyond that there are fewer vectors, with a warning, and an error if there are none.
 
     Examples
     --------
@@ -289,13 +297,21 @@ def smallest_pairs(
     more = min(d + 1, n - 1)
     with few_threads(n if n <= DENSE_ROWS else 0):  # ARPACK's own vectors are too thin for several threads
         if n <= DENSE_ROWS or d >= n // 3:
-            laplacian = np.eye(n) - S.toarray() + 3.0 * np.outer(trivial, trivial)
-            values, vectors = eigh(laplacian, subset_by_index=[0, more - 1])
+            values, vectors = _dense(S, trivial, more)
         else:
             values, vectors = _arpack(S, trivial, more, random)
         residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
     keep = whole_ties(values, d)
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
+
+
+def _lanczos(matrix: Any, d: int, start: Array, **options: Any) -> tuple[Array, Array]:
+    """Return what ARPACK finds, with restarts that are the same in every call.
+
+    Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random vector.
+    """
+    seed = {"rng": 0} if SEEDED else {}
+    return eigsh(matrix, d, v0=start, **seed, **options)
 
 
 def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:
@@ -305,15 +321,15 @@ def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomSta
     for factor in (2, 4):
         try:
             width = min(factor * d + 20, len(trivial) - 1)
-            found, vectors = eigsh(
-                moved, d, which="LA", v0=start, ncv=width, tol=GOOD / 10, maxiter=MOST_RESTARTS
+            largest, vectors = _lanczos(
+                moved, d, start, which="LA", ncv=width, tol=GOOD / 10, maxiter=MOST_RESTARTS
             )
-        except ArpackNoConvergence:
+        except ArpackError:
             continue
-        order = np.argsort(-found)
-        found, vectors = found[order], vectors[:, order]
-        if np.linalg.norm(S @ vectors - vectors * found, axis=0).max() <= GOOD:
-            return 1.0 - found, vectors
+        order = np.argsort(-largest)
+        largest, vectors = largest[order], vectors[:, order]
+        if np.linalg.norm(S @ vectors - vectors * largest, axis=0).max() <= GOOD:
+            return 1.0 - largest, vectors
     return _inverted(S, trivial, d, start)
 
 
@@ -321,20 +337,59 @@ def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Ar
     """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet.
 
     Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
+    Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for rounding, a block is iterated instead.
     """
-    n = len(trivial)
-    laplacian = sp.csc_array(sp.eye_array(n) - S)
+    laplacian = sp.csc_array(sp.eye_array(len(trivial)) - S)
     try:
-        found, vectors = eigsh(laplacian, d + 1, sigma=-SHIFT, which="LM", v0=start, tol=1e-12)
-    except (ArpackNoConvergence, RuntimeError, MemoryError) as error:
-        raise ArithmeticError(
-            f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({error}): ask for fewer "
-            "n_components, or give more neighbours."
-        ) from error
+        vectors = _lanczos(
+            laplacian, d + 1, start, sigma=-SHIFT, which="LM", tol=1e-12, maxiter=INVERSE_RESTARTS
+        )[1]
+    except (RuntimeError, MemoryError) as error:  # ARPACK's own errors are among these
+        _log.info("%s: trying again.", error)
+        return _inverted_block(S, laplacian, trivial, d)
     vectors = vectors - np.outer(trivial, trivial @ vectors)
     vectors = svd(vectors, full_matrices=False)[0][:, :d]  # the direction that was the trivial one is last
-    found, turn = eigh(vectors.T @ (vectors - S @ vectors))
-    return found, vectors @ turn
+    values, turn = eigh(vectors.T @ (vectors - S @ vectors))
+    return values, vectors @ turn
+
+
+def _inverted_block(S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d: int) -> tuple[Array, Array]:
+    """Return the pairs by iterating a block with the inverse; by a dense matrix if that fails, or fewer of them."""
+    n, n_good = len(trivial), 0
+    block = np.random.default_rng(0).standard_normal((n, min(d + EXTRA, n - 1)))
+    values = np.empty(0)
+    try:
+        solve = splu(laplacian + SHIFT * sp.eye_array(n, format="csc")).solve
+        for _ in range(MOST_BLOCK_STEPS):
+            block = solve(block - np.outer(trivial, trivial @ block))
+            block = qr(block - np.outer(trivial, trivial @ block), mode="economic")[0]
+            values, turn = eigh(block.T @ (block - S @ block))
+            block = block @ turn
+            poor = np.linalg.norm(block - S @ block - block * values, axis=0)[:d] > GOOD
+            n_good = int(poor.argmax()) if poor.any() else d
+            if n_good == d:
+                return values[:d], block[:, :d]
+    except (RuntimeError, MemoryError) as error:
+        _log.info("%s: trying again.", error)
+    if n <= MOST_DENSE_ROWS:
+        return _dense(S, trivial, d)
+    if n_good == 0:
+        raise ArithmeticError(
+            f"The {d} smallest eigenvectors of a graph of {n} rows were not found: ask for fewer n_components, or "
+            "give more neighbours."
+        )
+    warnings.warn(
+        f"Of the {d} smallest eigenvectors of a graph of {n} rows only {n_good} were found: give more neighbours for "
+        "the others.",
+        stacklevel=2,
+    )
+    return values[:n_good], block[:, :n_good]
+
+
+def _dense(S: sp.csr_array, trivial: Array, d: int) -> tuple[Array, Array]:
+    """Return the pairs of a dense matrix."""
+    laplacian = np.eye(len(trivial)) - S.toarray() + 3.0 * np.outer(trivial, trivial)
+    return eigh(laplacian, subset_by_index=[0, d - 1])
 
 
 def _filtered(
@@ -358,14 +413,16 @@ def _filtered(
             values, vectors, residuals = leading_pairs(
                 ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
             )
+        except TooFineError as error:
+            _log.info("%s: trying again.", error)
+            break
         except NotConvergedError as error:
             _log.info("%s: trying again.", error)
-            if "single precision" in str(error):
-                break
             continue
         return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
-    values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
-    return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+    with few_threads(0):  # the same answer on any number of cores
+        values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
+        return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
 
 
 def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
