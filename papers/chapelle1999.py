@@ -41,7 +41,7 @@ from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.device.kernels import Kernel, median_width
-from transduce.methods.ridge.leave_one_out import Spectrum
+from transduce.methods.ridge.leave_one_out import RidgeSpectrum
 
 BOTH = ["inductive", "transductive"]
 # AdaBoost, regularised AdaBoost, SVM and transductive linear discrimination, from table 1.
@@ -227,7 +227,9 @@ def choose_ridge(name):
     errors = np.zeros((len(widths), len(ridges)))
     for Z, rows in zip(sets, learn[:5], strict=True):
         labels = (t[rows] - t[rows].mean())[:, None]
-        errors += [Spectrum.of_kernel(Kernel("rbf", w).matrix(Z, Z), labels).errors(ridges) for w in widths]
+        errors += [
+            RidgeSpectrum.of_kernel(Kernel("rbf", w).matrix(Z, Z), labels).errors(ridges) for w in widths
+        ]
     best = np.unravel_index(np.argmin(errors), errors.shape)
     return {"width": widths[best[0]], "ridge": ridges[best[1]]}
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, cg
 
 from transduce.core import arrays
 from transduce.core.types import Array
@@ -147,6 +150,51 @@ def cholesky_solve(factor: Any, b: Any) -> Any:
     if not arrays.is_foreign(factor):
         return scipy.linalg.cho_solve((factor, True), b)
     return triangular_solve(factor, triangular_solve(factor, b), transposed=True)
+
+
+def positive_inverse(A: Any) -> Any:
+    """Return the inverse of a positive definite matrix (n, n), which may be overwritten."""
+    if arrays.is_foreign(A):
+        return cholesky_inverse(cholesky(A))
+    factor = scipy.linalg.cho_factor(A, lower=True, overwrite_a=True)
+    return scipy.linalg.cho_solve(factor, np.eye(len(A)), overwrite_b=True)
+
+
+def solver(A: Any) -> Callable[[Any], Any]:
+    """Return the function that solves with a square matrix, factorised once where the library keeps factors."""
+    if arrays.is_foreign(A):
+        return partial(arrays.namespace(A).linalg.solve, A)
+    return partial(scipy.linalg.lu_solve, scipy.linalg.lu_factor(A))
+
+
+def length(x: Any) -> float:
+    """Return the norm of a vector."""
+    return float(arrays.namespace(x).linalg.vector_norm(x))
+
+
+def conjugate_gradients(
+    operate: Callable[[Any], Any], precondition: Callable[[Any], Any], right: Any, x: Any, tolerance: float
+) -> Any:
+    """Return the solution of a positive definite system from a first guess, by at most 200 steps."""
+    if not arrays.is_foreign(right):
+        A, M = (
+            LinearOperator((len(right),) * 2, matvec=product, dtype=float)
+            for product in (operate, precondition)
+        )
+        return cg(A, right, x0=x, rtol=tolerance, maxiter=200, M=M)[0]
+    xp, goal = arrays.namespace(right), tolerance * length(right)
+    residual = right - operate(x)
+    direction, before = None, 1.0
+    for _ in range(200):
+        if length(residual) <= goal:
+            break
+        z = precondition(residual)
+        now = float(xp.sum(residual * z))
+        direction = z if direction is None else z + (now / before) * direction
+        image = operate(direction)
+        step = now / float(xp.sum(direction * image))
+        x, residual, before = x + step * direction, residual - step * image, now
+    return x
 
 
 def inverse_diagonal(factor: Array) -> Array:

@@ -11,7 +11,7 @@ from tests import brute
 from transduce.device.kernels import Kernel
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DenseSystem, Design, DesignSystem, complete
-from transduce.methods.ridge.leave_one_out import Spectrum, search
+from transduce.methods.ridge.leave_one_out import RidgeSpectrum, search
 
 
 def make(seed, *, n=None, kernel=None):
@@ -39,7 +39,9 @@ def test_leave_one_out_equals_refits(seed):
         np.testing.assert_allclose(leave_one_out(design, y[:, 0], ridge), expected, atol=1e-8)
         two = np.column_stack([y, 3 * y])
         np.testing.assert_allclose(leave_one_out(design, two, ridge)[:, 1], 3 * expected, atol=1e-7)
-        for spectrum in [Spectrum.of_design(design, y)] + [Spectrum.of_kernel(K, y)] * (design is K):
+        for spectrum in [RidgeSpectrum.of_design(design, y)] + [RidgeSpectrum.of_kernel(K, y)] * (
+            design is K
+        ):
             errors = spectrum.errors(np.array([ridge, 7.0]))
             assert errors[0] == pytest.approx(np.mean(expected**2), rel=1e-7)
 

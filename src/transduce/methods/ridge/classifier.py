@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, validation
@@ -19,8 +17,7 @@ from transduce.core.scaling import fit_temperature
 from transduce.core.threads import few_threads
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
-from transduce.device.kernels import KernelLike
-from transduce.methods.ridge.fitting import Fitted, Labels, fit_ridge, read_settings
+from transduce.methods.ridge.fitted_ridge import FittedRidge, Labels, RidgeEstimator, fit_ridge
 
 _GUARANTEE = Guarantee(
     "none",
@@ -32,7 +29,7 @@ _GUARANTEE = Guarantee(
 ROUNDING = 1e-9  # scores that differ by less are equal
 
 
-class TransductiveRidgeClassifier(ClassTransducer):
+class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
     """Classes by ridge regression that chooses the missing labels by leave-one-out.
 
     Transductive linear discrimination: targets -1 and +1, the answer is the sign. Three and more classes are
@@ -53,7 +50,7 @@ class TransductiveRidgeClassifier(ClassTransducer):
         Values, inductive values beside them, scores, probabilities, and leave-one-out residuals of the completed
         sample.
     width_, ridge_, tether_ : float
-        Settings as used; the width is None for kernels that have none.
+        RidgeSettings as used; the width is None for kernels that have none.
     loo_error_ : float
         Mean squared leave-one-out residual of the inductive step, of targets -1 and +1.
     loo_path_ : pandas.DataFrame
@@ -93,29 +90,6 @@ class TransductiveRidgeClassifier(ClassTransducer):
           dtype=object)
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "loo",
-        ridge: float | str = "loo",
-        tether: float | str = "auto",
-        centres: Any = None,
-        standardize: bool = True,
-        max_memory_mb: float = 2048,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.tether = tether
-        self.centres = centres
-        self.standardize = standardize
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
-        self.missing_label = missing_label
-
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.
 
@@ -132,16 +106,11 @@ class TransductiveRidgeClassifier(ClassTransducer):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, device=True)
-        read = partial(validation.read_rows, self, reset=False, device=True)
-        settings = read_settings(self.get_params(deep=False), read)
-        classes, codes = validation.class_labels(sample)
+        settings, (classes, codes) = self._read_settings(), validation.class_labels(sample)
         inside = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         targets = np.where(inside, 1.0, -1.0)
         fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
-        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
-        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
-        if fitted.tether_path:
-            self.tether_path_ = fitted.tether_path
+        self._tell(fitted)
         self._fitted = FittedClasses.of(fitted, classes, codes)
         self.classes_, self.answer_ = classes, self._fitted.answer(sample)
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
@@ -227,12 +196,12 @@ class TransductiveRidgeClassifier(ClassTransducer):
 class FittedClasses:
     """Ridge regression on targets -1 and +1, and the factor that makes probabilities of its scores."""
 
-    ridge: Fitted
+    ridge: FittedRidge
     classes: AnyArray
     factor: float
 
     @classmethod
-    def of(cls, ridge: Fitted, classes: AnyArray, codes: AnyArray) -> FittedClasses:
+    def of(cls, ridge: FittedRidge, classes: AnyArray, codes: AnyArray) -> FittedClasses:
         """Fit the factor to leave-one-out scores, which do not know the labels of their rows."""
         # One number is fitted, on the host.
         scores = ridge.labels.values - arrays.to_numpy(ridge.labels.restore(ridge.labelled_loo, shift=False))
@@ -245,8 +214,6 @@ class FittedClasses:
     def probabilities(self, scores: Array) -> Array:
         """Return the probability of every class, shape (m, n_classes)."""
         scores = self.factor * _by_class(scores)
-        if not arrays.is_foreign(scores):
-            return softmax(scores, axis=1)
         xp = arrays.namespace(scores)
         raised = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return raised / xp.sum(raised, axis=1, keepdims=True)

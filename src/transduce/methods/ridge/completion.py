@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
-from scipy.sparse.linalg import LinearOperator, cg
 
 from transduce.core import arrays
 from transduce.core.types import Array, Mask
@@ -93,32 +91,15 @@ class DenseSystem:
     @classmethod
     def build(cls, K: Array, ridge: float) -> DenseSystem:
         """Compute ``C`` of a symmetric kernel matrix (n, n), and the matrix from labels to coefficients."""
-        if arrays.is_foreign(K):
-            return cls._build_foreign(K, ridge)
-        n = len(K)
-        largest = float(np.max(np.sum(np.abs(K), axis=1), initial=0.0)) ** 2
-        if ridge > 1e-7 * largest:
-            A = K @ K
-            A.flat[:: n + 1] += ridge
-            inverse = cho_solve(cho_factor(A, lower=True, overwrite_a=True), np.eye(n), overwrite_b=True)
-            return cls(ridge * inverse, K @ inverse, ridge * np.diag(inverse))
-        values, vectors = np.linalg.eigh(K)
-        keep = ridge / (values**2 + ridge)
-        C = (vectors * keep) @ vectors.T
-        # As sums of positive terms the denominators are accurate however small.
-        return cls(C, (vectors * (values / (values**2 + ridge))) @ vectors.T, vectors**2 @ keep)
-
-    @classmethod
-    def _build_foreign(cls, K: Any, ridge: float) -> DenseSystem:
-        """Compute the same on a device."""
         xp = arrays.namespace(K)
-        largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2
+        largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2 if K.shape[0] else 0.0
         if ridge > 1e-7 * largest:
-            inverse = linalg.cholesky_inverse(linalg.cholesky(linalg.shifted(K @ K, ridge)))
+            inverse = linalg.positive_inverse(linalg.shifted(K @ K, ridge))
             return cls(ridge * inverse, K @ inverse, ridge * linalg.diagonal(inverse))
         values, vectors = xp.linalg.eigh(K)
         keep = ridge / (values**2 + ridge)
         C = (vectors * keep) @ vectors.T
+        # As sums of positive terms the denominators are accurate however small.
         return cls(C, (vectors * (values / (values**2 + ridge))) @ vectors.T, vectors**2 @ keep)
 
     def coefficients(self, z: Array) -> Array:
@@ -154,7 +135,7 @@ class Design:
     def of(cls, compute: Any, rows: Array, p: int, *, max_bytes: float) -> Design:
         """Build from a function of rows (k, d) that returns their lines (k, p) of the design matrix."""
         stored, n = None, rows.shape[0]
-        if arrays.is_foreign(rows) and max_bytes > 0.0:
+        if max_bytes > 0.0:
             max_bytes = memory.work_bytes(rows, max_bytes)
         if 8.0 * n * p <= max_bytes:
             stored = arrays.zeros((n, p), rows)
@@ -214,13 +195,9 @@ class Design:
 
     def row_norms(self, factor: Array) -> Array:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
-        norms, foreign = arrays.zeros((self.rows.shape[0],), self.rows), arrays.is_foreign(self.rows)
+        norms = arrays.zeros((self.rows.shape[0],), self.rows)
         for part, lines in self.blocks():
-            half = linalg.triangular_solve(factor, lines.T)
-            if foreign:
-                norms[part] = arrays.namespace(half).sum(half * half, axis=0)
-            else:
-                norms[part] = np.einsum("ij,ij->j", half, half)
+            norms[part] = linalg.column_squares(linalg.triangular_solve(factor, lines.T))
         return norms
 
 
@@ -261,33 +238,27 @@ class DesignSystem:
 
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column, by preconditioned conjugate gradients."""
-        m, n_products = right.shape[0], 0
+        n_products = 0
         inverse = self._woodbury(unlabelled, tether)
         empty = arrays.zeros((len(unlabelled), 1), right)
 
         def operate(x: Array) -> Array:
             nonlocal n_products
             n_products += 1
-            x = x if x.ndim == 1 else x[:, 0]
             whole = arrays.replaced(empty, unlabelled, x[:, None])
             return arrays.pick(self.adjoint(self.loo(whole)), unlabelled)[:, 0] + float(tether) * x
 
         def precondition(x: Array) -> Array:
-            return inverse((x if x.ndim == 1 else x[:, 0])[:, None])[:, 0]
+            return inverse(x[:, None])[:, 0]
 
-        operator = LinearOperator((m, m), matvec=operate, dtype=float)
-        preconditioner = LinearOperator((m, m), matvec=precondition, dtype=float)
         solution, worst = inverse(right), 0.0
         for c in range(right.shape[1]):
-            column, first = right[:, c], solution[:, c]
-            if arrays.is_foreign(right):
-                solution[:, c] = _conjugate_gradients(operate, precondition, column, first, self.tolerance)
-            else:
-                solution[:, c], _ = cg(
-                    operator, column, x0=first, rtol=self.tolerance, maxiter=200, M=preconditioner
-                )
-            gap = _length(operate(solution[:, c]) - column)
-            worst = max(worst, gap / (_length(column) or 1.0))
+            column = right[:, c]
+            solution[:, c] = linalg.conjugate_gradients(
+                operate, precondition, column, solution[:, c], self.tolerance
+            )
+            gap = linalg.length(operate(solution[:, c]) - column)
+            worst = max(worst, gap / (linalg.length(column) or 1.0))
             log.info(
                 "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
             )
@@ -318,13 +289,13 @@ class DesignSystem:
         one = xp.eye(p, dtype=w.dtype, **arrays.on_device(w))
         upper, lower = [grams[0], grams[1] - one], [grams[1] - one, grams[2] - grams[3]]
         middle = xp.concat([xp.concat(upper, axis=1), xp.concat(lower, axis=1)], axis=0)
-        factors = None if arrays.is_foreign(w) else lu_factor(middle)
+        solve = linalg.solver(middle)
         own = arrays.pick(delta, unlabelled)[:, None]
 
         def inverse(x: Array) -> Array:
             scaled = arrays.replaced(arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own)
             both = xp.concat([self._project(scaled), self._project(scaled * w[:, None])])
-            solved = xp.linalg.solve(middle, both) if factors is None else lu_solve(factors, both)
+            solved = solve(both)
             upper, lower = (
                 linalg.triangular_solve(self.factor, part, transposed=True)
                 for part in (solved[:p, :], solved[p:, :])
@@ -340,24 +311,3 @@ class DesignSystem:
     def _whitened(self, weights: Array) -> Array:
         half = linalg.triangular_solve(self.factor, self.design.gram(weights))
         return linalg.triangular_solve(self.factor, half.T)
-
-
-def _length(x: Any) -> float:
-    return float(np.linalg.norm(x) if not arrays.is_foreign(x) else arrays.namespace(x).linalg.vector_norm(x))
-
-
-def _conjugate_gradients(operate: Any, precondition: Any, right: Any, x: Any, tolerance: float) -> Any:
-    """Return the solution of a positive definite system from a first guess, by at most 200 steps, on a device."""
-    xp, goal = arrays.namespace(right), tolerance * _length(right)
-    residual = right - operate(x)
-    direction, before = None, 1.0
-    for _ in range(200):
-        if _length(residual) <= goal:
-            break
-        z = precondition(residual)
-        now = float(xp.sum(residual * z))
-        direction = z if direction is None else z + (now / before) * direction
-        image = operate(direction)
-        step = now / float(xp.sum(direction * image))
-        x, residual, before = x + step * direction, residual - step * image, now
-    return x

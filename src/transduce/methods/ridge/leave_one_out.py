@@ -65,48 +65,29 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
         raise ValueError("K and y must be finite: leave out rows without a label.")
     if not isinstance(ridge, numbers.Real) or not 0.0 < float(ridge) < np.inf:
         raise ValueError(f"ridge must be a positive number; got {ridge!r}.")
-    spectrum = Spectrum.of_design(K, y.reshape(len(y), -1))
+    spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
     residuals, denominators = spectrum.residuals(ridge)
     if not spectrum.is_square:
         denominators = np.where(denominators > SMALLEST_DENOMINATOR, denominators, np.nan)
     return (residuals / denominators[:, None]).reshape(y.shape)
 
 
-class Spectrum(NamedTuple):
-    """A design matrix and labels in the coordinates in which every ridge is a matter of shrinking.
+class RidgeSpectrum(NamedTuple):
+    """A design matrix and labels in the coordinates in which every ridge is a matter of shrinking."""
 
-    Attributes
-    ----------
-    vectors : array of shape (l, r)
-        Left singular vectors U of the design matrix.
-    squares : array of shape (r,)
-        Squared singular values.
-    labels : array of shape (l, c)
-    projected : array of shape (r, c)
-        ``U' labels``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> spectrum = Spectrum.of_kernel(2.0 * np.eye(2), np.array([[1.0], [3.0]]))
-    >>> spectrum.residuals(4.0)
-    (array([[0.5],
-           [1.5]]), array([0.5, 0.5]))
-    """
-
-    vectors: Array
-    squares: Array
-    labels: Array
-    projected: Array
+    vectors: Array  # (l, r) left singular vectors U of the design matrix
+    squares: Array  # (r,) squared singular values
+    labels: Array  # (l, c)
+    projected: Array  # (r, c) ``U' labels``
 
     @classmethod
-    def of_design(cls, K: Array, labels: Array) -> Spectrum:
+    def of_design(cls, K: Array, labels: Array) -> RidgeSpectrum:
         """Decompose a design matrix of shape (l, p)."""
         vectors, values, _ = arrays.namespace(K).linalg.svd(K, full_matrices=False)
         return cls(vectors, values**2, labels, vectors.T @ labels)
 
     @classmethod
-    def of_kernel(cls, K: Array, labels: Array) -> Spectrum:
+    def of_kernel(cls, K: Array, labels: Array) -> RidgeSpectrum:
         """Decompose a symmetric kernel matrix of shape (l, l), which is cheaper."""
         values, vectors = arrays.namespace(K).linalg.eigh(K)
         return cls(vectors, values**2, labels, vectors.T @ labels)
@@ -121,24 +102,6 @@ class Spectrum(NamedTuple):
 
     def errors(self, ridges: Array) -> Array:
         """Return the mean squared leave-one-out residual for every ridge, shape (k,); infinite if not to be trusted."""
-        if arrays.is_foreign(self.vectors):
-            return self._foreign_errors(ridges)
-        keep, denominators = self._shrinkage(ridges)
-        rest = self.labels - self.vectors @ self.projected
-        total = np.zeros(len(ridges))
-        for column in range(self.labels.shape[1]):
-            residuals = self.vectors @ (keep * self.projected[:, [column]])
-            if not self.is_square:
-                residuals += rest[:, [column]]
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                total += np.mean((residuals / denominators) ** 2, axis=0)
-        bad = np.zeros(len(ridges), dtype=bool)
-        if not self.is_square:
-            bad = denominators.min(axis=0) <= SMALLEST_DENOMINATOR
-        return np.where(bad | ~np.isfinite(total), np.inf, total / self.labels.shape[1])
-
-    def _foreign_errors(self, ridges: Array) -> Array:
-        """Return the same, computed on a device."""
         xp = arrays.namespace(self.vectors)
         keep, denominators = self._shrinkage(arrays.beside(ridges, self.vectors))
         rest = self.labels - self.vectors @ self.projected
@@ -146,12 +109,13 @@ class Spectrum(NamedTuple):
         for column in range(self.labels.shape[1]):
             residuals = self.vectors @ (keep * self.projected[:, column][:, None])
             if not self.is_square:
-                residuals = residuals + rest[:, column][:, None]
-            total = total + xp.mean((residuals / denominators) ** 2, axis=0)
+                residuals += rest[:, column][:, None]
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                total += xp.mean((residuals / denominators) ** 2, axis=0)
         bad = ~xp.isfinite(total)
         if not self.is_square:
-            bad = bad | (xp.min(denominators, axis=0) <= SMALLEST_DENOMINATOR)
-        total = total / self.labels.shape[1]
+            bad |= xp.min(denominators, axis=0) <= SMALLEST_DENOMINATOR
+        total /= self.labels.shape[1]
         return arrays.to_numpy(xp.where(bad, xp.full_like(total, xp.inf), total))
 
     @property
@@ -168,18 +132,18 @@ class Spectrum(NamedTuple):
         return keep, 1.0 - self.vectors**2 @ (1.0 - keep)
 
 
-class Choice(NamedTuple):
-    """Settings chosen by leave-one-out."""
+class RidgeChoice(NamedTuple):
+    """RidgeSettings chosen by leave-one-out."""
 
     width: float | None
     ridge: float
     error: float  # mean squared leave-one-out residual at the choice
     path: pd.DataFrame  # everything that was tried: columns width, ridge, error
 
-    def raised(self, ridge: float, error: float) -> Choice:
+    def raised(self, ridge: float, error: float) -> RidgeChoice:
         """Return the choice with another ridge, which joins the path."""
         line = pd.DataFrame([{"width": self.width, "ridge": ridge, "error": error}])
-        return Choice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
+        return RidgeChoice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
 
 
 def _largest(squares: Array) -> float:
@@ -189,7 +153,7 @@ def _largest(squares: Array) -> float:
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""
 
-    def __init__(self, spectrum: Callable[[float | None], Spectrum], ridge: float | None) -> None:
+    def __init__(self, spectrum: Callable[[float | None], RidgeSpectrum], ridge: float | None) -> None:
         self.spectrum = spectrum
         self.fixed = ridge is not None
         self.ridges = np.array([] if ridge is None else [ridge])
@@ -210,7 +174,7 @@ class _Search:
         log.info("leave-one-out: width %s, smallest error %.4g", width, errors.min())
         return min(error for at, _, error in self.lines if at == width)
 
-    def _widen(self, spectrum: Spectrum, width: float | None, errors: Array) -> Array:
+    def _widen(self, spectrum: RidgeSpectrum, width: float | None, errors: Array) -> Array:
         """Add a decade of ridges at an end for as long as the optimum sits there, six times at most."""
         for _ in range(6):
             at = int(np.argmin(errors))
@@ -224,7 +188,7 @@ class _Search:
             self.ridges, errors = np.concatenate(parts[0]), np.concatenate(parts[1])
         return errors
 
-    def _record(self, spectrum: Spectrum, width: float | None, ridges: Array) -> Array:
+    def _record(self, spectrum: RidgeSpectrum, width: float | None, ridges: Array) -> Array:
         errors = spectrum.errors(ridges)
         if not self.fixed:
             errors = np.where(ridges < SMALLEST_RIDGE * _largest(spectrum.squares), np.inf, errors)
@@ -233,12 +197,12 @@ class _Search:
 
 
 def search(
-    spectrum: Callable[[float | None], Spectrum],
+    spectrum: Callable[[float | None], RidgeSpectrum],
     *,
     width: float | None,
     search_width: bool,
     ridge: float | None,
-) -> Choice:
+) -> RidgeChoice:
     """Return the width and ridge with the smallest leave-one-out error."""
     trial = _Search(spectrum, ridge)
     if not search_width or width is None:
@@ -259,4 +223,4 @@ def search(
     if not np.isfinite(error) and (search_width or ridge is None):
         raise ValueError("No width and ridge could be judged by leave-one-out: set them to numbers.")
     path = pd.DataFrame(trial.lines, columns=["width", "ridge", "error"])
-    return Choice(best_width, best_ridge, error, path)
+    return RidgeChoice(best_width, best_ridge, error, path)

@@ -8,10 +8,8 @@ error, while staying near the inductive answer. The numbers come from `transduce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import validation
@@ -20,8 +18,7 @@ from transduce.core.scaling import label_moments
 from transduce.core.threads import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
-from transduce.device.kernels import KernelLike
-from transduce.methods.ridge.fitting import Labels, fit_ridge, read_settings
+from transduce.methods.ridge.fitted_ridge import Labels, RidgeEstimator, fit_ridge
 
 NO_GUARANTEE = Guarantee(
     "none",
@@ -29,7 +26,7 @@ NO_GUARANTEE = Guarantee(
 )
 
 
-class TransductiveRidge(NumberTransducer):
+class TransductiveRidge(RidgeEstimator, NumberTransducer):
     """Ridge regression that chooses the missing labels by leave-one-out.
 
     Parameters
@@ -67,7 +64,7 @@ class TransductiveRidge(NumberTransducer):
         Values, inductive values beside them, and the leave-one-out residual of each unlabelled row in the completed
         sample.
     width_, ridge_, tether_ : float
-        Settings as used; the width is None for kernels that have none.
+        RidgeSettings as used; the width is None for kernels that have none.
     loo_error_ : float
         Mean squared leave-one-out residual of the inductive step.
     loo_path_ : pandas.DataFrame
@@ -113,29 +110,6 @@ class TransductiveRidge(NumberTransducer):
     np.True_
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "loo",
-        ridge: float | str = "loo",
-        tether: float | str = "auto",
-        centres: Any = None,
-        standardize: bool = True,
-        max_memory_mb: float = 2048,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.tether = tether
-        self.centres = centres
-        self.standardize = standardize
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
-        self.missing_label = missing_label
-
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.
 
@@ -152,16 +126,11 @@ class TransductiveRidge(NumberTransducer):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, columns=True, device=True)
-        read = partial(validation.read_rows, self, reset=False, device=True)
-        settings = read_settings(self.get_params(deep=False), read)
-        y_l = validation.numeric_labels(sample)
+        settings, y_l = self._read_settings(), validation.numeric_labels(sample)
         labels = Labels(y_l, *label_moments(y_l.reshape(len(y_l), -1)))
-        fitted = self._fitted = fit_ridge(sample, labels, settings)
-        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
-        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
-        if fitted.tether_path:
-            self.tether_path_ = fitted.tether_path
-        self.answer_ = fitted.answer(sample, NO_GUARANTEE)
+        self._fitted = fit_ridge(sample, labels, settings)
+        self._tell(self._fitted)
+        self.answer_ = self._fitted.answer(sample, NO_GUARANTEE)
         self.transduction_ = sample.complete(self.answer_.values)
         return self
 

@@ -6,18 +6,20 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from transduce.core import arrays, checks
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.threads import few_threads
+from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device import memory
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
@@ -29,7 +31,7 @@ from transduce.methods.ridge.completion import (
     SmallRidgeError,
     complete,
 )
-from transduce.methods.ridge.leave_one_out import Choice, Spectrum, search
+from transduce.methods.ridge.leave_one_out import RidgeChoice, RidgeSpectrum, search
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class RidgeSettings:
     """The settings that both estimators have, under their names; centres given as rows have been read."""
 
     kernel: KernelLike
@@ -63,9 +65,9 @@ class Settings:
         return float(self.max_memory_mb) * 2**20
 
 
-def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -> Settings:
+def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -> RidgeSettings:
     """Return the estimator's settings, checked; `read_rows` reads rows like those of `fit`."""
-    settings = Settings(**{item.name: given[item.name] for item in fields(Settings)})
+    settings = RidgeSettings(**{item.name: given[item.name] for item in fields(RidgeSettings)})
     check_kernel(settings.kernel)
     checks.check_positive("max_memory_mb", settings.max_memory_mb)
     checks.check_flag("standardize", settings.standardize)
@@ -100,15 +102,15 @@ def _read_centres(centres: Any, read_rows: Callable[[Any], Array]) -> int | Arra
         raise ValueError(f"centres must be rows like those of X. {error}") from error
 
 
-def announce_memory(settings: Settings, n: int, X: Any = None) -> None:
+def announce_memory(settings: RidgeSettings, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
-    need = 5 * 8.0 * n**2
-    if arrays.is_foreign(X) and settings.centres is None and settings.kernel != "linear":
-        memory.check_fits(
-            need, X, f"Ridge regression with centres at all {n:,} rows", "centres=500 needs far less."
-        )
+    if settings.centres is not None or settings.kernel == "linear":
         return
-    if settings.centres is None and settings.kernel != "linear" and need > max(settings.max_bytes, 2e9):
+    need = 5 * 8.0 * n**2
+    memory.check_fits(
+        need, X, f"Ridge regression with centres at all {n:,} rows", "centres=500 needs far less."
+    )
+    if need > max(settings.max_bytes, 2e9) and np.isinf(memory.free_bytes(X)):
         warnings.warn(
             f"Centres at all {n:,} rows need about {need / 1e9:.0f} GB of memory; centres=500 needs far less.",
             stacklevel=4,
@@ -129,7 +131,7 @@ class Basis:
     at_all_rows: bool
 
     @classmethod
-    def fit_apply(cls, X: Array, labelled: Mask, settings: Settings) -> tuple[Basis, Array]:
+    def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeSettings) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling, rotation, centres = None, None, None
         if settings.standardize and settings.kernel != "precomputed":
@@ -161,17 +163,17 @@ class Basis:
         p = rows.shape[1] if self.centres is None else self.centres.shape[0]
         return Design.of(self.lines, rows, p, max_bytes=max_bytes)
 
-    def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> Spectrum:
+    def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
         rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
         if not self.at_all_rows:
-            return Spectrum.of_design(self.lines(rows_l), y_l)
+            return RidgeSpectrum.of_design(self.lines(rows_l), y_l)
         if self.centres is None:
-            return Spectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
-        return Spectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
+            return RidgeSpectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
+        return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: Settings) -> Array:
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: RidgeSettings) -> Array:
     """Return all rows, some of the distinct rows, or the centres given."""
     if settings.centres is None:
         return rows
@@ -205,7 +207,7 @@ class Regression:
     system: DenseSystem | DesignSystem
 
     @classmethod
-    def of(cls, basis: Basis, rows: Array, ridge: float, settings: Settings) -> Regression:
+    def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeSettings) -> Regression:
         """Factorise; a ridge chosen by leave-one-out is raised until every row can be left out."""
         if basis.at_all_rows:
             return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
@@ -244,8 +246,8 @@ def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) ->
 
 
 def choose_width_and_ridge(
-    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: Settings
-) -> Choice:
+    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeSettings
+) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
@@ -259,7 +261,7 @@ def choose_width_and_ridge(
     shown[np.flatnonzero(labelled)[some]] = True
     y_some = arrays.pick(y_l, some)
 
-    def spectrum(width: float | None) -> Spectrum:
+    def spectrum(width: float | None) -> RidgeSpectrum:
         return basis.with_width(width).spectrum(rows, shown, y_some)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
@@ -272,7 +274,7 @@ def _some_labels(rows: Array, y_l: Array) -> AnyArray:
 
 
 def choose_tether(
-    regression: Regression, y: Array, labelled: Mask, settings: Settings
+    regression: Regression, y: Array, labelled: Mask, settings: RidgeSettings
 ) -> tuple[float, dict[str, Array]]:
     """Return the tether and, if it was cross-validated, the errors of all that were tried."""
     n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
@@ -336,19 +338,19 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedRidge:
     """What was fitted, in units of the scaled labels."""
 
     basis: Basis
     labels: Labels
-    choice: Choice
+    choice: RidgeChoice
     tether: float
     tether_path: dict[str, Array]
     start: Array
     completion: Completion
     labelled_loo: Array
     labelled_rows: Array
-    settings: Settings
+    settings: RidgeSettings
 
     def errors(self) -> tuple[float, float]:
         """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
@@ -399,7 +401,7 @@ class Fitted:
         return answers
 
 
-def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
+def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -> FittedRidge:
     """Choose the settings that are left open, and complete the labels."""
     if settings.kernel == "precomputed":
         checks.check_square(sample.X)
@@ -408,7 +410,7 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
         return _fit_rows(sample, labels, settings)
 
 
-def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fitted:
+def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -> FittedRidge:
     labelled, y_l = sample.labelled, labels.scaled()
     basis, rows = Basis.fit_apply(sample.X, labelled, settings)
     basis.kernel.check_symmetry(rows)
@@ -435,4 +437,46 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: Settings) -> Fit
     shown = arrays.pick(rows, labelled)
     if settings.kernel == "precomputed":
         shown = arrays.pick_columns(shown, labelled)
-    return Fitted(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
+    return FittedRidge(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
+
+
+# --------------------------------------------------------------------------------------------------- estimators
+
+
+class RidgeEstimator(Transducer):
+    """What the estimators of numbers and of classes share: their settings, and what they tell of a fit."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        kernel: KernelLike = "rbf",
+        width: float | str = "loo",
+        ridge: float | str = "loo",
+        tether: float | str = "auto",
+        centres: Any = None,
+        standardize: bool = True,
+        max_memory_mb: float = 2048,
+        random_state: int | np.random.RandomState | None = None,
+        missing_label: object = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.ridge = ridge
+        self.tether = tether
+        self.centres = centres
+        self.standardize = standardize
+        self.max_memory_mb = max_memory_mb
+        self.random_state = random_state
+        self.missing_label = missing_label
+
+    def _read_settings(self) -> RidgeSettings:
+        """Return the settings, checked; centres given as rows are read as those of `fit` were."""
+        read = partial(validation.read_rows, self, reset=False, device=True)
+        return read_settings(self.get_params(deep=False), read)
+
+    def _tell(self, fitted: FittedRidge) -> None:
+        """Set what was chosen, and how good it is."""
+        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
+        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        if fitted.tether_path:
+            self.tether_path_ = fitted.tether_path
