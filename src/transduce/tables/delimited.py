@@ -17,11 +17,8 @@ from transduce.core.types import AnyArray
 from transduce.tables.numbers import MISSING, number_text, typed
 
 DELIMITERS = (",", ";", "\t", "|")
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_CONTROL = set(range(9))  # bytes that no text holds
 _LONGEST_FIELD = 2**27
 
 
@@ -51,21 +48,15 @@ class Delimited:
 
 def decode(content: bytes) -> tuple[str, str, bytes]:
     """Return text, encoding and byte order mark of bytes; a ValueError if they are not text."""
-    for mark, encoding in _BOMS:
-        if content.startswith(mark):
-            try:
-                return content[len(mark) :].decode(encoding), encoding, mark
-            except UnicodeDecodeError:
-                raise ValueError("is a binary file, not a table that can be read") from None
-    control = sum(content[:8192].count(byte) for byte in (0, 1, 2, 3, 4, 5, 6, 7, 8))
-    if control:
+    mark = next((mark for mark in _MARKS if content.startswith(mark)), b"")
+    if not mark and set(content[:8192]) & _CONTROL:
         raise ValueError("is a binary file, not a table that can be read")
-    for encoding in ("utf-8", "cp1252"):
+    for encoding in [_MARKS[mark]] if mark else ("utf-8", "cp1252", "latin-1"):
         try:
-            return content.decode(encoding), encoding, b""
+            return content[len(mark) :].decode(encoding), encoding, mark
         except UnicodeDecodeError:
             continue
-    return content.decode("latin-1"), "latin-1", b""
+    raise ValueError("is a binary file, not a table that can be read")
 
 
 def sniff_delimiter(text: str) -> str:
@@ -117,30 +108,18 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     delimiter = delimiter or sniff_delimiter(text)
     pairs = list(_records(text, delimiter))
     _check_end(pairs[-1][0])
-    names = pairs[0][1]
-    for number, (_, fields) in enumerate(pairs[1:], start=2):
-        if len(fields) != len(names):
-            more = f"quote fields that hold the delimiter {delimiter!r}"
-            raise ValueError(
-                f"has {len(fields)} field{'s' * (len(fields) != 1)} in record {number} but {len(names)} in its header: "
-                + (more if len(fields) > len(names) else "complete the record, or drop it")
-            )
-    raw = [record.rstrip("\r\n") for record, _ in pairs]
-    columns: list[AnyArray] = [
-        np.array(column, dtype=object) for column in zip(*(f for _, f in pairs[1:]), strict=True)
-    ]
-    prefer = (
-        "comma" if delimiter == ";" else "point"
-    )  # where semicolons separate fields, the comma is the decimal sign
-    series = [typed(column, prefer) for column in columns] or [
-        (pd.Series([], dtype=object), "point") for _ in names
-    ]
-    frame = pd.concat([column for column, _ in series], axis=1)
+    names, records = pairs[0][1], [fields for _, fields in pairs[1:]]
+    _check_lengths(names, records, delimiter)
+    columns = [np.array([fields[j] for fields in records], dtype=object) for j in range(len(names))]
+    prefer = decimal_sign(delimiter)
+    series, decimals = zip(*(typed(column, prefer) for column in columns), strict=True)
+    frame = pd.concat(series, axis=1)
     frame.columns = pd.Index(names)
     cells = {
         name: ColumnCells(_reading(texts, column), _markers(texts), prefer)
-        for name, texts, (column, _) in zip(names, columns, series, strict=False)
+        for name, texts, column in zip(names, columns, series, strict=True)
     }
+    raw = [record.rstrip("\r\n") for record, _ in pairs]
     first, last = pairs[0][0], pairs[-1][0]
     source = Delimited(
         header=raw[0],
@@ -150,36 +129,47 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         line_end=first[len(raw[0]) :] or "\n",
         mark=mark,
         ends=last.endswith(("\n", "\r")),
-        decimal="comma" if any(decimal == "comma" for _, decimal in series) else "point",
+        decimal="comma" if "comma" in decimals else "point",
         cells=cells,
     )
     return frame, source
 
 
+def decimal_sign(delimiter: str) -> str:
+    """Return the decimal sign in case of doubt: where semicolons separate fields, it is the comma."""
+    return "comma" if delimiter == ";" else "point"
+
+
+def _check_lengths(names: list[str], records: list[list[str]], delimiter: str) -> None:
+    """Raise a ValueError unless every record has as many fields as the header."""
+    for number, fields in enumerate(records, start=2):
+        if len(fields) != len(names):
+            more = f"quote fields that hold the delimiter {delimiter!r}"
+            raise ValueError(
+                f"has {len(fields)} field{'s' * (len(fields) != 1)} in record {number} but {len(names)} in its header: "
+                + (more if len(fields) > len(names) else "complete the record, or drop it")
+            )
+
+
 def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
     """Return the fields of some columns, as they were given."""
-    found: dict[int, list[str]] = {place: [] for place in places}
-    if places:
-        for record in source.records:
-            fields = next(csv.reader(io.StringIO(record, newline=""), delimiter=source.delimiter))
-            for place in places:
-                found[place].append(fields[place])
-    return found
+    records = [split_record(record, source.delimiter) for record in source.records] if places else []
+    return {place: [fields[place] for fields in records] for place in places}
+
+
+def split_record(record: str, delimiter: str) -> list[str]:
+    """Return the fields of one record."""
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
 
 
 def _reading(texts: AnyArray, column: pd.Series) -> str:
     """Return how a number written with a comma, or with groups of digits, was read; "" if there is none."""
     if column.dtype.kind not in "if":
         return ""
-    pairs = zip(texts, column, strict=True)
-    return next(
-        (
-            f"{text.strip()!r} was read as {value:g}"
-            for text, value in pairs
-            if "," in text or text.count(".") > 1
-        ),
-        "",
-    )
+    for text, value in zip(texts, column, strict=True):
+        if "," in text or text.count(".") > 1:
+            return f"{text.strip()!r} was read as {value:g}"
+    return ""
 
 
 def _markers(texts: AnyArray) -> dict[str, int]:
@@ -203,28 +193,30 @@ def _joined(fields: list[str], delimiter: str) -> str:
 
 def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None:
     """Write the text as it was given, with new columns after every record."""
-    columns = [[field_text(value, source.decimal) for value in new[name]] for name in new.columns]
     file.write(source.mark)
-    lines = [source.header, *source.records]
-    additions = [list(map(str, new.columns)), *map(list, zip(*columns, strict=True))]
-    for number, (record, fields) in enumerate(zip(lines, additions, strict=True), start=1):
-        end = source.line_end if number < len(lines) or source.ends else ""
+    given = [source.header, *source.records]
+    for number, (record, fields) in enumerate(
+        zip(given, _records_of(new, source.decimal), strict=True), start=1
+    ):
+        end = source.line_end if number < len(given) or source.ends else ""
         line = f"{record}{source.delimiter}{_joined(fields, source.delimiter)}{end}"
         file.write(line.encode(source.encoding))
 
 
 def rewrite_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO, delimiter: str) -> None:
     """Write the fields as they were given, in another delimiter and as UTF-8, with new columns after them."""
-    columns = [[field_text(value) for value in new[name]] for name in new.columns]
-    additions = [list(map(str, new.columns)), *map(list, zip(*columns, strict=True))]
-    for record, fields in zip([source.header, *source.records], additions, strict=True):
-        given = next(csv.reader(io.StringIO(record, newline=""), delimiter=source.delimiter))
-        file.write(f"{_joined([*given, *fields], delimiter)}\n".encode())
+    for record, fields in zip([source.header, *source.records], _records_of(new), strict=True):
+        file.write(f"{_joined([*split_record(record, source.delimiter), *fields], delimiter)}\n".encode())
 
 
 def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str = ",") -> None:
     """Write a frame as UTF-8 text."""
-    columns = [[field_text(value) for value in frame[name]] for name in frame.columns]
-    file.write(f"{_joined(list(map(str, frame.columns)), delimiter)}\n".encode())
-    for fields in zip(*columns, strict=True):
-        file.write(f"{_joined(list(fields), delimiter)}\n".encode())
+    for fields in _records_of(frame):
+        file.write(f"{_joined(fields, delimiter)}\n".encode())
+
+
+def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:
+    """Yield the header and every row of a frame as fields."""
+    yield list(map(str, frame.columns))
+    columns = [[field_text(value, decimal) for value in frame[name]] for name in frame.columns]
+    yield from map(list, zip(*columns, strict=True))

@@ -16,23 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from transduce.core.words import option
-from transduce.tables.delimited import ColumnCells, Delimited, decode, read_delimited
+from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
 from transduce.tables.workbooks import Workbook, read_workbook
 
-KINDS = {".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-KINDS |= {
-    ".xlsx": "excel",
-    ".jsonl": "json lines",
-    ".ndjson": "json lines",
-    ".json": "json",
-    ".feather": "feather",
-}
+_ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
+_ENDINGS |= {"json lines": ".jsonl .ndjson", "json": ".json", "feather": ".feather"}
+KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 PACKED = (".gz", ".zip")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
 _PACKING = 5
-_BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +53,20 @@ class Table:
         return ColumnCells()
 
     def check_column(self, name: Any) -> None:
-        """Raise a ValueError if a column is in another sheet, or holds formulas whose values nobody has computed."""
+        """Raise a ValueError if a column is in another sheet, or holds formulas without a stored value."""
         if not isinstance(self.source, Workbook):
             return
-        if name not in self.frame.columns:
-            for sheet, names in self.source.others.items():
-                if str(name) in names:
-                    raise ValueError(f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheet!r} "
-                                     f"has: write {option('sheet', sheet)}.")  # fmt: skip
+        sheets = [sheet for sheet, names in self.source.others.items() if str(name) in names]
+        if name not in self.frame.columns and sheets:
+            raise ValueError(
+                f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheets[0]!r} has: write "
+                f"{option('sheet', sheets[0])}."
+            )
         if name in self.source.uncomputed:
-            raise ValueError(f"{_uncomputed(name, self.source.uncomputed[name])} Open {self.name} in a spreadsheet "
-                             "program and save it: then the values are in it.")  # fmt: skip
+            raise ValueError(
+                f"{_uncomputed(name, self.source.uncomputed[name])} Open {self.name} in a spreadsheet program and "
+                "save it: then the values are in it."
+            )
 
     @property
     def notes(self) -> list[str]:
@@ -84,17 +83,14 @@ class Table:
     @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return "comma" if isinstance(self.source, Delimited) and self.source.delimiter == ";" else "point"
+        return decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
 
 
 def _uncomputed(name: Any, count: int) -> str:
     """Return that a column has formulas without a value."""
-    what = (
-        "1 formula has no value stored and is"
-        if count == 1
-        else f"{count:,} formulas have no value stored and are"
-    )
-    return f"{name!r}: {what} missing."
+    if count == 1:
+        return f"{name!r}: 1 formula has no value stored and is missing."
+    return f"{name!r}: {count:,} formulas have no value stored and are missing."
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:
@@ -133,30 +129,26 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
     r"""Read a table."""
     name = "standard input" if str(path) == "-" else str(path)
-    if str(path) == "-":
-        content = sys.stdin.buffer.read()
-    else:
-        if not Path(path).exists():
-            raise FileNotFoundError(f"There is no file {path}.")
-        if Path(path).is_dir():
-            raise IsADirectoryError(f"{path} is a folder: name the table in it.")
-        if not force:
-            check_memory(path)
-        content = Path(path).read_bytes()
+    content = sys.stdin.buffer.read() if str(path) == "-" else _content(Path(path), force)
     try:
-        kind, content = _unpack(content, kind_of(path)[0] if str(path) != "-" else None)
+        kind, content = _unpack(content, kind_of(path)[0])
         return Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
-    except (
-        KeyError,
-        RecursionError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:  # what damaged files lead to
+    except (KeyError, RuntimeError) as error:  # what damaged files lead to
         raise ValueError(
             f"{name} cannot be read: it is damaged, encrypted or not what its name says."
         ) from error
+
+
+def _content(path: Path, force: bool) -> bytes:
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name the table in it.")
+    if not force:
+        check_memory(path)
+    return path.read_bytes()
 
 
 def _sentence(error: Exception) -> str:
@@ -214,13 +206,11 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
 
 
 def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
-    import pyarrow as pa
-    import pyarrow.feather as feather
-    import pyarrow.parquet as pq
+    from pyarrow import feather, parquet
 
+    reader = parquet.read_table if kind == "parquet" else feather.read_table
     try:
-        file = io.BytesIO(content)
-        table = pq.read_table(file) if kind == "parquet" else feather.read_table(pa.py_buffer(content))
+        table = reader(pa.BufferReader(content))
     except pa.ArrowException as error:
         raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -240,42 +230,37 @@ def stored_index(schema: Any) -> tuple[str, ...]:
 def _read_json(content: bytes, kind: str) -> tuple[pd.DataFrame, list[str]]:
     """Return the table, and the text of every object in it."""
     text = decode(content)[0]
-    rows: list[Any] = []
     if kind == "json":
-        rows, texts = _objects(text)
+        rows, texts = _array_entries(text)
     else:
         texts = [line for line in text.split("\n") if line.strip()]
-        for number, line in enumerate(texts, start=1):
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            where = (
-                f"line {number}, as JSON lines must have"
-                if kind == "json lines"
-                else f"place {number} of its array"
-            )
-            raise ValueError(f"has no object {{...}} in {where}")
+        rows = [json_object(line, number) for number, line in enumerate(texts, start=1)]
     return pd.DataFrame(rows), texts
 
 
-def _objects(text: str) -> tuple[list[Any], list[str]]:
-    """Return the entries of a JSON array, and the text of each."""
-    decoder, place, rows, texts = json.JSONDecoder(), text.index("[") + 1, [], []
-    while True:
-        place += (
-            len(text[place:]) - len(text[place:].lstrip(" \t\r\n,"))
-            if text[place : place + 1] in " \t\r\n,"
-            else 0
-        )
-        if text[place : place + 1] == "]":
-            break
+def json_object(line: str, number: int) -> dict[str, Any]:
+    """Return the object in a line of JSON, or raise a ValueError that goes on from the name of the file."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
+    return row
+
+
+def _array_entries(text: str) -> tuple[list[Any], list[str]]:
+    """Return the objects of a JSON array, and the text of each."""
+    decoder, place = json.JSONDecoder(), text.index("[") + 1
+    rows: list[Any] = []
+    texts: list[str] = []
+    while not text.startswith("]", place := _BETWEEN.match(text, place).end()):  # type: ignore[union-attr]
         try:
             row, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
             raise ValueError(f"is not JSON in line {error.lineno}: {error.msg}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"has no object {{...}} in place {len(rows) + 1} of its array")
         rows.append(row)
         texts.append(text[place:end])
         place = end

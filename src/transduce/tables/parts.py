@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import io
 import itertools
 import json
 import math
@@ -11,17 +12,16 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from transduce.core.safe_files import whole_file
-from transduce.tables.delimited import decode, field_text, sniff_delimiter
-from transduce.tables.files import kind_of, stored_index
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
+from transduce.tables.files import json_object, kind_of, stored_index
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
@@ -72,7 +72,7 @@ class PartFiles:
     @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return "comma" if self.kind == "csv" and self.style.delimiter == ";" else "point"
+        return decimal_sign(self.style.delimiter)
 
     @property
     def has_words(self) -> bool:
@@ -90,11 +90,10 @@ class PartFiles:
 
     def batches(self, part: Part, n_rows: int) -> Iterator[pa.Table]:
         """Yield the rows of a part, at most so many at a time, in the types of the whole table."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from pyarrow import parquet
 
         try:
-            with pq.ParquetFile(part.file) as file:
+            with parquet.ParquetFile(part.file) as file:
                 for batch in file.iter_batches(n_rows, row_groups=list(part.groups)):
                     rows = pa.Table.from_batches([batch])
                     for name, value in zip(self.by_folder, part.folder_values, strict=True):
@@ -156,13 +155,28 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
     """Find the files of a table, check that they fit together, and cut them into parts."""
     kind, files = find_files(pattern, work.parent)
     named = values_in_folders(pattern, files, typed=kind == "parquet")
-    style = TextStyle()
-    if kind == "parquet":
-        readable = files
-    else:
-        readable, style = _kept(files, kind, work)
-    found = _cut(kind, files, readable, style, batch_rows)
-    return _with_folders(found, files, readable, named)
+    readable, style = (files, TextStyle()) if kind == "parquet" else _kept(files, kind, work)
+    footers = [_footer(path, given) for path, given in zip(readable, files, strict=True)]
+    stored = [footer.schema.to_arrow_schema() for footer in footers]
+    schema = _common(files, [own.remove_metadata() for own in stored])
+    n_rows = sum(footer.num_rows for footer in footers)
+    if n_rows == 0:
+        raise ValueError(f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows.")
+    by_folder = tuple(name for name in named if name not in schema.names)
+    for name in by_folder:
+        whole = any(isinstance(value, int) for value in named[name])
+        schema = schema.append(pa.field(name, pa.int64() if whole else pa.string()))
+    parts: list[Part] = []
+    for number, (path, given, footer) in enumerate(zip(readable, files, footers, strict=True)):
+        values = tuple(named[name][number] for name in by_folder)
+        for groups, rows in _runs(footer, batch_rows):
+            name = f"part-{len(parts):05d}-{given.name.split('.')[0]}"
+            parts.append(Part(len(parts), path, groups, rows, name, values))
+    index = tuple(name for name in stored_index(stored[0]) if all(name in stored_index(s) for s in stored))
+    metadata = {b"pandas": stored[0].metadata[b"pandas"]} if index else None
+    n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
+    row_bytes = 4.0 * n_bytes / n_rows
+    return PartFiles(kind, files, schema, tuple(parts), style, row_bytes, index, by_folder, metadata)
 
 
 def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> dict[str, list[Any]]:
@@ -189,81 +203,34 @@ def _folder_value(text: str) -> str | None:
     return None if text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
 
 
-def _with_folders(
-    found: PartFiles, files: tuple[Path, ...], readable: tuple[Path, ...], named: dict[str, list[Any]]
-) -> PartFiles:
-    """Return a table with the columns that folders name, except those that are in the files as well."""
-    import pyarrow as pa
+def _footer(path: Path, given: Path) -> Any:
+    """Return what a Parquet file says of itself."""
+    from pyarrow import parquet
 
-    names = tuple(name for name in named if name not in found.schema.names)
-    place = {path: number for number, path in enumerate(readable)}
-    schema = found.schema
-    for name in names:
-        whole = any(isinstance(value, int) for value in named[name])
-        schema = schema.append(pa.field(name, pa.int64() if whole else pa.string()))
-    parts = tuple(
-        replace(part, folder_values=tuple(named[name][place[part.file]] for name in names))
-        for part in found.parts
-    )
-    return replace(found, schema=schema, parts=parts, by_folder=names)
+    try:
+        return parquet.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
 
 
-def _cut(
-    kind: str, files: tuple[Path, ...], readable: tuple[Path, ...], style: TextStyle, batch_rows: int
-) -> PartFiles:
-    """Return files cut into parts of whole row groups."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schemas: list[Any] = []
-    parts: list[Part] = []
-    n_bytes = n_rows = 0
-    for given, path in zip(files, readable, strict=True):
-        try:
-            with pq.ParquetFile(path) as file:
-                schemas.append(file.schema_arrow)
-                sizes = [file.metadata.row_group(j) for j in range(file.num_row_groups)]
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
-        n_bytes += sum(group.total_byte_size for group in sizes)
-        n_rows += sum(group.num_rows for group in sizes)
-        for groups in _runs([group.num_rows for group in sizes], batch_rows):
-            rows = sum(sizes[j].num_rows for j in groups)
-            if not rows:
-                continue
-            stem = given.name.split(".")[0]
-            parts.append(Part(len(parts), path, tuple(groups), rows, f"part-{len(parts):05d}-{stem}"))
-    schema = _common(files, [own.remove_metadata() for own in schemas])
-    if n_rows == 0:
-        raise ValueError(f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows.")
-    index = tuple(name for name in stored_index(schemas[0]) if all(name in stored_index(s) for s in schemas))
-    metadata = {b"pandas": schemas[0].metadata[b"pandas"]} if index else None
-    row_bytes = 4.0 * n_bytes / n_rows
-    return PartFiles(kind, files, schema, tuple(parts), style, row_bytes, index=index, metadata=metadata)
-
-
-def _runs(sizes: list[int], most: int) -> Iterator[list[int]]:
-    """Yield runs of row groups that have about so many rows together."""
-    run: list[int] = []
+def _runs(footer: Any, most: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield runs of row groups that have about so many rows together, and how many they have."""
+    run: tuple[int, ...] = ()
     total = 0
-    for number, size in enumerate(sizes):
-        if run and total + size > most:
-            yield run
-            run, total = [], 0
-        run.append(number)
-        total += size
-    if run:
-        yield run
+    for number in range(footer.num_row_groups):
+        size = footer.row_group(number).num_rows
+        if total and total + size > most:
+            yield run, total
+            run, total = (), 0
+        run, total = (*run, number), total + size
+    if total:
+        yield run, total
 
 
 def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
     """Return columns and types that hold for all files, or raise a ValueError that names two that differ."""
-    import pyarrow as pa
-
     first = schemas[0]
-    twice = [name for name in first.names if first.names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{files[0]} has two columns called {twice[0]!r}: give each a name of its own.")
+    _check_once(first.names, files[0])
     fields = {field.name: field for field in first}
     for path, schema in zip(files[1:], schemas[1:], strict=True):
         extra = [name for name in schema.names if name not in fields]
@@ -291,14 +258,14 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
 
 def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], TextStyle]:
     """Return texts kept as Parquet, cell by cell as they were written, and their style."""
-    style, kept = None, []
+    styles, kept = [], []
     work.mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(files):
         own = TextStyle() if kind == "json lines" else _style(path, "\t" if kind == "tsv" else None)
-        style = style or own
-        if own.delimiter != style.delimiter:
+        styles.append(own)
+        if own.delimiter != styles[0].delimiter:
             raise ValueError(
-                f"{path} is delimited by {own.delimiter!r} and {files[0]} by {style.delimiter!r}: use one delimiter."
+                f"{path} is delimited by {own.delimiter!r} and {files[0]} by {styles[0].delimiter!r}: use one of them."
             )
         stat = path.stat()
         what = f"{path.resolve()}|{kind}|{own}|{stat.st_size}|{stat.st_mtime_ns}"
@@ -306,15 +273,11 @@ def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, .
         if not target.exists():
             _keep(path, kind, own, target)
         kept.append(target)
-    assert style is not None
-    return tuple(kept), style
+    return tuple(kept), styles[0]
 
 
 def _style(path: Path, delimiter: str | None) -> TextStyle:
-    import pyarrow as pa
-
-    with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_HEAD)
+    head = _head(path)
     cut = head[: head.rfind(b"\n") + 1] if len(head) == _HEAD else head
     try:
         text, encoding, _ = decode(cut or head)
@@ -325,17 +288,21 @@ def _style(path: Path, delimiter: str | None) -> TextStyle:
     return TextStyle(delimiter or sniff_delimiter(text), encoding)
 
 
+def _head(path: Path) -> bytes:
+    with pa.input_stream(str(path), compression="detect") as stream:
+        return stream.read(_HEAD)
+
+
 def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
     """Write the cells of a text to a Parquet file, a block at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow import parquet
 
     batches = _json_batches(path) if kind == "json lines" else _csv_batches(path, style)
     try:
         with whole_file(target) as file:
             writer = None
             for batch in batches:
-                writer = writer or pq.ParquetWriter(file, batch.schema, compression="zstd")
+                writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
                 writer.write_table(batch, row_group_size=_GROUP_ROWS)
             if writer is None:
                 raise ValueError(f"{path} holds no rows.")
@@ -346,80 +313,55 @@ def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
 
 
 def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
-    import pyarrow as pa
     from pyarrow import csv
 
-    encoding = style.encoding
-    with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_HEAD)
-    names = _header(head.decode(encoding, errors="replace").lstrip("\ufeff"), style.delimiter)
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{path} has two columns called {twice[0]!r}: give each a name of its own.")
+    head = _head(path).decode(style.encoding, errors="replace").lstrip("\ufeff")
+    names = split_record(head, style.delimiter)
+    _check_once(names, path)
     reader = csv.open_csv(
         pa.input_stream(str(path), compression="detect"),
-        read_options=csv.ReadOptions(block_size=_BLOCK, encoding=encoding),
+        read_options=csv.ReadOptions(block_size=_BLOCK, encoding=style.encoding),
         parse_options=csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True),
         convert_options=csv.ConvertOptions(
-            column_types={name: pa.string() for name in names},
-            null_values=[""],
-            strings_can_be_null=True,
+            column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
         ),
     )
     for batch in reader:
         yield pa.Table.from_batches([batch])
 
 
-def _header(text: str, delimiter: str) -> list[str]:
-    import csv
-    import io
+def _check_once(names: list[str], path: Path) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path} has two columns called {twice[0]!r}: give each a name of its own.")
 
-    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
 
-
-def _json_batches(path: Path) -> Iterator[Any]:
+def _json_batches(path: Path) -> Iterator[pa.Table]:
     """Yield the values of JSON lines as text, with each line as it was written; all files have the same keys."""
-    import io
-    import json
+    rows = _json_rows(path)
+    while some := list(itertools.islice(rows, _GROUP_ROWS)):
+        yield pa.Table.from_pylist(some, schema=pa.schema([(name, pa.string()) for name in some[-1]]))
 
-    import pyarrow as pa
 
+def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
     names: list[str] = []
     with pa.input_stream(str(path), compression="detect") as stream:
-        lines, texts = [], io.TextIOWrapper(stream, encoding="utf-8-sig")
-        for number, line in enumerate(texts, start=1):
+        for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8-sig"), start=1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path} is not JSON in line {number}: {error.msg}.") from None
-            if not isinstance(row, dict):
-                raise ValueError(f"{path} has no object {{...}} in line {number}, as JSON lines must have.")
-            if not names:
-                names = list(row)
+                row = json_object(line, number)
+            except ValueError as error:
+                raise ValueError(f"{path} {error}.") from None
+            names = names or list(row)
             new = [name for name in row if name not in names]
             if new:
                 raise ValueError(
                     f"{path} has a new key, {new[0]!r}, in line {number}: give it in the first line too."
                 )
-            lines.append({**{name: _json_text(row.get(name)) for name in names}, LINE: line.rstrip("\r\n")})
-            if len(lines) == _GROUP_ROWS:
-                yield _texts(lines, names)
-                lines = []
-        if lines:
-            yield _texts(lines, names)
-
-
-def _json_text(value: Any) -> str | None:
-    return None if value is None else value if isinstance(value, str) else str(value)
-
-
-def _texts(lines: list[dict[str, str | None]], names: list[str]) -> Any:
-    import pyarrow as pa
-
-    schema = pa.schema([(name, pa.string()) for name in [*names, LINE]])
-    return pa.Table.from_pylist(lines, schema=schema)
+            cells = [row.get(name) for name in names]
+            texts = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in cells]
+            yield {**dict(zip(names, texts, strict=True)), LINE: line.rstrip("\r\n")}
 
 
 class PartWriter:
@@ -432,8 +374,6 @@ class PartWriter:
 
     def write(self, batch: pa.Table, new: pd.DataFrame) -> None:
         """Write some rows."""
-        import pyarrow as pa
-
         if self._files.kind in ("csv", "tsv"):
             self._write_delimited(batch, new)
             return
@@ -448,16 +388,13 @@ class PartWriter:
         self._write_parquet(batch)
 
     def _write_parquet(self, rows: pa.Table) -> None:
-        from pyarrow import parquet as pq
+        from pyarrow import parquet
 
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._file, rows.schema.with_metadata(self._files.metadata))
+            self._writer = parquet.ParquetWriter(self._file, rows.schema.with_metadata(self._files.metadata))
         self._writer.write_table(rows.cast(self._writer.schema))
 
     def _write_delimited(self, batch: pa.Table, new: pd.DataFrame) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         delimiter = self._files.style.delimiter
         texts = [[field_text(value, self._decimal) for value in new[name].tolist()] for name in new.columns]
         columns = [*batch.columns, *(pa.array(column, pa.string()) for column in texts)]
@@ -487,8 +424,6 @@ class PartWriter:
 
 def _quoted(texts: Any, delimiter: str) -> Any:
     """Return texts as fields: in quotes where they hold a delimiter, a quote or a line end, and nowhere else."""
-    import pyarrow.compute as pc
-
     needed = pc.match_substring_regex(texts, f'[\\x{ord(delimiter):02x}"\r\n]')
     if not pc.any(needed).as_py():
         return texts

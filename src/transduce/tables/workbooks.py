@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -37,13 +38,13 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
         ) from error
     macros = b"xl/vbaProject.bin" in content
     book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=macros)
-    found = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
-    sheets = [sheet.title for sheet in found.worksheets]
+    stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
+    sheets = [sheet.title for sheet in stored.worksheets]
     name = _sheet(sheets, wanted)
-    rows = _rows(found[name])
-    others = {title: _names(next(iter(found[title].values), ())) for title in sheets if title != name}
+    rows = _rows(stored[name])
+    others = {title: _names(next(iter(stored[title].values), ())) for title in sheets if title != name}
     if not rows:
-        full = [title for title in others if _rows(found[title])]
+        full = [title for title in others if _rows(stored[title])]
         hint = f"; name another, such as {option('sheet', full[0])}" if full else ""
         raise ValueError(f"has no table in its sheet {name!r}{hint}")
     names = _names(rows[0])
@@ -82,13 +83,15 @@ def _rows(sheet: Any) -> list[list[Any]]:
 
 def _uncomputed(sheet: Any, rows: list[list[Any]], names: list[str]) -> dict[str, int]:
     """Return how many cells of each column are formulas without a stored value."""
-    counts: dict[str, int] = {}
-    given = sheet.iter_rows(min_row=2, max_row=len(rows), max_col=len(names))
-    for cells, values in zip(given, rows[1:], strict=False):
-        for cell, value, name in zip(cells, values, names, strict=False):
-            if cell.data_type == "f" and value is None:
-                counts[name] = counts.get(name, 0) + 1
-    return counts
+    formulas = sheet.iter_rows(min_row=2, max_row=len(rows), max_col=len(names))
+    return dict(
+        Counter(
+            name
+            for cells, values in zip(formulas, rows[1:], strict=False)
+            for cell, value, name in zip(cells, values, names, strict=False)
+            if cell.data_type == "f" and value is None
+        )
+    )
 
 
 def check_sheet(frame: pd.DataFrame, more: int, path: Any) -> None:
@@ -142,12 +145,12 @@ def _fitting(value: Any) -> Any:
         return _UNFIT.sub("�", value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         return str(value)
-    if isinstance(value, datetime.datetime | datetime.time) and value.tzinfo is not None:
+    if isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None:
         return value.isoformat()
-    if isinstance(value, datetime.datetime) and value.year < 1900:
+    if isinstance(value, dt.datetime) and value.year < 1900:
         return value.isoformat()
-    good = (bool, int, float, datetime.datetime, datetime.date, datetime.time, datetime.timedelta, type(None))
-    return value if isinstance(value, good) else _UNFIT.sub("�", str(value))
+    fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
+    return value if fits else _UNFIT.sub("�", str(value))
 
 
 def plain_cell(value: Any) -> Any:

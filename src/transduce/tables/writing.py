@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from transduce.core.safe_files import whole_file
 from transduce.tables.delimited import (
@@ -32,15 +33,16 @@ def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = Fa
     """Write a table with new columns after its own, in one piece."""
     kind, packed = out_kind(path, table.kind)
     with whole_file(path, force=force) as file:
-        buffer = io.BytesIO() if packed or kind in ("parquet", "feather", "excel") else file
+        if not packed and kind not in ("parquet", "feather", "excel"):
+            _write(file, kind, table, new)
+            return
+        buffer = io.BytesIO()
         _write(buffer, kind, table, new)
-        if packed == ".gz":
-            file.write(gzip.compress(buffer.getvalue(), mtime=0))  # type: ignore[attr-defined]
-        elif packed == ".zip":
+        if packed == ".zip":
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(Path(path).stem, buffer.getvalue())  # type: ignore[attr-defined]
-        elif buffer is not file:
-            file.write(buffer.getvalue())  # type: ignore[attr-defined]
+                archive.writestr(Path(path).stem, buffer.getvalue())
+        else:
+            file.write(gzip.compress(buffer.getvalue(), mtime=0) if packed else buffer.getvalue())
 
 
 def out_kind(path: str | Path, default: str) -> tuple[str, str]:
@@ -65,7 +67,7 @@ def check_fits(path: str | Path, table: Table, more: int = 10) -> None:
 def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
     source, same = table.source, kind == table.kind
     if kind in ("csv", "tsv"):
-        # A file called .csv or .txt whose fields tabulators part stays so.
+        # A file called .csv or .txt with tabulators between its fields keeps them.
         delimiter = "\t" if kind == "tsv" else ","
         if isinstance(source, Delimited) and (same or table.name_says == kind):
             append_columns(source, new, file)
@@ -115,38 +117,26 @@ def exact(table: Table) -> pd.DataFrame:
 
 def _whole(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose whole numbers with gaps, which are floats, are whole numbers again."""
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        whole = column.dtype.kind == "f" and column.isna().any() and _all_whole(column.to_numpy())
-        columns[name] = column.astype("Int64") if whole and column.abs().max() < 2**53 else column
-    return pd.DataFrame(columns, index=frame.index)
+    gaps = [name for name in frame.columns if _all_whole(frame[name]) and frame[name].isna().any()]
+    return frame.astype({name: "Int64" for name in gaps if frame[name].abs().max() < 2**53})
 
 
 def _objects(values: list[Any]) -> pd.Series:
     """Return a column; whole numbers with gaps as such."""
-    if all(value is None or type(value) is int for value in values) and any(map(_present, values)):
-        fits = all(value is None or -(2**63) <= value < 2**63 for value in values)
-        return pd.Series(values, dtype="Int64") if fits else pd.Series(values, dtype=object)
+    present = [value for value in values if value is not None]
+    if present and all(type(value) is int for value in present):
+        fits = all(-(2**63) <= value < 2**63 for value in present)
+        return pd.Series(values, dtype="Int64" if fits else object)
     return pd.Series(values, dtype=object).infer_objects()
-
-
-def _present(value: Any) -> bool:
-    return value is not None
 
 
 def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
     """Return columns of floats that were written as whole numbers as such."""
-    suspects = [
-        j
-        for j in range(frame.shape[1])
-        if frame.dtypes.iloc[j].kind == "f" and _all_whole(frame.iloc[:, j].to_numpy())
-    ]
     columns = {name: frame[name] for name in frame.columns}
-    texts = fields_of(source, suspects)
-    for j in suspects:
-        known = frame.iloc[:, j].notna().to_numpy()
-        words = [text.strip() if good else None for text, good in zip(texts[j], known, strict=True)]
+    texts = fields_of(source, [j for j, name in enumerate(columns) if _all_whole(columns[name])])
+    for j, fields in texts.items():
+        known = frame.iloc[:, j].notna()
+        words = [text.strip() if good else None for text, good in zip(fields, known, strict=True)]
         present = [word for word in words if word is not None]
         if all(map(_WHOLE.fullmatch, present)):
             short = max(map(len, present)) <= _LONGEST
@@ -155,15 +145,16 @@ def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _all_whole(values: Any) -> bool:
-    known = values[np.isfinite(values)]
+def _all_whole(column: pd.Series) -> bool:
+    """Return whether a column of floats holds whole numbers alone."""
+    if column.dtype.kind != "f":
+        return False
+    known = column.to_numpy()[np.isfinite(column.to_numpy())]
     return bool(len(known) and np.all(known == np.round(known)))
 
 
 def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
-    import pyarrow as pa
-    import pyarrow.feather as feather
-    import pyarrow.parquet as pq
+    from pyarrow import feather, parquet
 
     source = table.source
     if not isinstance(source, pa.Table):
@@ -172,26 +163,21 @@ def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> 
     for name, column in zip(additions.column_names, additions.columns, strict=True):
         source = source.append_column(name, column)
     if kind == "parquet":
-        pq.write_table(source, file)
+        parquet.write_table(source, file)
     else:
         feather.write_feather(source, file, compression="uncompressed")
 
 
 def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which columns of several types are text."""
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        kinds = (
-            {type(value) for value in column if plain_cell(value) is not None}
-            if column.dtype == object
-            else set()
-        )
-        long = kinds == {int} and any(abs(value) >= 2**63 for value in column.dropna())
-        mixed = len(kinds) > 1 or long
-        columns[name] = (
-            column.map(lambda value: None if plain_cell(value) is None else str(value)) if mixed else column
-        )
+    columns = {name: frame[name] for name in frame.columns}
+    for name, column in columns.items():
+        if column.dtype != object:
+            continue
+        present = [value for value in column if plain_cell(value) is not None]
+        types = {type(value) for value in present}
+        if len(types) > 1 or (types == {int} and any(abs(value) >= 2**63 for value in present)):
+            columns[name] = column.map(lambda value: None if plain_cell(value) is None else str(value))
     return pd.DataFrame(columns)
 
 
