@@ -37,7 +37,7 @@ PAPERS = {
         "Joachims 2003: spectral graph transducer",
         "T. Joachims. Transductive learning via spectral graph partitioning. ICML 2003.",
         ["table", "sizes", "settings-c", "settings-d", "settings-k", "webkb", "speed"],
-        {"table", "webkb"},
+        {"table"},
     ),
     "graepel1999": (
         "Graepel, Herbrich, Obermayer 1999: Bayesian transduction",
