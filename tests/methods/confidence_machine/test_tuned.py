@@ -23,7 +23,6 @@ from transduce.methods.confidence_machine.tuned_machine import (
     answer_rows,
     class_p_values,
     label_p_values,
-    predict_rows,
     row_envelope,
 )
 from transduce.methods.confidence_machine.tuned_regions import MenuBorder, choose, lower_envelope, parabolas
@@ -295,7 +294,7 @@ def test_regions_grow_with_confidence_and_hold_the_value(sample, rule):
         now = np.array([found.regions.contains(label) for label in labels])
         assert np.all(inside | ~now | np.isclose(labels[:, None], found.values))
         inside = now
-    np.testing.assert_array_equal(found.values, predict_rows(machine, X[len(y) :]))
+    np.testing.assert_array_equal(found.values, machine.predict(X[len(y) :]))
 
 
 @given(samples, fitted)
@@ -320,7 +319,7 @@ def test_chunks_do_not_matter_and_progress_is_told():
     np.testing.assert_allclose(other.regions.hull(), one.regions.hull(), rtol=1e-9)
     seen = []
     with show_progress(lambda name, share: seen.append((name, share))):
-        predict_rows(narrow, X[20:])
+        narrow.predict(X[20:])
     assert [share for name, share in seen if name == "tuned confidence machine"] == [
         0.0,
         *(np.arange(1, 31) / 30),

@@ -154,10 +154,12 @@ class RidgeConfidenceClassifier(ClassTransducer):
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         fitted, unlabelled = fit_machine(sample, targets, settings)
-        self._fitted = FittedClasses(fitted, classes, codes, settings.label_conditional)
+        self._fitted = FittedClasses(fitted, classes, codes, bool(self.label_conditional))
         p, best, status, told = self._fitted.judge(unlabelled)
         xp = arrays.namespace(p)
-        self.guarantee_ = fitted.guarantee(sample, _exact(float(self.confidence), settings.label_conditional))
+        self.guarantee_ = fitted.guarantee(
+            sample, _exact(float(self.confidence), bool(self.label_conditional))
+        )
         self.classes_, self.width_, self.settings_ = classes, fitted.width, fitted.settings
         self.answer_ = Answer(
             rows=sample.unlabelled,
@@ -170,7 +172,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
             credibility=xp.max(p, axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": fitted.form, **told},
+            diagnostics={"form": fitted.machine.form, **told},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self

@@ -17,8 +17,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device import linalg
-from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
-from transduce.methods.confidence_machine.bordered_ridge import PrimalRidge
+from transduce.device.kernels import Kernel, check_kernel, median_width
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
@@ -27,9 +26,9 @@ from transduce.methods.confidence_machine.tuned_machine import (
     answer_rows,
     class_p_values,
     label_p_values,
-    predict_rows,
 )
 
+AnyMachine = Machine | TunedMachine
 _CHOSEN = (
     "For every candidate label the setting was chosen by the leave-one-out error of the sample completed with it, "
     "which treats all rows alike."
@@ -38,95 +37,75 @@ _CHOSEN = (
 
 @dataclass(frozen=True)
 class MachineSettings:
-    """The estimators' settings, under their names; the last is the classifier's.
+    """The settings of a machine, checked: one for all candidate labels, unless there is a menu to choose from."""
 
-    `residual` is "auto" no more; `settings` is None, "leave-one-out", or a list of checked ones.
-    """
-
-    kernel: KernelLike
-    width: float | str
-    ridge: float
-    degree: float
-    coef0: float
+    fixed: Setting
+    menu: str | tuple[Setting, ...] | None  # "leave-one-out" is a menu made for the rows
     fit_intercept: bool
     standardize: bool
-    residual: str
-    confidence: float
-    max_memory_mb: float
-    settings: str | tuple[Setting, ...] | None
-    label_conditional: bool = False
+    power: float  # of the residuals' scale
+    max_bytes: float
 
     @property
     def precomputed(self) -> bool:
         """Whether rows are kernel values."""
-        return self.kernel == "precomputed"
+        return self.fixed.precomputed
+
+    @property
+    def build(self) -> dict[str, Any]:
+        """What every machine is built with."""
+        return {"fit_intercept": self.fit_intercept, "power": self.power, "max_bytes": self.max_bytes}
 
 
-FIXED = {"kernel": "rbf", "width": "median", "ridge": 1.0, "degree": 3, "coef0": 1.0}
-
-
-def read_settings(given: Mapping[str, Any]) -> MachineSettings:
+def read_settings(params: Mapping[str, Any]) -> MachineSettings:
     """Return the estimator's settings, checked."""
-    names = [item.name for item in fields(MachineSettings) if item.name in given]
-    settings = MachineSettings(**{name: given[name] for name in names})
-    check_kernel(settings.kernel)
-    checks.check_positive("ridge", settings.ridge)
-    checks.check_positive("max_memory_mb", settings.max_memory_mb)
-    checks.check_choice("residual", settings.residual, ("auto", *POWER))
-    checks.check_confidence(settings.confidence)
-    if settings.width != "median":
-        checks.check_positive("width (a number, or 'median')", settings.width, least=1e-100, most=1e100)
-    for name in ("degree", "coef0"):
-        checks.check_number(name, getattr(settings, name))
+    check_kernel(params["kernel"])
+    fixed = Setting(**{item.name: params[item.name] for item in fields(Setting)})
+    fixed.check()
+    checks.check_positive("max_memory_mb", params["max_memory_mb"])
+    checks.check_choice("residual", params["residual"], ("auto", *POWER))
+    checks.check_confidence(params["confidence"])
     for name in ("standardize", "fit_intercept", "label_conditional"):
-        checks.check_flag(name, getattr(settings, name))
-    if settings.settings is not None:
-        settings = replace(settings, settings=_read_menu(settings))
-    if settings.residual == "auto":
-        settings = replace(settings, residual="plain" if settings.settings is None else "studentized")
-    return settings
+        checks.check_flag(name, params.get(name, False))
+    menu, residual = params["settings"], params["residual"]
+    if menu is not None:
+        menu = _read_menu(menu, fixed)
+    if residual == "auto":
+        residual = "plain" if menu is None else "studentized"
+    flags = bool(params["fit_intercept"]), bool(params["standardize"])
+    return MachineSettings(fixed, menu, *flags, POWER[residual], float(params["max_memory_mb"]) * 2**20)
 
 
-def _read_menu(settings: MachineSettings) -> str | tuple[Setting, ...]:
-    """Return "leave-one-out" or the list of settings to choose from, which leave no word to those of the estimator."""
-    for name, default in FIXED.items():
-        value = getattr(settings, name)
-        if value != default and not (name == "kernel" and settings.precomputed):
+def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
+    """Return "leave-one-out" or the settings to choose from, if the estimator's own are left at their defaults."""
+    for item in fields(Setting):
+        value = getattr(fixed, item.name)
+        if value != item.default and not (item.name == "kernel" and fixed.precomputed):
             raise ValueError(
-                f"With settings given, {name}={value!r} has no meaning: leave it out, or name it in each Setting."
+                f"With settings given, {item.name}={value!r} has no meaning: leave it out, or name it in each Setting."
             )
-    if isinstance(settings.settings, str) and settings.settings == "leave-one-out":
-        return settings.settings
-    found = check_settings(settings.settings)
-    if settings.precomputed != any(setting.precomputed for setting in found):
+    if isinstance(menu, str) and menu == "leave-one-out":
+        return menu
+    choices = check_settings(menu)
+    if fixed.precomputed != any(setting.precomputed for setting in choices):
         raise ValueError(
             "kernel='precomputed' goes with settings that have it: Setting('precomputed', ridge=...) for each ridge."
         )
-    return found
+    return choices
 
 
 @dataclass(frozen=True, eq=False)
 class FittedMachine:
-    """A fitted machine, and how the user's rows become its rows.
+    """A fitted machine, and how the user's rows become its rows."""
 
-    `own_value` is the kernel value of every row with itself, if that is known; `estimated` is what the features set.
-    """
-
-    machine: Machine | TunedMachine
-    n: int
-    labelled: AnyArray
+    machine: AnyMachine
+    n: int  # rows of fit
+    labelled: AnyArray  # positions among them
     precomputed: bool
-    own_value: float | None
+    own_value: float | None  # the kernel value of every row with itself, if that is known
     scaling: Scaling | None
     width: float | None
-    estimated: tuple[str, ...]
-
-    @property
-    def form(self) -> str:
-        """The form of the ridge regression."""
-        if isinstance(self.machine, TunedMachine):
-            return "tuned"
-        return "primal" if isinstance(self.machine.fit, PrimalRidge) else "dual"
+    estimated: tuple[str, ...]  # what the features set
 
     @property
     def settings(self) -> tuple[Setting, ...] | None:
@@ -151,25 +130,22 @@ class FittedMachine:
     def guarantee(self, sample: PartlyLabelled, exact: Guarantee) -> Guarantee:
         """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
         exact = replace(exact, n_labelled=len(self.labelled))
-        tuned = isinstance(self.machine, TunedMachine)
-        jitter = self.machine.jitter if isinstance(self.machine, TunedMachine) else self.machine.fit.jitter
-        chosen = (_CHOSEN,) if tuned else ()
-        if jitter > 0.0:
+        if self.machine.jitter > 0.0:
             reason = "The ridge had to be raised for numerical reasons."
             return replace(exact, kind="approximate", reasons=(reason,))
+        chosen = () if self.settings is None else (_CHOSEN,)
+        what, kind = " and ".join(self.estimated), exact.kind
         if not self.estimated:
-            reason = "The features set nothing." if tuned else "No setting was estimated from the data."
-            return replace(exact, reasons=(*chosen, reason))
-        what = " and ".join(self.estimated)
-        if sample.labelled.all():
-            reason = f"The features set {what}, and rows given only to predict had no part in that."
-            return replace(exact, kind="approximate", reasons=(*chosen, reason))
-        reasons = (
-            *chosen,
-            f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
-            "Rows given only to predict had no part in that: for them the guarantee is approximate.",
-        )
-        return replace(exact, reasons=reasons)
+            reasons = ("The features set nothing." if chosen else "No setting was estimated from the data.",)
+        elif sample.labelled.all():
+            kind = "approximate"
+            reasons = (f"The features set {what}, and rows given only to predict had no part in that.",)
+        else:
+            reasons = (
+                f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
+                "Rows given only to predict had no part in that: for them the guarantee is approximate.",
+            )
+        return replace(exact, kind=kind, reasons=(*chosen, *reasons))
 
 
 def _with_own(values: Array, labelled: AnyArray) -> Array:
@@ -195,15 +171,13 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -
     elif settings.standardize:
         scaling, rows = Scaling.fit_apply(rows)
         estimated.append("their scale")
-    machine: Machine | TunedMachine
-    if settings.settings is None:
+    machine: AnyMachine
+    if settings.menu is None:
         machine, width = _build_fixed(rows, sample.labelled, y_l, settings, estimated)
     else:
         machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
-    n = sample.X.shape[0]
-    fitted = FittedMachine(
-        machine, n, labelled, settings.precomputed, own_value, scaling, width, tuple(estimated)
-    )
+    form = settings.precomputed, own_value, scaling
+    fitted = FittedMachine(machine, sample.X.shape[0], labelled, *form, width, tuple(estimated))
     return fitted, arrays.pick(rows, ~sample.labelled)
 
 
@@ -211,22 +185,15 @@ def _build_fixed(
     rows: Array, labelled: Mask, y_l: Array, settings: MachineSettings, estimated: list[str]
 ) -> tuple[Machine, float | None]:
     """Return the machine with one setting and its width; note if the features set that."""
-    width = None
-    if uses_width(settings.kernel) and settings.width == "median":
+    fixed, width = settings.fixed, None
+    if fixed.has_width and fixed.width == "median":
         width = median_width(rows)
         estimated.append("the kernel's width")
-    elif uses_width(settings.kernel):
-        width = float(settings.width)
-    machine = Machine.build(
-        arrays.pick(rows, labelled),
-        y_l,
-        Kernel(settings.kernel, width or 1.0, settings.degree, settings.coef0),
-        ridge=float(settings.ridge),
-        fit_intercept=bool(settings.fit_intercept),
-        power=POWER[settings.residual],
-        max_bytes=float(settings.max_memory_mb) * 2**20,
-    )
-    return machine, width
+    elif fixed.has_width:
+        width = float(fixed.width)
+    kernel = Kernel(fixed.kernel, width or 1.0, fixed.degree, fixed.coef0)  # type: ignore[arg-type]
+    picked = arrays.pick(rows, labelled)
+    return Machine.build(picked, y_l, kernel, ridge=float(fixed.ridge), **settings.build), width
 
 
 def _build_tuned(
@@ -237,23 +204,13 @@ def _build_tuned(
         raise ValueError(
             "settings are chosen on numpy arrays only: pass X as one, or set kernel, width and ridge."
         )
-    choices = settings.settings
+    choices = settings.menu
     if choices is None or isinstance(choices, str):
         choices = given_menu(rows[:, -1]) if settings.precomputed else default_menu(rows)
         estimated.append("the scale of the ridges" if settings.precomputed else "the kernels")
     elif any(setting.estimated for setting in choices):
         estimated.append("the kernels")
-    return TunedMachine.build(
-        Menu.build(choices, rows),
-        rows[labelled],
-        y_l,
-        fit_intercept=bool(settings.fit_intercept),
-        power=POWER[settings.residual],
-        max_bytes=float(settings.max_memory_mb) * 2**20,
-    )
-
-
-AnyMachine = Machine | TunedMachine
+    return TunedMachine.build(Menu.build(choices, rows), rows[labelled], y_l, **settings.build)
 
 
 @dataclass(frozen=True)
@@ -263,11 +220,6 @@ class NumberAnswers:
     values: Array
     regions: Regions
     told: dict[str, object] = field(default_factory=dict)
-
-
-def predict_values(machine: AnyMachine, rows: Array) -> Array:
-    """Return the values at rows, shape (m,)."""
-    return predict_rows(machine, rows) if isinstance(machine, TunedMachine) else machine.predict(rows)
 
 
 def answer_numbers(machine: AnyMachine, rows: Array, confidence: float, side: str) -> NumberAnswers:
@@ -301,10 +253,8 @@ def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) ->
     """Return the p-value of one candidate label for each row (m,); ties count with weight `tau` (m,)."""
     if isinstance(machine, TunedMachine):
         return label_p_values(machine, rows, labels, tau)
-    above, tied = count_labels(machine, rows, labels)
-    above, tied = (_numbers(count, rows) for count in (above, tied))
-    tau = arrays.beside(tau, rows)
-    return p_values(above, tied, machine.n_labelled, tau)
+    above, tied = (_numbers(count, rows) for count in count_labels(machine, rows, labels))
+    return p_values(above, tied, machine.n_labelled, arrays.beside(tau, rows))
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,16 @@ class Machine:
         return int(self.diagonal.shape[0])
 
     @property
+    def jitter(self) -> float:
+        """By how much rounding made it necessary to raise the ridge; 0.0 as a rule."""
+        return self.fit.jitter
+
+    @property
+    def form(self) -> str:
+        """The form of the ridge regression."""
+        return "primal" if isinstance(self.fit, PrimalRidge) else "dual"
+
+    @property
     def foreign(self) -> bool:
         """Whether its arrays are those of another library than numpy."""
         return arrays.is_foreign(self.diagonal)

@@ -32,7 +32,6 @@ from transduce.methods.confidence_machine.fitted_machine import (
     find_level,
     fit_machine,
     judge_labels,
-    predict_values,
     read_settings,
 )
 from transduce.methods.confidence_machine.menu import Setting
@@ -239,8 +238,7 @@ class RidgeConfidenceMachine(NumberTransducer):
             At an unlabelled row this equals ``transduction_`` up to rounding; at a labelled row it is the fit, not the
             label.
         """
-        rows = self._new_rows(X, own_value=False)
-        return predict_values(self._fitted.machine, rows)
+        return self._fitted.machine.predict(self._new_rows(X, own_value=False))
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
         """Return the regions of rows.
@@ -340,7 +338,7 @@ def diagnose(fitted: FittedMachine, found: NumberAnswers) -> dict[str, Any]:
         0 if np.isfinite(pieces).all() else np.sum(~np.isfinite(arrays.to_numpy(found.regions.measure())))
     )
     return {
-        "form": fitted.form,
+        "form": fitted.machine.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
         "n_unions": int(np.sum(found.regions.n_pieces > 1)),
         "n_unbounded": int(unbounded),

@@ -172,6 +172,7 @@ class TunedMachine:
     scale: LabelScale
     power: float
     max_bytes: float
+    form = "tuned"
 
     @classmethod
     def build(
@@ -211,6 +212,13 @@ class TunedMachine:
     def jitter(self) -> float:
         """The most by which rounding made it necessary to raise a ridge; 0.0 as a rule."""
         return max(ridge.jitter for ridge in self.ridges)
+
+    def predict(self, rows: Array) -> Array:
+        """Return the values at rows, shape (m,)."""
+        values = np.empty(len(rows))
+        for part, border in self.borders(rows):
+            values[part] = tuned_values(self.fit, parabolas(self.fit, border))[0]
+        return self.scale.undo(values)
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:
         """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
@@ -272,14 +280,6 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
     scale = machine.scale
     regions = _regions(scale.undo(np.concatenate(pieces)), np.cumsum(np.concatenate(counts)))
     return TunedAnswer(scale.undo(values), regions, winners, used)
-
-
-def predict_rows(machine: TunedMachine, rows: Array) -> Array:
-    """Return the values alone."""
-    values = np.empty(len(rows))
-    for part, border in machine.borders(rows):
-        values[part] = tuned_values(machine.fit, parabolas(machine.fit, border))[0]
-    return machine.scale.undo(values)
 
 
 def _regions(pieces: Array, offsets: AnyArray) -> Regions:
