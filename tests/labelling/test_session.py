@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.labelling.processes import Running, label_and_be_killed
 from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce.labelling import Session, SessionSettings
 from transduce.labelling.journal import Event, pack
@@ -157,32 +157,13 @@ def test_a_session_goes_on_where_it_was(tmp_path):
     assert (tmp_path / "papers-relevant-labels.jsonl").exists()
 
 
-KILLED = """
-import sys
-import numpy as np
-from tests.labelling.tables import clusters
-from transduce.labelling import Session
-frame, truth = clusters()
-session = Session(sys.argv[1], "relevant", classes=["yes", "no"])
-for step in range(10_000):
-    proposal = session.propose("audit" if step >= 20 else "find")
-    session.answer(str(truth[proposal.row]))
-    print(proposal.row, flush=True)
-    if step == 25:
-        import os, signal
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 def test_killed_in_the_middle_nothing_is_lost(tmp_path):
     path = tmp_path / "papers.csv"
     frame, truth = clusters()
     frame.to_csv(path, index=False)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)], capture_output=True, timeout=120, check=False
-    )
-    rows = list(map(int, done.stdout.split()))
-    assert done.returncode == -9, done.stderr.decode()
+    running = Running(label_and_be_killed, path)
+    rows = running.hear_all()
+    assert running.process.exitcode == -signal.SIGKILL
     assert len(rows) == 26
     with Session(path, "relevant", settings=SessionSettings(prepared=prepared())) as session:
         assert list(session.state.labels) == rows
@@ -592,9 +573,8 @@ def test_second_opinion():
         session.answer(str(truth[session.propose().row]))
     assert session.answers().source == "the spectral graph transducer"
     assert session.think()
-    began = time.monotonic()
-    while session.think() and time.monotonic() - began < 120:
-        time.sleep(0.1)
+    session._second._asking.join()
+    assert not session.busy
     assert session.answers().source.startswith("a blend of")
     names = np.array(["yes", "no"])[session.answers().values]
     assert np.mean(names == truth) > 0.9

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from functools import partial
 
 import pandas as pd
 import pytest
 
+from tests.labelling.processes import Running, serve_page
 from tests.labelling.tables import clusters, numbers
+from transduce.filling import fill
 from transduce.labelling import Session, SessionSettings
+from transduce.labelling.prepared import prepare
+from transduce.labelling.table import read_label_table
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the labelling page in a browser; install selenium.")
@@ -24,6 +26,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from tests.page.serving import Served
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -31,22 +35,13 @@ pytestmark = pytest.mark.skipif(
     reason="NOT TESTED, because Chromium and its driver are not installed: the labelling page in a browser. Install "
     "chromium and chromium-driver.",
 )
-LIMIT = 120  # seconds a test may take
+LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars",
 ]  # fmt: skip
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"><b>bold</b>"
-SERVE = """
-import sys
-from transduce.labelling import SessionSettings
-from transduce.page.command import run_label
-path, port, kind = sys.argv[1:]
-options = {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
-settings = SessionSettings(task="numbers" if kind == "numbers" else "auto", seed=11 if kind == "new" else None)
-run_label(path, "relevant", **({} if kind == "numbers" else options), settings=settings, port=int(port), browser=False,
-          say=lambda text: print(text, flush=True))
-"""
+SHOWN = ["title", "note", "height", "weight"]
 
 
 @pytest.fixture(autouse=True)
@@ -84,31 +79,25 @@ class Program:
     """``transduce label`` as a process of its own."""
 
     def __init__(self, path):
-        self.path, self.process, self.port = path, None, 0
+        self.path, self.port, self._running = path, 0, None
 
     def start(self, kind="new"):
-        command = [sys.executable, "-c", SERVE, str(self.path), str(self.port), kind]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
-        for line in self.process.stdout:
-            found = re.match(rb"Open (http://127.0.0.1:(\d+)/\S+)", line)
+        self._running = Running(serve_page, self.path, self.port, kind)
+        while True:
+            found = re.match(r"Open (http://127.0.0.1:(\d+)/\S+)", self._running.hear())
             if found:
                 self.port = int(found[2])
-                return found[1].decode()
-        raise AssertionError("The program ended.")
+                return found[1]
 
     def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+        if self._running is not None:
+            self._running.kill()
 
     def end(self):
-        self.process.send_signal(signal.SIGINT)
-        words = self.process.stdout.read().decode()
-        self.process.stdout.close()
-        assert self.process.wait() == 0
-        return words
+        self._running.interrupt()
+        words = self._running.hear_all()
+        assert self._running.process.exitcode == 0
+        return words[-1]
 
 
 class Page:
@@ -117,11 +106,11 @@ class Page:
     def __init__(self, driver, address):
         self.driver = driver
         driver.get(address)
-        self.wait(lambda: driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+        self.ready()
 
-    def wait(self, condition, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def wait(self, condition):
+        """What a condition gives once it gives something; `_limit` ends it."""
+        while True:
             try:
                 found = condition()
             except WebDriverException:
@@ -129,7 +118,6 @@ class Page:
             if found:
                 return found
             time.sleep(0.02)
-        raise AssertionError("It did not happen.")
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -156,6 +144,27 @@ class Page:
             self.wait(lambda before=before: self.labelled() == before + 1)
         assert self.text("#saved") == "✓ saved"
 
+    def ready(self):
+        self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+
+    def no_dialog(self):
+        self.wait(lambda: not self.driver.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+
+    def mode(self):
+        return self.driver.execute_script(
+            "return document.querySelector('#modes [aria-checked=true]').dataset.mode"
+        )
+
+    def hold(self, path):
+        """Keep requests to a path waiting until they are released."""
+        self.driver.execute_script(HOLD, path)
+
+    def held(self, count=1):
+        self.wait(lambda: self.driver.execute_script("return window.held.length") == count)
+
+    def release(self):
+        self.driver.execute_script("window.release()")
+
     def errors(self):
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
@@ -166,31 +175,61 @@ class Page:
         )
 
 
-@pytest.fixture
-def program(tmp_path):
+HOLD = """
+const fetched = window.fetch;
+window.held = [];
+window.fetch = async (url, ...rest) => {
+  if (String(url).includes(arguments[0])) await new Promise((go) => window.held.push(go));
+  return fetched(url, ...rest);
+};
+window.release = () => { window.fetch = fetched; for (const go of window.held) go(); };
+"""
+
+
+@pytest.fixture(scope="module")
+def papers():
+    """A table, its classes, and what is prepared of it."""
     frame, truth = clusters()
     notes = [f"What is known of number {i}: {SCRIPT}" for i in range(len(frame))]
-    frame.assign(note=notes).to_csv(tmp_path / "papers.csv", index=False)
-    running = Program(tmp_path / "papers.csv")
-    running.truth, running.folder = truth, tmp_path
-    yield running
-    if running.process is not None and running.process.poll() is None:
-        running.kill()
+    frame = frame.assign(note=notes)
+    return frame, truth, prepare(read_label_table(frame, "relevant"))
 
 
 @pytest.fixture
-def page(program, browser):
+def page(papers, browser, tmp_path):
+    """The page of a new session, served by this process."""
+    frame, truth, prepared = papers
+    path, settings = tmp_path / "papers.csv", SessionSettings(seed=11, prepared=prepared)
+    frame.to_csv(path, index=False)
     browser.get_log("browser")
-    page = Page(browser, program.start())
-    page.size(1280, 900)
-    yield page
-    errors = page.errors()
-    browser.get("about:blank")  # so that nobody asks a program that has ended
+    with (
+        Session(path, "relevant", show=SHOWN, classes=["yes", "no"], settings=settings) as session,
+        Served(session) as served,
+    ):
+        page = Page(browser, served.address)
+        page.truth, page.folder = truth, tmp_path
+        page.size(1280, 900)
+        yield page
+        errors = page.errors()
+        browser.get("about:blank")  # so that nobody asks a server that has ended
     assert errors == []
 
 
-def test_a_whole_session_by_keyboard(page, program):
-    truth = program.truth
+@pytest.fixture
+def program(papers, browser, tmp_path):
+    """The page of a new session, served by a program that can be killed."""
+    frame, truth, _ = papers
+    frame.to_csv(tmp_path / "papers.csv", index=False)
+    browser.get_log("browser")
+    program = Program(tmp_path / "papers.csv")
+    program.truth, program.page = truth, Page(browser, program.start())
+    yield program
+    browser.get("about:blank")
+    program.kill()
+
+
+def test_a_whole_session_by_keyboard(program):
+    page, truth = program.page, program.truth
     assert page.text("#recall-headline") == "Nothing is certain yet."
     page.judge(truth, 20)  # all hits are among the likeliest
     page.press("a")
@@ -199,20 +238,36 @@ def test_a_whole_session_by_keyboard(page, program):
         page.judge(truth)
         assert page.labelled() <= 60
     assert page.labelled() < 60
-    page.press("s")
-    page.wait(lambda: "31" not in page.text("#why"))
-    page.press("l")
-    page.wait(lambda: page.find("[data-mode=learn]").get_attribute("aria-checked") == "true")
+    page.press("s", "l")  # the second one waits for what the first one asked for
+    page.wait(lambda: page.mode() == "learn")
     page.press("h")
-    rows = page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#history-list li"))
+    page.wait(lambda: page.find("#history-dialog[open]"))
+    rows = page.driver.find_elements(By.CSS_SELECTOR, "#history-list li")
     assert len(rows) == page.labelled() + 1
     page.press(Keys.ESCAPE)
+    assert page.errors() == []
     page.driver.get("about:blank")
-    assert "Ended." in program.end()
+    assert program.end().startswith("Ended.")
 
 
-def test_undo_and_change_by_keyboard(page, program):
-    truth = program.truth
+def test_modes_and_undo_wait_for_a_request_and_labels_do_not(page):
+    page.judge(page.truth, 2)
+    page.hold("/api/answer")
+    page.press("1")
+    page.held()
+    page.press("2", "u", "l", "a")  # the label would be of a row that nobody has seen yet
+    assert (page.labelled(), page.mode()) == (2, "find")
+    page.release()
+    page.wait(lambda: page.mode() == "audit")
+    assert page.text("#why").startswith("Random draw 1.")
+    assert page.labelled() == 2
+    page.press("h")
+    page.wait(lambda: page.find("#history-dialog[open]"))
+    assert len(page.driver.find_elements(By.CSS_SELECTOR, "#history-list li")) == 2
+
+
+def test_undo_and_change_by_keyboard(page):
+    truth = page.truth
     page.judge(truth, 4)
     last = page.row()
     page.judge(truth)
@@ -248,10 +303,9 @@ def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
     ) as session:
         for row in range(120):
             session.answer(float(truth[row]), row=row)
-    program = Program(tmp_path / "houses.csv")
     browser.get_log("browser")
-    page = Page(browser, program.start("numbers"))
-    try:
+    with Session(tmp_path / "houses.csv", "relevant") as session, Served(session) as served:
+        page = Page(browser, served.address)
         page.press("1")  # a digit goes into the field
         field = page.find("#number")
         page.wait(lambda: field.get_attribute("value") == "1")
@@ -274,94 +328,82 @@ def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
         page.press(Keys.ARROW_RIGHT)
         page.wait(lambda: page.row() == 1)
         assert page.errors() == []
-    finally:
         browser.get("about:blank")
-        program.kill()
 
 
-SLOW_ROWS = """
-const fetched = window.fetch;
-window.fetch = async (url, ...rest) => {
-  if (String(url).includes("/api/row/")) await new Promise((done) => setTimeout(done, 700));
-  return fetched(url, ...rest);
-};
-"""
-
-
-def test_search_by_keyboard(page, program):
-    page.driver.execute_script(SLOW_ROWS)
+def test_search_by_keyboard(page):
+    page.hold("/api/row/")
     page.press("/")
     page.wait(lambda: page.driver.switch_to.active_element.get_attribute("id") == "search")
     page.driver.switch_to.active_element.send_keys("apple")
     page.wait(lambda: page.text("#search-count") == "15 rows.")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
-    page.wait(lambda: not page.driver.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+    page.held()
+    assert page.driver.find_elements(By.CSS_SELECTOR, "dialog[open]")  # while the row is on its way
+    page.release()
+    page.no_dialog()
     # At once: with the dialog gone, keys label the row that was found.
-    assert program.truth[page.row()] == "yes"
+    assert page.truth[page.row()] == "yes"
     page.press("1")
     page.wait(lambda: page.labelled() == 1)
 
 
-def test_keys_can_be_changed(page, program):
+def test_keys_can_be_changed(page):
     page.press("?")
     field = page.wait(lambda: page.find("input[aria-label='Key of no']"))
     field.clear()
     field.send_keys("n")
     page.press(Keys.ESCAPE)
-    page.wait(lambda: not page.driver.find_elements(By.CSS_SELECTOR, "dialog[open]"))
+    page.no_dialog()
     page.press("n")
     page.wait(lambda: page.labelled() == 1)
     page.driver.refresh()
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+    page.ready()
     page.press("n")
     page.wait(lambda: page.labelled() == 2)
     page.driver.execute_script("localStorage.clear()")
 
 
-def test_reload_in_the_middle(page, program):
-    page.judge(program.truth, 6)
+def test_reload_in_the_middle(page):
+    page.judge(page.truth, 6)
     page.press("a")
     page.wait(lambda: page.text("#why").startswith("Random draw 1."))
     row, words = page.row(), page.text("#certificate")
     page.driver.refresh()
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+    page.ready()
     assert (page.row(), page.text("#certificate"), page.labelled()) == (row, words, 6)
 
 
-def test_killed_and_started_again(page, program, browser):
-    page.judge(program.truth, 8)
+def test_killed_and_started_again(program, browser):
+    page, truth = program.page, program.truth
+    page.judge(truth, 8)
     page.press("a")
     page.wait(lambda: page.text("#why").startswith("Random draw 1."))
-    page.judge(program.truth, 5)
-    row, words, headline = page.row(), page.text("#progress-words"), page.text("#recall-headline")
+    page.judge(truth, 5)
+    shown = page.row(), page.text("#progress-words"), page.text("#recall-headline")
+    assert page.errors() == []
     program.kill()
     page.press("1")
     page.wait(lambda: "Nothing is lost" in (page.text("#toasts") or ""))
     assert "✓" not in page.text("#saved")
     again = Page(browser, program.start("again"))
-    browser.get_log("browser")  # that the program was gone was an error here
-    assert (again.row(), again.text("#progress-words"), again.text("#recall-headline")) == (
-        row,
-        words,
-        headline,
-    )
-    again.judge(program.truth)
+    assert (again.row(), again.text("#progress-words"), again.text("#recall-headline")) == shown
+    again.judge(truth)
 
 
-def test_an_old_page_of_a_restarted_program_says_so(page, program, browser):
+def test_an_old_page_of_a_restarted_program_says_so(program):
     program.kill()
     program.start("again")
-    page.press("1")
-    page.wait(lambda: "earlier start" in (page.text("#toasts") or ""))
-    browser.get("about:blank")
-    browser.get_log("browser")
+    program.page.press("1")
+    program.page.wait(lambda: "earlier start" in (program.page.text("#toasts") or ""))
 
 
-def test_export(page, program):
-    page.judge(program.truth, 25)
+def test_export(page, monkeypatch):
+    monkeypatch.setattr("transduce.labelling.session.fill", partial(fill, method="ridge"))  # it is quick
+    page.judge(page.truth, 25)
     page.press("e")
     page.wait(lambda: page.find("#export-go")).click()
-    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#export-files li"), 100)
+    page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#export-files li"))
     written = [item.text for item in page.driver.find_elements(By.CSS_SELECTOR, "#export-files li")]
     assert written == [
         "papers-labelled.csv",
@@ -369,13 +411,13 @@ def test_export(page, program):
         "papers-filled.html",
         "papers-certificate.txt",
     ]
-    labelled = pd.read_csv(program.folder / "papers-labelled.csv")
+    labelled = pd.read_csv(page.folder / "papers-labelled.csv")
     assert labelled["relevant_label"].notna().sum() == 25
-    assert (program.folder / "papers-filled.csv").exists()
+    assert (page.folder / "papers-filled.csv").exists()
     assert "chance chose the labelled rows, and it did not" in page.text("#export-body")
 
 
-def test_text_of_the_table_stays_text(page, program):
+def test_text_of_the_table_stays_text(page):
     page.wait(lambda: "bold" in page.text("#cells"))
     assert SCRIPT in page.text("#cells")
     assert page.driver.find_elements(By.CSS_SELECTOR, "#cells b, #cells script, #cells img") == []
@@ -389,19 +431,21 @@ def test_text_of_the_table_stays_text(page, program):
 
 def test_the_policy_forbids_foreign_scripts_and_requests(page, browser):
     blocked = page.driver.execute_async_script(
-        """const done = arguments[0]; const seen = [];
-        document.addEventListener("securitypolicyviolation", (event) => seen.push(event.effectiveDirective));
+        """const done = arguments[0]; const seen = new Set();
+        document.addEventListener("securitypolicyviolation", (event) => {
+            seen.add(event.effectiveDirective);
+            if (seen.size === 2) done([...seen]);
+        });
         const script = document.createElement("script"); script.textContent = "document.title = 'run'";
         document.body.append(script);
-        fetch("http://127.0.0.1:9/x").catch(() => {});
-        setTimeout(() => done(seen), 300);"""
+        fetch("http://127.0.0.1:9/x").catch(() => {});"""
     )
-    assert {"script-src-elem", "connect-src"} <= set(blocked)
+    assert set(blocked) == {"script-src-elem", "connect-src"}
     assert page.driver.title != "run"
     browser.get_log("browser")
 
 
-def test_foreign_pages_get_nothing(page, program, browser):
+def test_foreign_pages_get_nothing(page, browser):
     """Another origin on this very machine, with the cookie in the same browser: every request is refused."""
     import http.server
     import threading
@@ -437,7 +481,7 @@ def test_foreign_pages_get_nothing(page, program, browser):
         assert seen == ["closed"] * 4
         browser.get_log("browser")
         browser.get(address)
-        page.wait(lambda: browser.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+        page.ready()
     finally:
         server.shutdown()
         server.server_close()
@@ -455,8 +499,8 @@ return {width: innerWidth, page: document.documentElement.scrollWidth, wide, sma
 """
 
 
-def test_all_fits_phones_and_desks_in_light_and_dark(page, program, browser):
-    page.judge(program.truth, 2)
+def test_all_fits_phones_and_desks_in_light_and_dark(page, browser):
+    page.judge(page.truth, 2)
     for scheme in ("light", "dark"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
@@ -471,12 +515,12 @@ def test_all_fits_phones_and_desks_in_light_and_dark(page, program, browser):
             assert brightness > 600 if scheme == "light" else brightness < 120
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     page.size(390, 844)
-    page.judge(program.truth, 2)
+    page.judge(page.truth, 2)
     page.size(1280, 900)
 
 
-def test_everything_has_a_name_for_screen_readers(page, program):
-    page.judge(program.truth, 3)
+def test_everything_has_a_name_for_screen_readers(page):
+    page.judge(page.truth, 3)
     nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     nameless = [
         (node["role"]["value"], node.get("name", {}).get("value"))

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.labelling.processes import Running, serve_page
 from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce.labelling import Session, SessionSettings
 from transduce.page import view
@@ -354,36 +351,24 @@ def test_it_listens_on_this_machine_only():
                 socket.create_connection((other, listening.getsockname()[1]), timeout=1)
 
 
-COMMAND = """
-import sys
-from transduce.page.command import run_label
-run_label(sys.argv[1], "relevant", browser=False, say=lambda text: print(text, flush=True))
-"""
-
-
 def test_ctrl_c_ends_cleanly(tmp_path):
     frame, _ = clusters()
-    frame.to_csv(tmp_path / "papers.csv", index=False)
-    running = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, str(tmp_path / "papers.csv")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    frame.assign(note="none").to_csv(tmp_path / "papers.csv", index=False)
+    running = Running(serve_page, tmp_path / "papers.csv", 0, "again", errors=tmp_path / "errors")
     try:
-        lines = [running.stdout.readline().decode() for _ in range(3)]
+        lines = [running.hear() for _ in range(3)]
         port = int(re.match(r"Open http://127.0.0.1:(\d+)/\?token=\S+$", lines[1])[1])
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         connection.request("GET", "/")
         assert connection.getresponse().status == 403  # it is up
         connection.close()
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=30)
+        running.interrupt()
+        ended = running.hear_all()
     finally:
         running.kill()
-    assert running.returncode == 0
-    assert out.decode().startswith("Ended. 0 labels are in ")
-    assert b"Traceback" not in err
+    assert running.process.exitcode == 0
+    assert ended[0].startswith("Ended. 0 labels are in ")
+    assert (tmp_path / "errors").read_text() == ""
 
 
 def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):

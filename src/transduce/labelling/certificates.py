@@ -472,48 +472,40 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
     found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
     if certificate.unlabelled == 0:
         return "Every row is labelled.", f"{found}; none can be missing."
-    missed = counted(certificate.missed_at_most, "more row")
-    bound = f"With {sure} certainty at most {missed} of this class {_is(certificate.missed_at_most)} left"
+    missed, least = certificate.missed_at_most, rounded_down(certificate.recall_at_least)
+    bound = f"With {sure} certainty at most {counted(missed, 'more row')} of this class {_is(missed)} left"
     if certificate.reached:
-        least = rounded_down(certificate.recall_at_least)
         return f"You can stop: at least {least} are found.", f"{found}. {bound}: {goal} was the goal."
     if certificate.draws_needed is None:
-        return (
-            "Judge the skipped draws first.",
-            f"{found}. Random draws that you skipped may be the missing rows.",
-        )
+        skipped = "Random draws that you skipped may be the missing rows."
+        return "Judge the skipped draws first.", f"{found}. {skipped}"
     needed = counted(certificate.draws_needed, "more random draw")
     ahead = f"{needed} without another “{wanted}” would make {goal} certain."
-    if certificate.found == 0 and certificate.n_draws == 0:
-        return (
-            "Nothing is certain yet.",
-            f"No row of class “{wanted}” is found yet. Search first, then audit.",
-        )
-    if certificate.n_draws == 0:
-        return "Nothing is certain yet.", f"{found}. Search first, then audit: {ahead}"
-    return f"At least {rounded_down(certificate.recall_at_least)} are found.", f"{found}. {bound}. {ahead}"
+    if certificate.n_draws > 0:
+        return f"At least {least} are found.", f"{found}. {bound}. {ahead}"
+    if certificate.found == 0:
+        found, ahead = f"No row of class “{wanted}” is found yet", ""
+    return "Nothing is certain yet.", f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}"
 
 
 def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     """Return what is certain about wrong answers, in a headline and a sentence."""
-    sure = rounded_down(certificate.certainty)
     if certificate.remaining == 0:
         return "Every row is labelled.", "No answer is left that could be wrong."
-    known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
-    many = certificate.wrong_at_most
-    head = f"At most {many:,} of {counted(certificate.remaining, 'answer')} {_is(many)} wrong."
-    text = f"That is {sure} certain ({rounded_down(many / certificate.remaining)}). {known}."
+    many, remaining = certificate.wrong_at_most, counted(certificate.remaining, "answer")
     if certificate.n_draws == 0:
-        head, text = "Nothing is certain yet.", f"{counted(certificate.remaining, 'answer')} frozen."
+        head, text = "Nothing is certain yet.", f"{remaining} frozen."
+    else:
+        sure, share = rounded_down(certificate.certainty), rounded_down(many / certificate.remaining)
+        head = f"At most {many:,} of {remaining} {_is(many)} wrong."
+        known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
+        text = f"That is {sure} certain ({share}). {known}."
     if certificate.reached:
         return head, text
     if certificate.draws_needed is None:
         return head, f"{text} Judge the random draws that you skipped first."
-    ahead = counted(certificate.draws_needed, "more random draw")
-    return (
-        head,
-        f"{text} {ahead} without a wrong answer would show that at most {rounded_down(certificate.share)} are.",
-    )
+    ahead = f"{counted(certificate.draws_needed, 'more random draw')} without a wrong answer"
+    return head, f"{text} {ahead} would show that at most {rounded_down(certificate.share)} are."
 
 
 def about_intervals(intervals: Intervals) -> str:

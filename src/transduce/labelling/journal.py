@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,7 +67,8 @@ class Journal:
     """An append-only file of events that one process at a time holds open; or, without a path, a list in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path, self.header, self.note, self._new = path, None, "", False
+        self.path, self.note, self._new = path, "", False
+        self.header: Header | None = None  # the first line; None if the journal is new
         self.events: list[Event] = []
         self._file: IO[bytes] | None = None
         if path is None:
@@ -74,18 +76,14 @@ class Journal:
         self._new = not path.exists()
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
-            take(
-                self._file,
-                f"{path.name} is in use by another process: close the other page or notebook first.",
-            )
+            refusal = f"{path.name} is in use by another process: close the other page or notebook first."
+            take(self._file, refusal)
             self._read()
             if self._new:
                 _sync_folder(path.parent)
         except BaseException:
             self.abandon()
             raise
-
-    header: Header | None  # the first line, None if the journal is new
 
     def _read(self) -> None:
         """Read all lines; what follows the last whole one is cut off. A file that is no journal is not touched."""
@@ -94,8 +92,7 @@ class Journal:
         content = self._file.read()
         if content[: len(START)] != START[: len(content)]:
             raise ValueError(f"{self.path} does not begin like a journal: name another file.")
-        lines = content.split(b"\n")
-        torn, lines = lines[-1], lines[:-1]
+        *lines, torn = content.split(b"\n")
         good = 0
         for number, line in enumerate(lines, start=1):
             whole = _parsed(line)
@@ -108,9 +105,10 @@ class Journal:
                 raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
             good += len(line) + 1
         if torn:
+            name = Path(self._file.name).name
             self.note = (
-                f"The last line of {self.path.name if self.path else 'the journal'} was torn and has been dropped "
-                f"({len(torn)} bytes): what it was about was not saved, so do it again."
+                f"The last line of {name} was torn and has been dropped ({len(torn)} bytes): what "
+                "it was about was not saved, so do it again."
             )
         if good < len(content):
             self._file.truncate(good)
@@ -139,11 +137,12 @@ class Journal:
     def append(self, event: Event) -> None:
         """Write an event to the disk; it is there when this returns."""
         assert self.header is not None
-        empty, always = Event(event.kind), DECISION if event.row >= 0 else ("kind",)
+        always = DECISION if event.row >= 0 else ("kind",)
+        usual = asdict(Event(event.kind)).items()
         line = {
             name: value
             for name, value in asdict(event).items()
-            if name in always or value != getattr(empty, name)
+            if name in always or (name, value) not in usual
         }
         self._write({**line, "table": self.header.digest[:16], "seed": self.header.seed})
         self.events.append(event)
@@ -171,12 +170,10 @@ class Journal:
         """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
         assert self.path is not None
         assert self._file is not None
-        try:
-            there = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
-        except FileNotFoundError:
-            there = False
-        if not there:
-            raise OSError(f"{self.path} was moved or deleted meanwhile: nothing can be saved. Start again.")
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
+                return
+        raise OSError(f"{self.path} was moved or deleted meanwhile: nothing can be saved. Start again.")
 
     def abandon(self) -> None:
         """Close the file, and delete it if it was created now: nothing was decided yet."""
@@ -210,15 +207,15 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-PACKED_TYPES = {"<i2": np.int16, "<f4": np.float32, "<f8": np.float64, "<u1": np.uint8, "<u2": np.uint16}
+PACKED_TYPES = ("<i2", "<f8")  # of frozen classes and numbers
 
 
 def pack(values: AnyArray) -> str:
     """Return an array of one dimension as text: its type, and its bytes, compressed."""
-    kind = values.dtype.newbyteorder("<").str.replace("|", "<")
+    kind = values.dtype.newbyteorder("<").str
     if kind not in PACKED_TYPES:
         raise ValueError(f"arrays of type {kind} cannot be packed")
-    content = np.ascontiguousarray(values, dtype=PACKED_TYPES[kind]).tobytes()
+    content = np.ascontiguousarray(values, dtype=kind).tobytes()
     return f"{kind}:{base64.b64encode(zlib.compress(content)).decode()}"
 
 
@@ -227,4 +224,4 @@ def unpack(text: str) -> AnyArray:
     kind, _, content = text.partition(":")
     if kind not in PACKED_TYPES:
         raise ValueError(f"arrays of type {kind!r} cannot be unpacked")
-    return np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype=PACKED_TYPES[kind])
+    return np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype=kind)

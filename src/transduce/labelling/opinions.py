@@ -159,31 +159,39 @@ class NumberOpinion:
         n = len(self._matrix)
         rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
         y = np.fromiter(labels.values(), dtype=float, count=len(labels))
-        lower, upper = np.full(n, np.nan), np.full(n, np.nan)
-        if len(rows) < FEWEST_NUMBERS:
-            values = np.full(n, np.nan)
-            values[rows] = y
-            return Answers(
-                values, np.full(n, np.nan), f"nobody: {FEWEST_NUMBERS} labels are needed", lower, upper
-            )
-        others = np.setdiff1d(self._sample, rows)
-        width, confidence = self.machine(len(rows))
-        machine = RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False)
-        used = np.concatenate([rows, others])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            machine.fit(self._matrix[used], np.concatenate([y, np.full(len(others), np.nan)]))
+        values, lower, upper = np.full((3, n), np.nan)
+        source = f"nobody: {FEWEST_NUMBERS} labels are needed"
+        if len(rows) >= FEWEST_NUMBERS:
+            others = np.setdiff1d(self._sample, rows)
+            model = self._fit(rows, y, others)
             asked = np.arange(n) if everywhere or n <= MOST_VALUES else others
             for start in range(0, len(asked), MOST_VALUES):
                 part = asked[start : start + MOST_VALUES]
-                self._values[part] = machine.predict(self._matrix[part])
-        if len(others) and machine.answer_.regions is not None:
-            lower[others], upper[others] = machine.answer_.regions.hull().T
-        values = self._values.copy()
+                self._values[part] = model.predict(self._matrix[part])
+            if len(others) and model.answer_.regions is not None:
+                lower[others], upper[others] = model.answer_.regions.hull().T
+            values = self._values.copy()
+            source = "ridge regression and the confidence machine"
         values[rows] = y
-        with np.errstate(invalid="ignore"):
-            certain = lower - upper
-        return Answers(values, certain, "ridge regression and the confidence machine", lower, upper)
+        return _with_intervals(values, lower, upper, source)
+
+    def _fit(self, rows: AnyArray, y: Array, others: AnyArray) -> RidgeConfidenceMachine:
+        """Return the machine that labels at some rows give, with intervals at others."""
+        used = np.concatenate([rows, others])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            labels = np.concatenate([y, np.full(len(others), np.nan)])
+            return _machine(*self.machine(len(rows))).fit(self._matrix[used], labels)
+
+
+def _machine(width: float, confidence: float) -> RidgeConfidenceMachine:
+    return RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False)
+
+
+def _with_intervals(values: Array, lower: Array, upper: Array, source: str) -> Answers:
+    """Return answers that are the more certain, the narrower their intervals are."""
+    with np.errstate(invalid="ignore"):
+        return Answers(values, lower - upper, source, lower, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,17 +241,11 @@ class SecondOpinion:
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process; it ends when its input is closed, so also when the session is killed."""
         self.close()
+        code = "from transduce.labelling.opinions import serve_opinions; serve_opinions()"
+        command, environment = [sys.executable, "-c", code], {**os.environ, "OMP_NUM_THREADS": "1"}
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from transduce.labelling.opinions import serve_opinions; serve_opinions()",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            start_new_session=True,
+            command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
         )
         return self._process
 
@@ -294,18 +296,13 @@ def second_opinion(matrix: Array, known: Question) -> Answers:
 
 def _second_numbers(matrix: Array, known: Question) -> Answers:
     """Return numbers at all rows with their intervals."""
-    y = np.full(len(matrix), np.nan)
+    y, lower, upper = np.full((3, len(matrix)), np.nan)
     y[known.rows] = known.labels
-    width, confidence = known.machine
-    model = RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False).fit(matrix, y)
+    model = _machine(*known.machine).fit(matrix, y)
     assert model.answer_.regions is not None
-    lower, upper = np.full((2, len(matrix)), np.nan)
     lower[model.answer_.rows], upper[model.answer_.rows] = model.answer_.regions.hull().T
-    with np.errstate(invalid="ignore"):
-        certain = lower - upper
     values = np.asarray(model.transduction_, dtype=float)
-    source = "ridge regression and the confidence machine, at all rows"
-    return Answers(values, certain, source, lower, upper)
+    return _with_intervals(values, lower, upper, "ridge regression and the confidence machine, at all rows")
 
 
 def _second_classes(matrix: Array, known: Question) -> Answers:

@@ -18,9 +18,26 @@ from transduce.labelling.table import LabelTable
 from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph
 from transduce.tables.features import vectorize
 
+N_COMPONENTS = 80
+N_NEIGHBORS = {"numbers": 10, "words": 30}
+MOST_WORDS = 50_000
+EXACT_TEXTS = 30_000  # up to here neighbours of texts are searched among all
+REDUCED = 100
+MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
+N_FEATURES = 16
+MAP_NEIGHBORS = 12
+EPOCHS = 200
+REPULSIONS = 4
+
 
 class GraphFeatures:
-    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,)."""
+    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,).
+
+    Every connected component of the graph is a table of its own: a row of a component of m rows has the features
+    ``sqrt(m) [null, v_1, v_2, ...]``, its entries in the eigenvectors of that component, with prior variances 1, 1,
+    1/4, 1/9, ...: the spectral graph transducer's penalties turned round. Features of different components are
+    unrelated.
+    """
 
     def __init__(self, spectrum: Spectrum) -> None:
         self._vectors = spectrum.vectors
@@ -62,28 +79,13 @@ class GraphFeatures:
             found[rows] = self.products(rows, vector[:, None])[:, 0]
         return found
 
-    def prior_variance(self) -> Array:
-        """Return the variance of each row before any label."""
+    def weigh_squares(self, weights: Array) -> Array:
+        """Return the products of every row's squared features with weights of shape (d + 1,)."""
         found = np.empty(len(self))
         for start in range(0, len(self), 50_000):
             rows = slice(start, start + 50_000)
-            found[rows] = np.square(self.at(rows)) @ self.prior
+            found[rows] = np.square(self.at(rows)) @ weights
         return found
-
-    def prior_teaching(self) -> Array:
-        """Return the squared norm of each row's covariance with the features before any label."""
-        found = np.empty(len(self))
-        for start in range(0, len(self), 50_000):
-            rows = slice(start, start + 50_000)
-            found[rows] = np.square(self.at(rows)) @ np.square(self.prior)
-        return found
-
-
-MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
-N_FEATURES = 16
-MAP_NEIGHBORS = 12
-EPOCHS = 200
-REPULSIONS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +99,14 @@ class RowMap:
 
     def place(self, row: int) -> tuple[float, float]:
         """Return where any row lies: between the rows on the map that are nearest to it."""
-        here = np.flatnonzero(self.rows == row)
-        if len(here):
-            return float(self.places[here[0], 0]), float(self.places[here[0], 1])
-        own = _coordinates(self._features, np.array([row]))[0]
-        distances = np.square(self._coordinates - own).sum(axis=1)
-        distances[self._features.component[self.rows] != self._features.component[row]] += 1e3
-        near = np.argsort(distances, kind="stable")[:3]
-        middle = self.places[near].mean(axis=0)
-        return float(middle[0]), float(middle[1])
+        near = np.flatnonzero(self.rows == row)
+        if not len(near):
+            own = _coordinates(self._features, np.array([row]))[0]
+            distances = np.square(self._coordinates - own).sum(axis=1)
+            distances[self._features.component[self.rows] != self._features.component[row]] += 1e3
+            near = np.argsort(distances, kind="stable")[:3]
+        x, y = self.places[near].mean(axis=0)
+        return float(x), float(y)
 
 
 def _coordinates(features: GraphFeatures, rows: AnyArray) -> Array:
@@ -154,16 +155,9 @@ def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Ge
 
 
 def _summed(rows: AnyArray, moves: Array, n: int) -> AnyArray:
-    """Return the mean-like sum of moves at each row, no move longer than 2."""
+    """Return a quarter of the sum of moves at each row, at most 2 in either direction."""
     total = np.stack([np.bincount(rows, weights=moves[:, j], minlength=n) for j in (0, 1)], axis=1)
     return np.clip(0.25 * total, -2.0, 2.0).astype(np.float32)
-
-
-N_COMPONENTS = 80
-N_NEIGHBORS = {"numbers": 10, "words": 30}
-MOST_WORDS = 50_000
-EXACT_TEXTS = 30_000  # up to here neighbours of texts are searched among all
-REDUCED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +165,7 @@ class Prepared:
     """All that no label changes."""
 
     matrix: Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
-    unit: AnyArray | sp.csr_array  # (n, p)
+    unit: AnyArray | sp.csr_array  # (n, p) words and other features, each row of norm 1
     spectrum: Spectrum  # of the neighbour graph
     graph: GraphFeatures  # the same, as features
     map: RowMap  # places of rows
@@ -184,9 +178,7 @@ def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
     plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
     words = _words(table.frame, texts) if texts else None
     if words is None and features.matrix.shape[1] == 0:
-        raise ValueError(
-            f"No column besides {table.target!r} varies from row to row: there is nothing to learn from."
-        )
+        raise ValueError(f"No column besides {table.target!r} varies: there is nothing to learn from.")
     return prepare_matrix(features.matrix, words, features.matrix[:, plain], seed=seed)
 
 

@@ -126,6 +126,8 @@ class Session:
         The table.
     state : State
         Labels, draws and plans: a replay of the journal.
+    prepared : Prepared
+        Features, graph and map.
     notes : list of str
         What the user should be told.
 
@@ -169,23 +171,21 @@ class Session:
         self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
         self.table = read_label_table(table, target, show)
-        self.notes: list[str] = []
         path = journal_path(self.table) if journal == "auto" else journal
         self._journal = Journal(None if path is None else Path(path))
         try:
-            self.notes += [self._journal.note] if self._journal.note else []
             self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
-            self.notes += differing(self.state.header, self.settings)
+            self.notes = [*filter(None, [self._journal.note]), *differing(self.state.header, self.settings)]
             self._name_classes(named, None if wanted is None else as_class(wanted))
-            self._prepared = self.settings.prepared or prepare(self.table)
+            self.prepared = self.settings.prepared or prepare(self.table)
         except BaseException:
             self._journal.abandon()
             raise
-        self._chooser = Chooser(self._prepared)
-        self._first: ClassOpinion | NumberOpinion = ClassOpinion(self._prepared)
+        self._chooser = Chooser(self.prepared)
+        self._first: ClassOpinion | NumberOpinion = ClassOpinion(self.prepared)
         if self.task == "numbers":
-            self._first = NumberOpinion(self._prepared, self.settings.confidence, self.state.header.seed)
-        self._second = opinions.SecondOpinion(self._prepared.matrix)
+            self._first = NumberOpinion(self.prepared, self.settings.confidence, self.state.header.seed)
+        self._second = opinions.SecondOpinion(self.prepared.matrix)
         self._answers: tuple[int, Answers] | None = None
         self._proposal: Proposal | None = None
         self._recent: list[int] = []
@@ -225,11 +225,6 @@ class Session:
     def mode(self) -> str:
         """How rows are proposed: "find", "learn" or "audit"."""
         return self.state.mode
-
-    @property
-    def prepared(self) -> Prepared:
-        """Features, graph and map."""
-        return self._prepared
 
     @property
     def journal(self) -> Path | None:
@@ -301,15 +296,15 @@ class Session:
             return self._chooser.widest(free, self.answers(), seen, self._recent)
         if state.mode == "find":
             hits = [row for row, label in labelled.items() if label == state.wanted]
-            return self._chooser.find(free, hits, [row for row in labelled if row not in set(hits)])
+            others = [row for row, label in labelled.items() if label != state.wanted]
+            return self._chooser.find(free, hits, others)
         return self._chooser.learn(free, seen, self._first_opinion(), self._recent)
 
     def _free(self) -> Mask:
         """Return the rows that may be proposed: those that can be drawn, less those skipped lately."""
         free = self.state.pool.copy()
         skipped = [row for row, decision in self.state.decisions.items() if decision.label is None]
-        recent = skipped[-HELD_BACK:]
-        free[recent] = False
+        free[skipped[-HELD_BACK:]] = False
         return free if free.any() else self.state.pool
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
@@ -377,14 +372,12 @@ class Session:
             if isinstance(label, bool | str):
                 raise ValueError(f"label must be a number; got {label!r}.")
             return as_number(label)
-        for known in self.state.classes:
-            if type(known) is type(label) and known == label:
-                return known
-        for known in self.state.classes:
-            if label is not None and str(known) == str(label):
-                return known
-        names = ", ".join(map(repr, self.state.classes))
-        raise ValueError(f"There is no class {label!r}: choose one of {names}, or add it first.")
+        same = [known for known in self.classes if type(known) is type(label) and known == label]
+        alike = [known for known in self.classes if label is not None and str(known) == str(label)]
+        if not same and not alike:
+            names = ", ".join(map(repr, self.classes))
+            raise ValueError(f"There is no class {label!r}: choose one of {names}, or add it first.")
+        return (same or alike)[0]
 
     def add_class(self, name: str) -> None:
         """Add a class.
@@ -424,16 +417,12 @@ class Session:
         tolerance : float, optional
             How far a number may be off and still count as right; needed for numbers.
         """
-        answers = self.complete_answers()
+        values = self.complete_answers().values
         if self.task == "numbers":
             if tolerance is None:
-                raise ValueError(
-                    "Say how far a number may be off and still count as right: give a tolerance."
-                )
+                raise ValueError("Give a tolerance: how far a number may be off and still count as right.")
             checks.check_not_negative("tolerance", tolerance, "a number from 0")
-            data = pack(answers.values.astype(np.float64))
-        else:
-            data = pack(answers.values.astype(np.int16))
+        data = pack(values.astype(np.float64 if self.task == "numbers" else np.int16))
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
 
     def plan_draws(self, count: int) -> None:
@@ -612,9 +601,12 @@ class Exported:
 
 def export_session(session: Session, folder: Path, *, force: bool = False) -> Exported:
     """Write labels, certificates, the filled table and its report into a folder."""
-    stem, ends = _name(session)
-    labelled, filled = folder / f"{stem}-labelled{ends}", folder / f"{stem}-filled{ends}"
-    report, certificate = folder / f"{stem}-filled.html", folder / f"{stem}-certificate.txt"
+    path = session.table.path or Path("table.csv")
+    packed = path.suffix.lower() in files.PACKED
+    ending = "".join(path.suffixes[-2:]) if packed else path.suffix
+    stem, kind = folder / path.name.removesuffix(ending), ending if files.kind_of(path)[0] else ".csv"
+    labelled, filled = Path(f"{stem}-labelled{kind}"), Path(f"{stem}-filled{kind}")
+    report, certificate = Path(f"{stem}-filled.html"), Path(f"{stem}-certificate.txt")
     for path in (labelled, filled, report, certificate):
         check_free(path, force=force)
     source = session.table.source or files.Table(session.table.frame, "csv", None, "table")
@@ -628,16 +620,6 @@ def export_session(session: Session, folder: Path, *, force: bool = False) -> Ex
     result.report(report, force=force)
     write(filled, source, result.new, force=force)
     return Exported(labelled, certificate, filled, report, guarantee)
-
-
-def _name(session: Session) -> tuple[str, str]:
-    """Return the table's name without its ending, and the ending of the files to write."""
-    path = session.table.path
-    if path is None:
-        return "table", ".csv"
-    ends = "".join(path.suffixes[-2:]) if path.suffix.lower() in files.PACKED else path.suffix
-    known = files.kind_of(path)[0] is not None
-    return path.name.removesuffix(ends), ends if known else ".csv"
 
 
 def label_columns(session: Session) -> pd.DataFrame:

@@ -324,9 +324,8 @@ def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> S
             _check_event(state, event)
             state.apply(event)
         except (ValueError, TypeError, LookupError, ArithmeticError, zlib.error) as error:
-            raise ValueError(
-                f"Line {number} of the journal does not follow from the lines before: {error}."
-            ) from error
+            words = "of the journal does not follow from the lines before"
+            raise ValueError(f"Line {number} {words}: {error}.") from error
     return state
 
 
@@ -367,10 +366,7 @@ def _check_header(header: Header, table: LabelTable, settings: SessionSettings, 
             "begin anew."
         )
     if header.target != table.target:
-        raise ValueError(
-            f"{name} is about the column {header.target!r}, not {table.target!r}: name another journal."
-        )
+        columns = f"{header.target!r}, not {table.target!r}"
+        raise ValueError(f"{name} is about the column {columns}: name another journal.")
     if settings.seed is not None and settings.seed != header.seed:
-        raise ValueError(
-            f"{name} was begun with the seed {header.seed}: leave the seed out to go on with it."
-        )
+        raise ValueError(f"{name} was begun with the seed {header.seed}: leave the seed out to go on.")

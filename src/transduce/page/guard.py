@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from http.cookies import CookieError, SimpleCookie
 
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -37,42 +38,39 @@ class Guard:
         self._secret = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or refuse it."""
+        """Answer one request, or refuse it; every answer carries the headers."""
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope)
-        await (self._app if refusal is None else refusal)(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope) -> Response | None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await (self._refusal(Request(scope)) or self._app)(scope, receive, sending)
+
+    def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that must not go through; None if it may."""
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        host = headers.get("host", "")
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return PlainTextResponse("Forbidden: this address is not served here.", 403)
-        origin = headers.get("origin")
         foreign = origin is not None and origin != f"http://{host}"
-        if foreign or (origin is None and scope["method"] not in ("GET", "HEAD")):
+        if foreign or (origin is None and request.method not in ("GET", "HEAD")):
             return PlainTextResponse("Forbidden: the request comes from another page.", 403)
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
+        site = request.headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and request.scope["path"] != "/":
             return PlainTextResponse("Forbidden: the request comes from another site.", 403)
-        if self._has_cookie(headers.get("cookie", "")):
+        cookie = request.cookies.get(self._cookie_name, "")
+        if secrets.compare_digest(cookie.encode(), self._secret.encode()):
             return None
-        return self._enter(scope)
+        return self._enter(request)
 
-    def _has_cookie(self, text: str) -> bool:
-        try:
-            cookie = SimpleCookie(text).get(self._cookie_name)
-        except CookieError:
-            return False
-        return cookie is not None and secrets.compare_digest(cookie.value.encode(), self._secret.encode())
-
-    def _enter(self, scope: Scope) -> Response:
+    def _enter(self, request: Request) -> Response:
         """Return the cookie for the one-time key, which is then used up."""
-        query = scope["query_string"].decode("latin-1")
-        given = query.removeprefix("token=") if scope["path"] == "/" and query.startswith("token=") else ""
-        if self._used or not secrets.compare_digest(given.encode(), self._token.encode()):
+        key = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        if self._used or not secrets.compare_digest(key.encode(), self._token.encode()):
             return PlainTextResponse(
                 "Forbidden: open the address that `transduce label` printed. It works once, in one browser; start the "
                 "command again for a new one.",
@@ -83,20 +81,3 @@ class Guard:
         response = HTMLResponse(ENTER)
         response.set_cookie(self._cookie_name, self._secret, httponly=True, samesite="strict", path="/")
         return response
-
-
-def _with_headers(send: Send) -> Send:
-    """Return a sender that adds the headers of every answer."""
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message.get("headers", [])}
-            extra = [
-                (name.encode(), value.encode())
-                for name, value in HEADERS.items()
-                if name.encode() not in present
-            ]
-            message = {**message, "headers": [*message.get("headers", []), *extra]}
-        await send(message)
-
-    return sending

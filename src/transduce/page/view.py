@@ -21,6 +21,15 @@ from transduce.labelling.state import Decision
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 LISTED = 8
 NONE = 255  # of a row on the map without an answer
+REASONS = {
+    "likeliest": "Of {rows} this one is the most likely to be “{wanted}”.",
+    "diverse": "{unknown}This row is unlike those labelled so far, and like many others.",
+    "teaches": "Its label would teach most: it takes away about {share} of the uncertainty about all rows.",
+    "widest": "Its interval is the widest of those compared ({number:.4g}).",
+    "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
+    "undone": "You took its label back.{stays}",
+    "skipped": "You skipped this random draw. It counts as a possible hit until you judge it.",
+}
 
 
 def view(session: Session) -> dict[str, Json]:
@@ -103,29 +112,14 @@ def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str
 
 def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     """Return why a row is shown, as a sentence."""
-    rows = counted(n_pool, "unlabelled row")
-    match proposal.reason:
-        case "likeliest":
-            return f"Of {rows} this one is the most likely to be “{wanted}”."
-        case "diverse":
-            start = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
-            return f"{start}This row is unlike those labelled so far, and like many others."
-        case "teaches":
-            share = words.rounded_down(proposal.value)
-            return (
-                f"Its label would teach most: it takes away about {share} of the uncertainty about all rows."
-            )
-        case "widest":
-            return f"Its interval is the widest of those compared ({proposal.value:.4g})."
-        case "random":
-            return f"Random draw {int(proposal.value):,}. Judge it as it is: the certificates rest on it."
-        case "undone":
-            drawn = " It was a random draw and stays one." if proposal.random else ""
-            return f"You took its label back.{drawn}"
-        case "skipped":
-            return "You skipped this random draw. It counts as a possible hit until you judge it."
-        case _:
-            return "You chose this row."
+    return REASONS[proposal.reason].format(
+        rows=counted(n_pool, "unlabelled row"),
+        wanted=wanted,
+        number=proposal.value,
+        share=words.rounded_down(proposal.value),
+        unknown=f"No “{wanted}” is known yet. " if proposal.mode == "find" else "",
+        stays=" It was a random draw and stays one." if proposal.random else "",
+    )
 
 
 def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:

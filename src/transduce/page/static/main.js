@@ -10,7 +10,7 @@ import { showAnswers, showCounts } from "/page/lists.js";
 import { beginMap, repaint, showMap } from "/page/map.js";
 
 const PAUSE = 3000; // after so many milliseconds without a decision the server may think again
-const model = { about: null, view: null, looking: null, busy: false, list: "uncertain", imageColumn: null, showAnswer: false, task: "classes", classes: [] };
+const model = { about: null, view: null, looking: null, running: null, list: "uncertain", imageColumn: null, showAnswer: false, task: "classes", classes: [] };
 let pause = null;
 
 function failed(error) {
@@ -88,22 +88,30 @@ function drawProgress(view) {
 
 // ------------------------------------------------------------------------------------------------ acting
 
-async function act(action, body = {}) {
-  if (model.busy) return false;
-  model.busy = true;
+function act(action, body = {}) {
+  if (model.running) return false;
+  model.running = request(action, body).finally(() => { model.running = null; });
+  return model.running;
+}
+
+async function request(action, body) {
   try {
     model.view = await send(action, body);
     model.looking = null;
-    $("saved").textContent = action === "pause" ? $("saved").textContent : "✓ saved";
+    $("saved").textContent = "✓ saved";
     draw();
-    if (action !== "pause") rest();
+    rest();
     return true;
   } catch (error) {
     failed(error);
     return false;
-  } finally {
-    model.busy = false;
   }
+}
+
+// Modes and undo wait for the request that runs. A label does not: it would go to a row that nobody has seen yet.
+async function afterwards(run) {
+  while (model.running) await model.running;
+  run();
 }
 
 async function label(code) {
@@ -131,13 +139,13 @@ async function number() {
 function rest() {
   clearTimeout(pause);
   pause = setTimeout(async () => {
-    if (document.hidden || document.querySelector("dialog[open]") || model.looking || model.busy) return rest();
+    if (document.hidden || document.querySelector("dialog[open]") || model.looking || model.running) return rest();
     const typed = $("number").value, focused = document.activeElement === $("number");
-    if (focused || model.busy) return rest();
+    if (focused || model.running) return rest();
     try {
       const before = model.view.source;
       const found = await send("pause");
-      if (model.busy || model.looking || found.version !== model.view.version) return rest();
+      if (model.running || model.looking || found.version !== model.view.version) return rest();
       const changed = found.source !== before || found.thinking !== model.view.thinking;
       model.view = found;
       if (changed) draw();
@@ -193,7 +201,7 @@ const actions = {
     $("number").value = key;
     return true;
   },
-  undo: () => { if (model.view.can_undo) act("undo"); },
+  undo: () => afterwards(() => { if (model.view.can_undo) act("undo"); }),
   skip: () => { if (!$("skip").disabled) act("skip"); },
   earlier: () => step(1),
   later: () => { if (model.looking) step(-1); },
@@ -201,10 +209,10 @@ const actions = {
   history: () => openHistory(model, choose, failed),
   export: () => openExport(failed),
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
-  mode: (mode) => {
+  mode: (mode) => afterwards(() => {
     const button = $("modes").querySelector(`[data-mode=${mode}]`);
     if (model.view.mode !== mode && !button.disabled && !button.hidden) act("mode", { mode });
-  },
+  }),
   escape: () => { if (model.looking) back(); },
 };
 
