@@ -1,0 +1,154 @@
+"""The docs agree with the code: numbers that come from it, names, extras, pages and links."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import transduce
+from transduce.conformal import Chance, Miscoverage, exchangeability_test
+from transduce.core.guarantee import SUSPECTED
+from transduce.core.ranks import fewest_calibration
+from transduce.filling import plan
+from transduce.model_selection import methods
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "methods").glob("*.md")),
+]
+FILL = {name: one.default for name, one in inspect.signature(transduce.fill).parameters.items()}
+NUMBERS, CLASSES = plan.ROW_BELOW["regression"], plan.ROW_BELOW["classification"]
+FEWEST = next(n for n in range(2, 100) if Chance().n_calibration(n, 0.9))
+SIGNIFICANCE = inspect.signature(exchangeability_test).parameters["significance"].default
+
+
+def answered_within_budget(member):
+    """Return up to how many rows a method takes part in the answers of a table in parts."""
+    case = methods.Case("classification", 20_000, n_labels=1000, n_classes=2)
+    seconds = methods.MEMBERS[member].answer_seconds(case)
+    return round(plan.ANSWER_SHARE * FILL["budget_seconds"] / seconds)
+
+
+# Each line: a page, words with a group for every number, and what the code says.
+STATED = [
+    ("docs/guarantees.md", r"below ([\d,]+) labels of numbers, or ([\d,]+) of classes", (NUMBERS, CLASSES)),
+    ("docs/choosing.md", r"below ([\d,]+) labels \(numbers\) and ([\d,]+) \(classes\)", (NUMBERS, CLASSES)),
+    ("docs/large.md", r"fewer than ([\d,]+) labels \(([\d,]+) for classes\)", (NUMBERS, CLASSES)),
+    ("docs/large.md", r"If more than ([\d,]+) rows have no label", (FILL["sample"],)),
+    ("docs/large.md", r"answers a row within (\d+) µs, or all rows within a tenth", (1e6 * plan.QUICK,)),
+    (
+        "docs/large.md",
+        r"forest is left out beyond ([\d.]+) million",
+        (answered_within_budget("random_forest") / 1e6,),
+    ),
+    (
+        "docs/large.md",
+        r"transductive ridge beyond (\d+) million",
+        (answered_within_budget("transductive_ridge") / 1e6,),
+    ),
+    ("docs/large.md", r"spectral graph beyond ([\d,]+)", (answered_within_budget("spectral_graph"),)),
+    ("docs/conformal.md", r"fewer than (\d+) labels \(at 90 %\) no label is held out", (FEWEST,)),
+    (
+        "docs/conformal.md",
+        r"a whole number: (\d+) of 30, (\d+) of 150",
+        [Chance().n_calibration(n, 0.9) for n in (30, 150)],
+    ),
+    (
+        "docs/conformal.md",
+        r": (\d+) labels support 90 %, (\d+) support 95 %",
+        [fewest_calibration(x) for x in (0.9, 0.95)],
+    ),
+    ("docs/labels.md", r"A category takes (\d+) labels at 90 %", (FEWEST,)),
+    ("docs/labels.md", r"From p < ([\d.]+) on the verdict speaks of signs", (SUSPECTED,)),
+    ("docs/labels.md", r"At p ≤ ([\d.]+) the labels are weighted", (SIGNIFICANCE,)),
+    (
+        "docs/troubleshooting.md",
+        r"(\d+) for 90 %, (\d+) for 95 %, (\d+) for 99 %",
+        [fewest_calibration(x) for x in (0.9, 0.95, 0.99)],
+    ),
+    ("docs/model_selection.md", r"From (\d+) labels on boosted trees", (methods.MANY_LABELS,)),
+    (
+        "docs/model_selection.md",
+        r"Beyond ([\d,]+) rows transductive ridge has (\d+) centres",
+        (methods.MOST_ROWS, methods.CENTRES),
+    ),
+    (
+        "docs/model_selection.md",
+        r"on (\d+) labels at most, and has (\d+) inducing points beyond ([\d,]+)",
+        (methods.SEARCHED, plan.POINTS, methods.MOST_EXACT),
+    ),
+    ("docs/model_selection.md", r"Beyond ([\d,]+) rows the graph is left out", (methods.GRAPH_ROWS,)),
+    ("docs/cli.md", r"--confidence <float>[^-]*?\[default: ([\d.]+)\]", (FILL["confidence"],)),
+    ("docs/cli.md", r"--certainty <float>[^-]*?\[default: ([\d.]+)\]", (FILL["certainty"],)),
+    ("docs/cli.md", r"--budget SECONDS[^-]*?\[default: ([\d.]+)", (FILL["budget_seconds"],)),
+    ("README.md", r"at least (\d+) % inside their intervals", (100 * FILL["confidence"],)),
+    ("README.md", r"With (\d+) % certainty at most", (100 * FILL["certainty"],)),
+]
+
+
+@pytest.mark.parametrize(("page", "words", "values"), STATED)
+def test_numbers_in_the_docs_are_those_of_the_code(page, words, values):
+    found = re.search(words, (ROOT / page).read_text(encoding="utf-8"))
+    assert found, f"{page} no longer says {words!r}"
+    assert [float(group.replace(",", "")) for group in found.groups()] == pytest.approx(list(values))
+
+
+def test_the_table_of_bounds_is_that_of_the_law():
+    page = (ROOT / "docs" / "conformal.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (\d+) \| 100 \| (\d+) \|$", page, re.M)
+    assert len(lines) == 4
+    for n_calibration, bound in lines:
+        law = Miscoverage.at(0.9, n_unlabelled=1000, n_calibration=int(n_calibration))
+        assert law.quantile(0.95) == int(bound)
+
+
+def test_methods_are_named_as_in_the_code():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
+    assert table == {name for name in transduce.__all__ if hasattr(getattr(transduce, name), "fit")}
+    choices = re.search(r"--method <([^>]*)>", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"))
+    assert set(re.sub(r"\s", "", choices[1]).split("|")) == set(methods.METHODS)
+
+
+def test_extras_are_named():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    named = re.search(r"# with extras: (.*)", page)[1]
+    for_users = set(extras) - {"docs", "race", "bench", "test", "dev"}
+    assert set(re.sub(r"\(.*?\)", "", named).replace(" ", "").split(",")) == for_users
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = {
+        line
+        for block in re.findall(r"```{toctree}\n(.*?)```", index, re.S)
+        for line in block.split()
+        if ":" not in line
+    }
+    docs = ROOT / "docs"
+    pages = {str(path.relative_to(docs).with_suffix("")) for path in PAGES[1:]} - {"index"}
+    assert pages <= listed
+    for page in pages:
+        assert f"({page}.md)" in index, f"{page} has no sentence in index.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if ":" in path or path.startswith("auto_examples"):
+            continue
+        other = page.parent / path if path else page
+        assert other.exists(), f"{page.name} links to {target}"
+        if anchor and other.suffix == ".md":
+            heads = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.M)
+            anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in anchors, f"{page.name} links to {target}"
