@@ -124,25 +124,18 @@ def _counts(filled: FillResult) -> dict[str, int]:
 
 def _law(filled: FillResult) -> dict[str, Any] | None:
     """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
-    law, bound = filled.miscoverage, filled.guarantee.outside
-    if law is None and bound is not None:  # a sum of bounds, such as those of a sample and of all other rows
-        return {
-            "n_unlabelled": int(bound.of),
-            "n_calibration": int(filled.guarantee.n_calibration or 0),
-            "rank": None,
-            "certainty": float(bound.certainty),
-            "at_most": bound.at_most,
-            "expected": bound.expected,
-        }
-    if law is None:
+    law, bound, guarantee = filled.miscoverage, filled.guarantee.outside, filled.guarantee
+    if law is not None:
+        n_unlabelled, n_calibration = law.n_unlabelled, np.sum(law.n_calibration)
+    elif bound is not None:  # a sum of bounds, such as those of a sample and of all other rows
+        n_unlabelled, n_calibration = bound.of, guarantee.n_calibration
+    else:
         return None
-    one = law if isinstance(law, Miscoverage) else None
-    sizes = [one.n_calibration] if one else list(law.n_calibration)  # type: ignore[arg-type]
     return {
-        "n_unlabelled": int(law.n_unlabelled),
-        "n_calibration": int(sum(sizes)),
-        "rank": one.rank if one else None,
-        "certainty": float(filled.certainty),
+        "n_unlabelled": int(n_unlabelled),
+        "n_calibration": int(n_calibration),
+        "rank": law.rank if isinstance(law, Miscoverage) else None,
+        "certainty": float(filled.certainty if bound is None else bound.certainty),
         "at_most": None if bound is None else bound.at_most,
         "expected": None if bound is None else bound.expected,
     }
