@@ -16,11 +16,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from threadpoolctl import threadpool_limits
 
 from tests import brute
 from tests.model_selection.test_model_selection import Breaks, Foreign, Gaps, classes, numbers, pairs
 from transduce import (
     RidgeConfidenceClassifier,
+    SpectralGraphTransducer,
     TransductiveBlend,
     TransductiveRidge,
     TransductiveRidgeClassifier,
@@ -378,6 +380,29 @@ def test_frames_come_back():
     assert plain.transduction_.name == "y"
     assert plain.transduction_.is_finite().all()
     assert plain.predict(pl.DataFrame(X)).shape == (20,)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("cv", ["auto", 3])
+def test_processes_leave_no_trace(cv):
+    """Many rows are equally near, sums are long, and worker processes have fewer threads than this one."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(300, 20)), 1)
+    X[:150] = X[rng.integers(60, size=150)]
+    y = np.where(X[:, 0] + X[:, 1] > 0.0, "a", "b").astype(object)
+    y[rng.choice(300, 240, replace=False)] = None
+    members = {
+        "graph": SpectralGraphTransducer(metric="euclidean", random_state=0),
+        "ridge": TransductiveRidgeClassifier(random_state=0),
+        "neighbours": KNeighborsClassifier(algorithm="brute"),
+        "logistic": LogisticRegression(),
+    }
+    with threadpool_limits(2):
+        one, two = (
+            TransductiveBlend(members, cv=cv, n_jobs=n_jobs, random_state=0).fit(X, y) for n_jobs in (1, 2)
+        )
+    np.testing.assert_array_equal(one.answer_.probabilities, two.answer_.probabilities)
+    pd.testing.assert_frame_equal(one.out_of_fold_, two.out_of_fold_, check_exact=True)
 
 
 # --------------------------------------------------------------------------------------------------- limits

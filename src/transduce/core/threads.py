@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 SMALL = 1000  # rows of a matrix on which a second thread does not pay
+ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
+
+T = TypeVar("T")
 
 
 @cache
@@ -38,3 +42,26 @@ def n_threads(n_jobs: int | None) -> int:
     return max(
         (pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"), default=1
     )
+
+
+def threads_here() -> dict[str, int]:
+    """Return how many threads BLAS and OpenMP have in this process."""
+    counts = {"blas": 1, "openmp": 1}
+    for pool in ThreadpoolController().info():
+        counts[pool["user_api"]] = max(counts[pool["user_api"]], pool["num_threads"])
+    return counts
+
+
+def threads_of_fit(n_rows: int) -> dict[str, int]:
+    """Return how many threads a fit of so many rows has, in whatever process it runs.
+
+    The last digits of sums depend on the number of threads, and joblib gives worker processes fewer of them. With this
+    number in all processes the answer does not depend on `n_jobs`.
+    """
+    return {"blas": 1, "openmp": 1} if n_rows <= ONE_THREAD_ROWS else threads_here()
+
+
+def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args: Any) -> T:
+    """Call a function with so many threads of BLAS and OpenMP."""
+    with ThreadpoolController().limit(limits=threads):
+        return function(*args)

@@ -16,6 +16,7 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
+from transduce.core.threads import call_with_threads, threads_of_fit
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
 from transduce.ensemble.weights import (
@@ -218,7 +219,11 @@ def ask_members(
     """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
     seconds = forecast(members, problem, budget)
     order = sorted(members, key=lambda name: seconds[name])
-    jobs = (delayed(_attempt)(members[name], problem, budget, seconds[name]) for name in order)
+    threads = threads_of_fit(problem.n_rows)
+    jobs = (
+        delayed(call_with_threads)(threads, _attempt, members[name], problem, budget, seconds[name])
+        for name in order
+    )
     results: dict[str, Reply | Failure] = {}
     with stage("methods") as report:
         found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
@@ -227,7 +232,7 @@ def ask_members(
             report(len(results) / len(members))
     if all(is_late(result) for result in results.values()):  # an answer too late is better than none
         first = next((name for name in order if not is_transducer(members[name])), order[0])
-        results[first] = _attempt(members[first], problem, Budget.of(None), 0.0)
+        results[first] = call_with_threads(threads, _attempt, members[first], problem, Budget.of(None), 0.0)
     failures = _failures(results, "", late)
     return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
 

@@ -164,7 +164,10 @@ class LocalRunner:
         """Yield ``work(shared, item)`` for every item, as soon as it is there."""
         from joblib import Parallel, delayed
 
-        jobs = (delayed(work)(shared, item) for item in items)
+        from transduce.core.threads import call_with_threads, threads_here
+
+        threads = threads_here()  # in every process, as the last digits depend on it
+        jobs = (delayed(call_with_threads)(threads, work, shared, item) for item in items)
         yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(
             jobs
         )

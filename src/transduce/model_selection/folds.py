@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from transduce.core import checks
 from transduce.core.progress import stage
 from transduce.core.ranks import random_folds
+from transduce.core.threads import call_with_threads, threads_of_fit
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import Problem, Reply, ask, last_step
 
@@ -157,9 +158,12 @@ def ask_folds(
     jobs = [(estimator, fold) for estimator in estimators for fold in folds]
     replies: list[Reply | Failure] = []
     if jobs:
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        parallel, threads = Parallel(n_jobs=n_jobs, return_as="generator"), threads_of_fit(problem.n_rows)
         with stage("cross-validation") as report:
-            for reply in parallel(delayed(_try)(estimator, problem, *fold) for estimator, fold in jobs):
+            for reply in parallel(
+                delayed(call_with_threads)(threads, _try, estimator, problem, *fold)
+                for estimator, fold in jobs
+            ):
                 replies.append(reply)
                 report(len(replies) / len(jobs))
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
