@@ -1,4 +1,4 @@
-"""Sessions: proposals, answers, undo and change, replay after anything, certificates that cannot be talked round."""
+"""Sessions: proposals, answers, undo and change, replay after anything, certificates that cannot be deceived."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_all_can_be_undone():
     assert session.state.n_pool == 60
 
 
-# --------------------------------------------------------------------------------- nobody talks a certificate round
+# ------------------------------------------------------------------ no habit of labelling deceives a certificate
 
 
 def test_a_draw_cannot_be_drawn_again():

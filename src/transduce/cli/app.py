@@ -428,13 +428,14 @@ def label(  # noqa: PLR0913
         typer.Option("--target", metavar="COLUMN", help="The column to label.", show_default=False),
     ] = None,
     show: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns to show, parted by commas; all by default.")
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns to show, separated by commas; all by default."),
     ] = None,
     classes: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Classes, parted by commas; by default those that the table has, or yes and no.",
+            help="Classes, separated by commas; by default those that the table has, or yes and no.",
         ),
     ] = None,
     wanted: Annotated[str | None, typer.Option(metavar="CLASS", help="The class to be found.")] = None,
@@ -452,9 +453,9 @@ def label(  # noqa: PLR0913
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
 ) -> None:
-    """Label a table on a page in the browser; every label re-answers the table, and the page says when to stop.
+    """Label a table on a page in the browser, which answers the other rows and says when you can stop.
 
-    Decisions are kept in a journal beside the table, so that the same command goes on where it ended.
+    Decisions are saved in a journal beside the table; the same command continues where you stopped.
     """
     with refusals():
         from transduce.labelling import SessionSettings

@@ -1,4 +1,4 @@
-"""Who may talk to the server: this machine's browser, with the key from the terminal, and no other page."""
+"""Who may use the server: one browser on this computer, with the token from the terminal, and no other page."""
 
 from __future__ import annotations
 
