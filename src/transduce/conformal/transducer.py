@@ -36,7 +36,7 @@ from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Drift, Guarantee, TooFewLabelsWarning
 from transduce.core.reuse import reusing
-from transduce.core.transducer import EitherTransducer
+from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent
 from transduce.model_selection.ask import (
@@ -367,7 +367,7 @@ def _inner_has(name: str) -> Any:
     return available_if(check)
 
 
-class ConformalTransducer(EitherTransducer):
+class ConformalTransducer(Transducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
     Some labels, drawn at random, are held out: the calibration labels. The estimator is fitted once, with calibration

@@ -117,6 +117,24 @@ def copy(array: Any) -> Any:
     return namespace(array).asarray(array, copy=True) if is_foreign(array) else array.copy()
 
 
+def as_double(array: Any) -> Any:
+    """Return an array in double precision, where it lives."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False) if is_foreign(array) else array.astype(float, copy=False)
+
+
+def cast(values: Any, like: Any) -> Any:
+    """Return values of numpy in the library, on the device and in the precision of another array."""
+    if not is_foreign(like):
+        return values.astype(like.dtype, copy=False)
+    return namespace(like).astype(beside(values, like), like.dtype)
+
+
+def contiguous(array: Any) -> Any:
+    """Return an array of numpy with its rows one after another, as compiled loops want it; others as they are."""
+    return array if is_foreign(array) else np.ascontiguousarray(array)
+
+
 def zeros(shape: Any, like: Any, dtype: str = "float64") -> Any:
     """Return zeros of the library and on the device of another array."""
     xp = namespace(like)

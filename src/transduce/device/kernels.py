@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from transduce.core import arrays
 from transduce.core.types import Array
-from transduce.device.linalg import with_diagonal
+from transduce.device.linalg import row_products, with_diagonal
 from transduce.device.memory import check_fits
 
 _NAMES = {
@@ -144,7 +144,7 @@ class Kernel:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
         if self.name in ("rbf", "exponential", "laplacian", "chi2"):
             return arrays.zeros((X.shape[0],), X) + 1.0
-        xp, squares = arrays.namespace(X), _row_squares(X)
+        xp, squares = arrays.namespace(X), row_products(X, X)
         if self.name == "linear":
             return squares
         if self.name in ("poly", "polynomial"):
@@ -154,11 +154,6 @@ class Kernel:
         if xp is not np:  # the cosine
             return xp.where(squares > 0.0, xp.ones_like(squares), squares)
         return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
-
-
-def _row_squares(X: Any) -> Any:
-    """Return the sum of squares of every row."""
-    return _square_sum(X) if arrays.is_foreign(X) else np.einsum("ij,ij->i", X, X)
 
 
 def squared_distances(X: Array, Z: Array, width: float) -> Array:
@@ -176,7 +171,7 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     centre = xp.mean(Z, axis=0)
     centred_X = X - centre
     centred_Z = centred_X if X is Z else Z - centre
-    squares = [_row_squares(rows) for rows in (centred_X, centred_Z)]
+    squares = [row_products(rows, rows) for rows in (centred_X, centred_Z)]
     largest = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in squares)
     if not largest < 1e6 * width**2:
         return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, _square_sum)

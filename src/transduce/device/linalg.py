@@ -95,6 +95,11 @@ def cholesky(A: Any) -> Any:
     return factor
 
 
+def row_products(A: Any, B: Any) -> Any:
+    """Return the inner product of each row of A with that of B, both (n, d), shape (n,)."""
+    return arrays.namespace(A).sum(A * B, axis=1) if arrays.is_foreign(A) else np.einsum("ij,ij->i", A, B)
+
+
 def eigh(A: Any) -> tuple[Any, Any]:
     """Return ascending eigenvalues and eigenvectors of a symmetric matrix."""
     if arrays.is_foreign(A):
@@ -168,7 +173,7 @@ def solver(A: Any) -> Callable[[Any], Any]:
 
 
 def length(x: Any) -> float:
-    """Return the norm of a vector."""
+    """Return the root of the sum of squares of an array."""
     return float(arrays.namespace(x).linalg.vector_norm(x))
 
 

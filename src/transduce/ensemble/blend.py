@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
 from transduce.core.sample import guess_task
-from transduce.core.transducer import EitherTransducer
+from transduce.core.transducer import Transducer
 from transduce.core.types import Array
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import BlendSettings, fit_blend
@@ -27,7 +27,7 @@ from transduce.model_selection.ask import (
 from transduce.model_selection.methods import Case, default_members
 
 
-class TransductiveBlend(EitherTransducer, _BaseComposition):
+class TransductiveBlend(Transducer, _BaseComposition):
     """Weighted mean of several methods' answers, for numbers or classes.
 
     Parameters

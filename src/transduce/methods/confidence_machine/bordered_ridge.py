@@ -21,11 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg import solve_triangular
 
 from transduce.core import arrays
 from transduce.core.types import Array
-from transduce.device import linalg
+from transduce.device import linalg, memory
 from transduce.device.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 
 
@@ -103,7 +102,7 @@ class DualRidge:
             shift = xp.sum(residuals, axis=0) / xp.sum(ones)
             centre = centre + shift
             residuals = residuals - (ones * shift if y.ndim == 1 else ones[:, None] * shift)
-        slack = _rounding_slack(_size(K), ridge, y, y - centre)
+        slack = _rounding_slack(linalg.length(K), ridge, y, y - centre)
         return cls(factor, residuals, ones, centre, ridge + jitter, jitter, slack)
 
     def diagonal(self) -> Array:
@@ -119,33 +118,16 @@ class DualRidge:
 
     def border(self, K_al: Array, k_aa: Array) -> Border:
         """Return prediction, pivot and weights for kernel rows (m, l) and the rows' own kernel values (m,)."""
-        if arrays.is_foreign(K_al):
-            return self._border_foreign(K_al, k_aa)
-        half = solve_triangular(self.factor, K_al.T, lower=True, check_finite=False)
-        pivot = k_aa + self.ridge - np.einsum("ij,ij->j", half, half)
-        pivot = _checked_pivot(pivot, k_aa, self.ridge)
-        weights = solve_triangular(
-            self.factor, half, lower=True, trans="T", check_finite=False, overwrite_b=True
-        ).T
-        if self.ones is not None:
-            # g + u e / U and s + e^2 / U with e = 1 - 1'g and U = 1'u: the intercept's rank-one term.
-            missing = 1.0 - weights.sum(axis=1)
-            total = self.ones.sum()
-            weights = weights + np.multiply.outer(missing / total, self.ones)
-            pivot = pivot + missing**2 / total
-        return Border(self.predict(K_al), pivot, np.ascontiguousarray(weights))
-
-    def _border_foreign(self, K_al: Any, k_aa: Any) -> Border:
-        """Do the same on a device."""
         xp = arrays.namespace(K_al)
         half = linalg.triangular_solve(self.factor, K_al.T)
-        pivot = _checked_pivot(k_aa + self.ridge - xp.sum(half * half, axis=0), k_aa, self.ridge)
+        pivot = _checked_pivot(k_aa + self.ridge - linalg.column_squares(half), k_aa, self.ridge)
         weights = linalg.triangular_solve(self.factor, half, transposed=True).T
         if self.ones is not None:
+            # g + u e / U and s + e^2 / U with e = 1 - 1'g and U = 1'u: the intercept's rank-one term.
             missing, total = 1.0 - xp.sum(weights, axis=1), xp.sum(self.ones)
             weights = weights + (missing / total)[:, None] * self.ones[None, :]
             pivot = pivot + missing**2 / total
-        return Border(self.predict(K_al), pivot, weights)
+        return Border(self.predict(K_al), pivot, arrays.contiguous(weights))
 
 
 def _cholesky_solve(factor: Array, b: Array) -> Array:
@@ -154,12 +136,7 @@ def _cholesky_solve(factor: Array, b: Array) -> Array:
 
 def _not_negative(values: Any) -> Any:
     xp = arrays.namespace(values)
-    return xp.maximum(values, 0.0) if xp is np else xp.where(values > 0.0, values, xp.zeros_like(values))
-
-
-def _size(K: Any) -> float:
-    """Return the root of the sum of squares of a matrix."""
-    return float(np.linalg.norm(K) if not arrays.is_foreign(K) else arrays.namespace(K).linalg.matrix_norm(K))
+    return xp.maximum(values, xp.zeros_like(values))
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -223,23 +200,21 @@ class PrimalRidge:
         inverse = half.T @ half
         coefficients = inverse @ (X.T @ centred)
         residuals = (centred - X @ coefficients) / (ridge + jitter)
-        slack = _rounding_slack(_size(gram), ridge, y, centred)
+        slack = _rounding_slack(linalg.length(gram), ridge, y, centred)
         return cls(X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack)
 
     def diagonal(self) -> Array:
         """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
-        if arrays.is_foreign(self.X):
-            leverage = arrays.namespace(self.X).sum((self.X @ self.inverse) * self.X, axis=1)
-            return _not_negative(1.0 - self.offset - leverage) / self.ridge
-        return np.maximum(1.0 - self.leverages(self.X), 0.0) / self.ridge
+        return _not_negative(1.0 - self.leverages(self.X)) / self.ridge
 
     def leverages(self, X: Array) -> Array:
         """Return ``1 - ridge G_ii`` of labelled rows (k, d), centred as `X` is."""
-        leverage = np.empty(len(X))
-        size = max(256, 20_000 // X.shape[1])  # blocks that stay near the processor
-        for start in range(0, len(X), size):
-            block = X[start : start + size]
-            leverage[start : start + size] = np.einsum("ij,ij->i", block @ self.inverse, block)
+        n, leverage = X.shape[0], arrays.zeros((X.shape[0],), X)
+        # Blocks that stay near the processor, or fill a device.
+        size = max(256, int(memory.work_bytes(X, 160_000.0) // (8 * X.shape[1])))
+        for start in range(0, n, size):
+            block = X[start : min(start + size, n), :]
+            leverage[start : min(start + size, n)] = linalg.row_products(block @ self.inverse, block)
         return leverage + self.offset
 
     def leverage_bounds(self) -> tuple[Array, float]:
@@ -259,10 +234,7 @@ class PrimalRidge:
         """Return prediction, pivot and direction for unlabelled rows (m, d)."""
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
-        if arrays.is_foreign(z):
-            leverage = self.offset + arrays.namespace(z).sum(z * centred, axis=1)
-        else:
-            leverage = self.offset + np.einsum("ij,ij->i", z, centred)
+        leverage = self.offset + linalg.row_products(z, centred)
         prediction = centred @ self.coefficients + self.centre
         return Direction(prediction, self.ridge * (1.0 + leverage), z)
 

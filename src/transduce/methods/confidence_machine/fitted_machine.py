@@ -150,10 +150,8 @@ class FittedMachine:
 
 def _with_own(values: Array, labelled: AnyArray) -> Array:
     """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
-    if arrays.is_foreign(values):
-        xp = arrays.namespace(values)
-        return xp.concat([xp.take(values, arrays.beside(labelled, values), axis=1), values[:, -1:]], axis=1)
-    return np.column_stack([values[:, labelled], values[:, -1]])
+    xp = arrays.namespace(values)
+    return xp.concat([arrays.pick_columns(values, labelled), values[:, -1:]], axis=1)
 
 
 def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -> tuple[FittedMachine, Array]:

@@ -183,10 +183,9 @@ def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:
 
 def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
     need = 3 * 8.0 * n_labelled**2
-    if arrays.is_foreign(rows):
-        what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
-        memory.check_fits(need, rows, what, "kernel='linear' needs none of it.")
-    elif need > max(max_bytes, 2e9):
+    what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
+    memory.check_fits(need, rows, what, "kernel='linear' needs none of it.")
+    if need > max(max_bytes, 2e9) and np.isinf(memory.free_bytes(rows)):
         warnings.warn(
             f"The kernel matrix of {n_labelled:,} labelled rows needs about {need / 1e9:.0f} GB of memory. "
             "kernel='linear' needs none of it.",

@@ -319,7 +319,7 @@ class Fitted:
 
     def _extend_foreign(self, rows: Any, reached: AnyArray) -> Any:
         """Do the same on a device."""
-        if self.base.rows is None or not arrays.is_foreign(rows):
+        if self.base.rows is None or arrays.library_of(rows) != arrays.library_of(self.base.rows):
             raise ValueError(
                 "Rows on a device extend the answer to rows on a device, by features: pass such."
             )
@@ -395,27 +395,13 @@ def warn_of_doubts(base: FittedGraph, cut: Cut, n_unreached: int) -> None:
 
 def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:
     """Return which class wins at each row, and where it is no better than another; margins have shape (m, c)."""
-    if arrays.is_foreign(margins):
-        return _winners_foreign(margins)
-    if margins.shape[1] == 1:
-        return (margins[:, 0] > 0.0).astype(int), margins[:, 0] == 0.0
-    if len(margins) == 0:
-        return np.empty(0, dtype=int), np.empty(0, dtype=bool)
-    best = np.nan_to_num(margins, nan=-np.inf).argmax(axis=1)
-    top = np.take_along_axis(margins, best[:, None], axis=1)
-    return best, (margins == top).sum(axis=1) > 1
-
-
-def _winners_foreign(margins: Any) -> tuple[AnyArray, AnyArray]:
-    """Find the same on a device; the names of the classes, and so their numbers, are wanted on the host."""
+    # Names of classes, and so their numbers, are wanted on the host.
     xp = arrays.namespace(margins)
     if margins.shape[1] == 1:
-        best, tied = xp.astype(margins[:, 0] > 0.0, xp.int64), margins[:, 0] == 0.0
-    elif margins.shape[0] == 0:
+        first = margins[:, 0]
+        return arrays.to_numpy(first > 0.0).astype(int), arrays.to_numpy(first == 0.0)
+    if margins.shape[0] == 0:
         return np.empty(0, dtype=int), np.empty(0, dtype=bool)
-    else:
-        known = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
-        best = xp.argmax(known, axis=1)
-        top = xp.max(known, axis=1, keepdims=True)
-        tied = xp.sum(xp.astype(margins == top, xp.int64), axis=1) > 1
-    return arrays.to_numpy(best), arrays.to_numpy(tied)
+    known = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
+    equal = arrays.as_double(margins == xp.max(known, axis=1, keepdims=True))
+    return arrays.to_numpy(xp.argmax(known, axis=1)), arrays.to_numpy(xp.sum(equal, axis=1) > 1.0)

@@ -11,7 +11,7 @@ Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -140,20 +140,10 @@ class Basis:
         values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
         belongs = own[:, None] == spectrum.owners[self._chosen]
-        if arrays.is_foreign(spectrum.vectors):
-            self.V_l = self._foreign_entries(rows, belongs)
-            return
-        entries = spectrum.vectors[rows][:, spectrum.columns[self._chosen]].astype(float)
-        self.V_l = np.hstack([self._null_entries(rows), np.where(belongs, entries, 0.0)])
-
-    def _foreign_entries(self, rows: AnyArray, belongs: Mask) -> Any:
-        """Return the labelled rows of the columns, on the device of the vectors."""
-        V = self._spectrum.vectors
-        xp = arrays.namespace(V)
-        columns = arrays.beside(self._spectrum.columns[self._chosen].astype(np.int64), V)
-        entries = xp.astype(xp.take(arrays.pick(V, rows), columns, axis=1), xp.float64)
-        entries = xp.where(arrays.beside(belongs, V), entries, xp.zeros_like(entries))
-        return xp.concat([arrays.beside(self._null_entries(rows), V), entries], axis=1)
+        columns = arrays.pick_columns(arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen])
+        xp, entries = arrays.namespace(columns), arrays.as_double(columns)
+        entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
+        self.V_l = xp.concat([arrays.beside(self._null_entries(rows), entries), entries], axis=1)
 
     def _null_basis(self) -> Array:
         """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
@@ -177,10 +167,8 @@ class Basis:
 
     def _sizes(self) -> AnyArray:
         """Return the sum of the degrees of each component."""
-        part, degrees = self._spectrum.components, self._spectrum.degrees
-        if arrays.is_foreign(part):
-            return arrays.to_numpy(sum_by_group(degrees, part, self._spectrum.count))
-        return np.bincount(part, weights=degrees)
+        spectrum = self._spectrum
+        return arrays.to_numpy(sum_by_group(spectrum.degrees, spectrum.components, spectrum.count))
 
     def _own_entries(self, rows: AnyArray) -> Array:
         """Return each row's entry in the null vector of its component."""
@@ -193,36 +181,14 @@ class Basis:
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
-        n_null, V = self._turn.shape[1], self._spectrum.vectors
-        if arrays.is_foreign(V):
-            return self._expand_foreign(W)
-        full = np.zeros((len(self._known), V.shape[1], W.shape[1]), dtype=V.dtype)
-        place = np.searchsorted(self._known, self._spectrum.owners[self._chosen])
-        full[place, self._spectrum.columns[self._chosen]] = W[n_null:]
-        if self._spectrum.count == 1:
-            return (V @ full[0]).astype(float, copy=False)
-        Z = np.full((len(V), W.shape[1]), np.nan)
-        constant = self._turn @ W[:n_null]
-        order = np.argsort(self._spectrum.components, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(self._spectrum.components))])
-        for j, part in enumerate(self._known):
-            rows = order[bounds[part] : bounds[part + 1]]
-            Z[rows] = V[rows] @ full[j]
-        if n_null:
-            rows = np.flatnonzero(self.reached)
-            place = np.searchsorted(self._known, self._spectrum.components[rows])
-            Z[rows] += self._own_entries(rows)[:, None] * constant[place]
-        return Z
-
-    def _expand_foreign(self, W: Array) -> Any:
-        """Do the same on the device of the vectors."""
         n_null, V, spectrum = self._turn.shape[1], self._spectrum.vectors, self._spectrum
         xp = arrays.namespace(V)
         full = np.zeros((len(self._known), V.shape[1], W.shape[1]))
         place = np.searchsorted(self._known, spectrum.owners[self._chosen])
         full[place, spectrum.columns[self._chosen]] = W[n_null:]
+        full = arrays.cast(full, V)
         if spectrum.count == 1:
-            return xp.astype(V @ xp.astype(arrays.beside(full[0], V), V.dtype), xp.float64)
+            return arrays.as_double(V @ full[0, ...])
         constant, sizes = self._turn @ W[:n_null], self._sizes()
         order = xp.argsort(spectrum.components, stable=True)
         counts = sum_by_group(
@@ -232,12 +198,11 @@ class Basis:
         parts, place = [], np.full(spectrum.count, -1)
         place[self._known] = np.arange(len(self._known))
         for component in range(spectrum.count):
-            rows, j = order[int(bounds[component]) : int(bounds[component + 1])], place[component]
+            rows, j = order[int(bounds[component]) : int(bounds[component + 1])], int(place[component])
             if j < 0:
                 parts.append(arrays.zeros((rows.shape[0], W.shape[1]), V) + xp.nan)
                 continue
-            block = xp.take(V, rows, axis=0) @ xp.astype(arrays.beside(full[j], V), V.dtype)
-            block = xp.astype(block, xp.float64)
+            block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
             if n_null:
                 size = float(sizes[component])
                 own = xp.take(spectrum.degrees, rows)[:, None]
