@@ -116,13 +116,15 @@ class WordsReading:
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the weights of words, or the directions that they were reduced to."""
-        found = self.weights.transform(as_texts(series).fillna(""))
-        if self.reduction is None:
-            return {f"{name}: word {j + 1}": values for j, values in enumerate(found.toarray().T)}
-        return {
-            f"{name}: direction {j + 1}": v
-            for j, v in enumerate(np.asarray(self.reduction.transform(found)).T)
-        }
+        weights = self.weights.transform(as_texts(series).fillna(""))
+        return self.named(
+            name, weights.toarray() if self.reduction is None else self.reduction.transform(weights)
+        )
+
+    def named(self, name: Any, matrix: Array) -> dict[str, Array]:
+        """Return columns of weights, or of directions, as features. Shapes: matrix (n, k)."""
+        word = "word" if self.reduction is None else "direction"
+        return {f"{name}: {word} {j + 1}": values for j, values in enumerate(np.asarray(matrix).T)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from scipy import sparse
 
 from transduce.core.progress import stage
 from transduce.core.types import AnyArray, Array
+from transduce.core.words import counted
 from transduce.tables.encoder import (
     Encoder,
     LevelsReading,
@@ -71,14 +72,13 @@ class _Column:
     kind: str
     treatment: str
     n_missing: int
-    values: pd.Series | None = None
+    cells: pd.Series = field(default_factory=pd.Series)  # of dates, categories and text
     parts: dict[str, Array] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     reading: Any = None
 
 
-@dataclass(frozen=True)
-class _Wanted:
+class _Roles(NamedTuple):
     """What the user said about columns."""
 
     target: Any
@@ -125,33 +125,27 @@ def vectorize(
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    wanted, columns = _Wanted(target, ignore, text, id, prefer), []
+    roles, columns = _Roles(target, ignore, text, id, prefer), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            columns.append(_profile(frame[name], name, wanted, order))
+            columns.append(_profile(frame[name], name, roles, order))
             report(done / frame.shape[1])
         table = _encode(columns)
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
     scales: list[Scale] = []
-    parts: list[Array] = []
     for column in columns:
-        found = scale_features(column.name, column.parts, _shared(column))
-        column.parts = {scale.feature: scale.apply(column.parts[scale.feature]) for scale in found}
-        scales += found
-        parts += column.parts.values()
-    matrix = np.empty((len(frame), len(parts)))
-    if parts:
-        matrix[order] = np.column_stack(parts)
+        own = scale_features(column.name, column.parts, _shared(column))
+        column.parts = {scale.feature: scale.apply(column.parts[scale.feature]) for scale in own}
+        scales += own
+    matrix = np.empty((len(frame), len(scales)))
+    if scales:
+        matrix[order] = np.column_stack([values for column in columns for values in column.parts.values()])
     readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
+    names, origins = [scale.feature for scale in scales], [scale.column for scale in scales]
     return Features(
-        matrix,
-        [scale.feature for scale in scales],
-        [scale.column for scale in scales],
-        _account(columns),
-        _notes(columns),
-        Encoder(readings, table, scales),
+        matrix, names, origins, _account(columns), _notes(columns), Encoder(readings, table, scales)
     )
 
 
@@ -190,14 +184,14 @@ def _account(columns: list[_Column]) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------- what a column is
 
 
-def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _Column:
+def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Column:
     """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
     n_missing = int(series.isna().sum())
-    if wanted.target is not None and name == wanted.target:
+    if roles.target is not None and name == roles.target:
         return _Column(name, "target", "filled", n_missing)
-    if wanted.id is not None and name == wanted.id:
+    if roles.id is not None and name == roles.id:
         return _Column(name, "identifier", "names the rows", n_missing)
-    if name in wanted.ignore:
+    if name in roles.ignore:
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if is_number(series):
@@ -205,7 +199,7 @@ def _profile(series: pd.Series, name: Any, wanted: _Wanted, rows: AnyArray) -> _
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
     texts = as_texts(series)
-    return _constant(name, texts) or _profile_text(name, texts, wanted, rows)
+    return _constant(name, texts) or _profile_text(name, texts, roles, rows)
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
@@ -218,13 +212,13 @@ def _constant(name: Any, series: pd.Series) -> _Column | None:
     return None
 
 
-def _profile_text(name: Any, texts: pd.Series, wanted: _Wanted, rows: AnyArray) -> _Column:
+def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) -> _Column:
     n_missing = int(texts.isna().sum())
     present = texts.dropna()
-    if name in wanted.text:
+    if name in roles.text:
         return _Column(name, "text", "", n_missing, texts)
     if present.str.contains(r"\d").any() and not holds_code(present):
-        found = read_numbers(texts.to_numpy(), wanted.prefer)
+        found = read_numbers(texts.to_numpy(), roles.prefer)
         if found.nearly_all:
             return _number_in_text(name, texts, found, rows)
     dates, reader = _dates(present, texts)
@@ -287,11 +281,11 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
 
 def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
     """Return texts without the few that are not dates where nearly all are; None where that is not so."""
-    found = [
+    day_first, month_first = (
         pd.to_datetime(present, format="mixed", dayfirst=first, errors="coerce", utc=True).isna()
         for first in (True, False)
-    ]
-    odd = min(found, key=lambda one: int(one.sum()))
+    )
+    odd = month_first if month_first.sum() < day_first.sum() else day_first
     if not 0.0 < odd.mean() <= 1.0 - NEARLY:
         return None
     return texts.mask(texts.index.isin(present.index[odd]), None)
@@ -303,15 +297,14 @@ def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Co
     values = as_floats(series)
     marks = sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
-    n_missing, distinct = int(missing.sum()), len(np.unique(values[~missing]))
-    if distinct == 0:
-        return _Column(name, "empty", "dropped: no value", n_missing)
-    if distinct == 1 and not n_missing:
-        return _Column(name, "constant", "dropped: one value", n_missing)
-    whole = bool(np.all(values[~missing] == np.round(values[~missing])))
-    if whole and not n_missing and distinct == len(values) > 2 and _IDENTIFIER.fullmatch(str(name)):
+    present, n_missing = values[~missing], int(missing.sum())
+    dropped = _constant(name, pd.Series(np.where(missing, np.nan, values)))
+    if dropped is not None:
+        return dropped
+    own = len(np.unique(present)) == len(values) > 2 and np.all(present == np.round(present))
+    if own and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    middle = float(np.median(values[~missing]))
+    middle = float(np.median(present))
     parts = {str(name): np.where(missing, middle, values)}
     if n_missing:
         treatment += ", median where missing"
@@ -320,9 +313,7 @@ def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Co
     notes += far_note(name, np.where(missing, np.nan, values), rows)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
-        notes.append(
-            f"{name!r}: {n_infinite:,} infinite {'number' if n_infinite == 1 else 'numbers'} taken as missing."
-        )
+        notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
     reading = NumberReading(middle, tuple(marks))
     return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
 
@@ -332,24 +323,25 @@ def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Co
 
 def _encode(columns: list[_Column]) -> TableReading | None:
     """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
-    some = {}
+    others = {}
     for j, column in enumerate(columns):
-        if column.kind == "category" and column.values.nunique() <= MOST_LEVELS:  # type: ignore[union-attr]
-            values = pd.Series(column.values)
-            reading = LevelsReading(tuple(sorted(set(values.dropna()))), bool(values.isna().any()))
-            column.reading, column.parts = reading, reading.parts(column.name, values)
-            column.treatment = f"{values.nunique()} categories, one feature each"
+        if column.kind == "category" and column.cells.nunique() <= MOST_LEVELS:
+            levels = tuple(sorted(set(column.cells.dropna())))
+            column.reading = LevelsReading(levels, bool(column.cells.isna().any()))
+            column.parts = column.reading.parts(column.name, column.cells)
+            column.treatment = f"{len(levels)} categories, one feature each"
         elif column.kind in ("date", "category"):
-            some[f"c{j}"] = column
-    return _encode_with_skrub(some) if some else None
+            others[f"c{j}"] = column
+    return _encode_with_skrub(others) if others else None
 
 
-def _encode_with_skrub(some: dict[str, _Column]) -> TableReading:
+def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
     """Turn dates, and categories of which there are many, into features, and return how."""
     from skrub import StringEncoder, TableVectorizer
 
-    data = {key: pd.Series(column.values) for key, column in some.items()}
-    table = pd.DataFrame({key: s if _is_date(s) else marked(s) for key, s in data.items()})
+    table = pd.DataFrame(
+        {key: c.cells if c.kind == "date" else marked(c.cells) for key, c in columns.items()}
+    )
     n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
     vectorizer = TableVectorizer(
         cardinality_threshold=MOST_LEVELS + 1,
@@ -357,30 +349,24 @@ def _encode_with_skrub(some: dict[str, _Column]) -> TableReading:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = vectorizer.fit_transform(table)
+        encoded = vectorizer.fit_transform(table)
     features: dict[Any, list[tuple[str, str, float]]] = {}
-    for key, column in some.items():
+    for key, column in columns.items():
         features[column.name] = []
         for output in vectorizer.input_to_outputs_.get(key, []):
             name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
-            column.parts[name], middle = _finite(found[output].to_numpy(dtype=float, na_value=np.nan))
+            column.parts[name], middle = _finite(encoded[output].to_numpy(dtype=float, na_value=np.nan))
             features[column.name].append((name, output, middle))
-        column.treatment = _encoding(column)
-        if column.n_missing and column.kind == "date":
-            column.parts[f"{column.name} is missing"] = column.values.isna().to_numpy(dtype=float)  # type: ignore[union-attr]
-    keys = {column.name: key for key, column in some.items()}
-    dates = {column.name: column.reading for column in some.values() if column.kind == "date"}
+        if column.kind == "category":
+            column.treatment = f"{column.cells.nunique()} categories, by their letters"
+            continue
+        column.treatment = "parts of the date, and seconds"
+        if column.n_missing:
+            column.treatment += ", median where missing"
+            column.parts[f"{column.name} is missing"] = column.cells.isna().to_numpy(dtype=float)
+    keys = {column.name: key for key, column in columns.items()}
+    dates = {column.name: column.reading for column in columns.values() if column.kind == "date"}
     return TableReading(vectorizer, keys, dates, features)
-
-
-def _is_date(series: Any) -> bool:
-    return bool(pd.api.types.is_datetime64_any_dtype(series))
-
-
-def _encoding(column: _Column) -> str:
-    if column.kind == "date":
-        return "parts of the date, and seconds" + (", median where missing" if column.n_missing else "")
-    return f"{column.values.nunique()} categories, by their letters"  # type: ignore[union-attr]
 
 
 def _finite(values: Array) -> tuple[Array, float]:
@@ -395,7 +381,7 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts = column.values.fillna("")  # type: ignore[union-attr]
+    texts = column.cells.fillna("")
     words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
     try:
         weights = words.fit_transform(texts)
@@ -404,14 +390,12 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
         return {}
     n_features = min(TEXT_FEATURES, weights.shape[1] - 1, weights.shape[0] - 1)
     column.treatment = f"TF-IDF of {weights.shape[1]:,} words"
-    column.reading = WordsReading(words)
     if n_features < 1 or weights.shape[1] <= TEXT_FEATURES:
-        return {f"{column.name}: word {j + 1}": v for j, v in enumerate(weights.toarray().T)}
+        column.reading = WordsReading(words)
+        return column.reading.named(column.name, weights.toarray())
     column.treatment += f", reduced to {n_features} features"
-    reduction = TruncatedSVD(n_features, random_state=random_state)
-    reduced = reduction.fit_transform(weights)
-    column.reading = WordsReading(words, reduction)
-    return {f"{column.name}: direction {j + 1}": values for j, values in enumerate(reduced.T)}
+    column.reading = WordsReading(words, TruncatedSVD(n_features, random_state=random_state))
+    return column.reading.named(column.name, column.reading.reduction.fit_transform(weights))
 
 
 _MOST_COMPARED_LEVELS = 10

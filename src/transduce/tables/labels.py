@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +15,7 @@ import pandas as pd
 from transduce.core.checks import check_choice
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
-from transduce.core.words import TASKS, missing_option, option
+from transduce.core.words import TASKS, counted, missing_option, option
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.numbers import (
     HOLES,
@@ -64,12 +66,8 @@ def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") 
         close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
         near = [names[other] for other in close]
         some = near or [str(column) for column in frame.columns[:6]]
-        hint = (
-            f"Did you mean {_either(some)}?"
-            if near
-            else f"It has {', '.join(map(repr, some))}"
-            + (" and others." if frame.shape[1] > len(some) else ".")
-        )
+        more = " and others" if frame.shape[1] > len(some) else ""
+        hint = f"Did you mean {_either(some)}?" if near else f"It has {', '.join(map(repr, some))}{more}."
         raise ValueError(f"The table has no {what} {name!r}. {hint}")
 
 
@@ -96,63 +94,58 @@ def read_target(
         raise ValueError(_nothing_to_fill(column, name))
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
-    kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+    if column.dtype.kind in "mM":
         raise ValueError(
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
-    labels, numbers, notes = _labels(column, name, task, "point" if cells is None else cells.prefer)
-    if cells is not None:
-        notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    notes += _about_markers(column, name, {} if cells is None else cells.markers)
-    found = _task(numbers if numbers is not None else labels, task)
-    if found == "regression" and numbers is not None:
+    cells = cells or ColumnCells()
+    labels, numbers, notes = _labels(column, name, task, cells.prefer)
+    notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
+    notes += _about_markers(column, name, cells.markers)
+    said = task
+    if task == "auto":
+        plain = labels if numbers is None else numbers
+        task = guess_task(PartlyLabelled.from_arrays(np.empty((len(plain), 0)), plain))
+    if task == "regression" and numbers is not None:
         marks = sentinels(numbers)
         notes += sentinel_note(name, marks, empty=False)
         others = np.where(np.isin(numbers, list(marks)), np.nan, numbers)
         notes += far_note(name, others, np.arange(len(numbers)))
-    if task == "auto":
-        notes.insert(0, _aloud(name, labels[~missing], found, could_be=numbers is not None))
-    if found == "regression":
-        target = Target(name, _numbers(name, labels, numbers, missing), missing, found, notes)
+    if said == "auto":
+        notes.insert(0, _guess_note(name, labels[~missing], task, could_be=numbers is not None))
+    if task == "regression":
+        values = _numbers(name, labels, numbers, missing)
     else:
-        target = Target(
-            name, _classes(labels, missing), missing, found, [*notes, *_alike(labels[~missing], name)]
-        )
-    _check_labels(target)
-    return target
+        values = _classes(labels, missing)
+        notes += _alike(labels[~missing], name)
+    _check_labels(name, values[~missing], task)
+    return Target(name, values, missing, task, notes)
 
 
 def _nothing_to_fill(column: pd.Series, name: Any) -> str:
     """Return why there is nothing to fill, and which values may be meant as holes."""
     said = f"No cell of column {name!r} is empty, so there is nothing to fill"
-    texts = [value for value in column.tolist() if isinstance(value, str)]
-    found: dict[Any, int] = dict(hole_words(texts))
     values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
-    found |= {
-        int(value) if value == int(value) else value: n for value, n in sentinels(values, gap=0.0).items()
-    }
-    if not found:
+    marks = sentinels(values, gap=0.0)
+    counts = hole_words(column) | {int(mark) if mark == int(mark) else mark: n for mark, n in marks.items()}
+    if not counts:
         return f"{said}: empty those that are to be answered."
-    words = ", ".join(f"{word!r} ({n:,})" for word, n in found.items())
-    return (
-        f"{said}; but some cells say {words}: if these are to be filled, write {missing_option(list(found))}."
-    )
+    words, write = _counts(counts), missing_option(list(counts))
+    return f"{said}; but some cells say {words}: if these are to be filled, write {write}."
 
 
-def _about_markers(column: pd.Series, name: Any, given: dict[str, int]) -> list[str]:
-    """Return a note on words that were taken for empty cells, or could have been; `given` are those of a file."""
-    kept = hole_words(label for label in column.tolist() if isinstance(label, str))
-    empty = {word: n for word, n in given.items() if word not in kept and word.lower() not in ("", *IN_TEXT)}
-    empty |= {word: n for word, n in given.items() if word.lower() in IN_TEXT}
-    notes = []
-    if empty:
-        words = ", ".join(f"{word!r} ({n})" for word, n in empty.items())
-        notes.append(f"Cells of {name!r} that say {words} were taken as empty.")
+def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
+    return between.join(f"{word!r} ({n:,})" for word, n in counts.items())
+
+
+def _about_markers(column: pd.Series, name: Any, in_file: dict[str, int]) -> list[str]:
+    """Return a note on words that were taken for empty cells, or could have been."""
+    kept = hole_words(column)
+    empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in IN_TEXT}
+    notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
     if kept:
-        words = ", ".join(f"{word!r} ({n})" for word, n in kept.items())
         notes.append(
-            f"Cells of {name!r} that say {words} were taken as labels; if they are not, write "
+            f"Cells of {name!r} that say {_counts(kept)} were taken as labels; if they are not, write "
             f"{missing_option(list(kept))}."
         )
     return notes
@@ -168,8 +161,7 @@ def _labels(
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
-    numeric = all(isinstance(label, int | float) and not isinstance(label, bool) for label in present)
-    if numeric:
+    if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
         return labels, pd.to_numeric(column).to_numpy(float), []
     for row in known:
         labels[row] = as_label(labels[row])
@@ -231,13 +223,7 @@ def _not_numbers(name: Any, texts: AnyArray, found: NumberCells) -> str:
     )
 
 
-def _task(labels: AnyArray, task: str) -> str:
-    if task != "auto":
-        return task
-    return guess_task(PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels))
-
-
-def _aloud(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
+def _guess_note(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
     """Return how the task was guessed, and how to say otherwise."""
     count = len(set(labels.tolist()))
     if task == "regression":
@@ -278,37 +264,33 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
 
 def _alike(labels: AnyArray, name: Any) -> list[str]:
     """Return a note on classes that differ in capitals only."""
-    spellings: dict[str, dict[str, int]] = {}
-    for label in labels.tolist():
-        counts = spellings.setdefault(str(label).casefold(), {})
-        counts[str(label)] = counts.get(str(label), 0) + 1
+    spellings: dict[str, Counter[str]] = {}
+    for label in map(str, labels.tolist()):
+        spellings.setdefault(label.casefold(), Counter())[label] += 1
     several = [counts for counts in spellings.values() if len(counts) > 1][:3]
-    said = ["; ".join(f"{word!r} ({n:,})" for word, n in counts.items()) for counts in several]
+    said = ", ".join(_counts(counts, "; ") for counts in several)
     return (
-        [f"Classes of {name!r} that differ in capitals only were taken as different: {', '.join(said)}."]
-        if said
-        else []
+        [f"Classes of {name!r} that differ in capitals only were taken as different: {said}."] if said else []
     )
 
 
-def _check_labels(target: Target) -> None:
+def _check_labels(name: Any, labels: AnyArray, task: str) -> None:
     """Raise a ValueError if the labels are too few, all the same, or all different classes."""
-    name, present = target.name, target.labels[~target.missing]
-    distinct = len(set(present.tolist()))
-    if len(present) < FEWEST_LABELS:
+    distinct = set(labels.tolist())
+    if len(labels) < FEWEST_LABELS:
         raise ValueError(
-            f"Column {name!r} has {len(present)} label{'s' * (len(present) != 1)}, and it takes at least "
-            f"{FEWEST_LABELS} to learn anything: label more rows."
+            f"Column {name!r} has {counted(len(labels), 'label')}, and it takes at least {FEWEST_LABELS} to learn "
+            "anything: label more rows."
         )
-    if distinct == 1:
-        what = "number" if target.task == "regression" else "class"
+    if len(distinct) == 1:
+        what = "number" if task == "regression" else "class"
         raise ValueError(
-            f"All {len(present)} labels of column {name!r} are the same {what}, {present.tolist()[0]!r}: there is "
+            f"All {len(labels)} labels of column {name!r} are the same {what}, {labels.tolist()[0]!r}: there is "
             "nothing to learn; label a row that differs."
         )
-    if target.task == "classification" and distinct == len(present):
+    if task == "classification" and len(distinct) == len(labels):
         raise ValueError(
-            f"Each of the {distinct} labels of column {name!r} is different: classes must occur more than once."
+            f"Each of the {len(distinct)} labels of column {name!r} is different: classes must occur more than once."
         )
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import missing_option
+from transduce.core.words import counted, missing_option
 
-MISSING = frozenset(
-    ("", "na", "n/a", "#n/a", "#na", "n.a.", "nan", "-nan", "null", "none", "<na>", "nat", "?", "#n/a n/a")
-)
-IN_TEXT = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "<na>", "null")
-)  # among words; "none" and "?" may be answers
+# Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
+IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
+MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
+HOLES = MISSING | {"-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#", "unknown", "missing", "blank"}
+HOLES |= {"empty", "undefined", "not available", "not known", "not determined", "no data", "n.d.", "n.d"}
+HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"}
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
@@ -30,8 +31,16 @@ _NUMBER = {
 _AMOUNT = re.compile(
     r"(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)", re.S
 )
+_LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}")
+_SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
+NEARLY = 0.8  # with this share of numbers among cells that are no holes, a column holds numbers
+_LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
+_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
+_NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
+_MOST_NAMED = 5
+_FAR, _MOST_FAR = 1000.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,42 +133,19 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     """
     missing = is_missing(texts)
     present = [text.strip() for text in texts[~missing]]
-    empty = missing
-    if present:
-        empty = np.array([value.strip().lower() in IN_TEXT for value in texts], dtype=bool)
-    text = pd.Series(texts, dtype=object).mask(empty, None)
-    if not present or any(re.match(r"[-+]?0\d", value) for value in present):
+    empty = [text.strip().lower() in IN_TEXT for text in texts] if present else missing
+    text = pd.Series(texts, dtype=object).mask(np.array(empty, dtype=bool), None)
+    if not present or any(re.match(r"[-+]?0\d", word) for word in present):
         return text, "point"
-    if not _may_be_numbers(present):
+    # A few often show that a column does not hold numbers.
+    if not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
         return text, "point"
     found = find_numbers(texts, prefer)
     if found.unit or np.isnan(found.values[~missing]).any():
         return text, "point"
-    whole = not missing.any() and all(re.fullmatch(r"[-+]?\d{1,18}", value) for value in present)
-    if whole:
-        return pd.Series([int(value) for value in present], dtype="int64"), "point"
+    if not missing.any() and all(re.fullmatch(r"[-+]?\d{1,18}", word) for word in present):
+        return pd.Series([int(word) for word in present], dtype="int64"), "point"
     return pd.Series(found.values), found.decimal
-
-
-def _may_be_numbers(present: list[str]) -> bool:
-    """Return False if a few of the texts already show that the column does not hold numbers."""
-    return all(re.fullmatch(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*", value) for value in present[:50])
-
-
-HOLES = MISSING | frozenset(
-    ("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#", "missing", "not available", "not known")
-)
-HOLES |= frozenset(
-    ("unknown", "n.d.", "n.d", "nd", "n/d", "tbd", "not determined", "no data", "k.a.", "#ref!", "#value!")
-)
-HOLES |= frozenset(("#div/0!", "#num!", "#name?", "#null!", "undefined", "blank", "empty"))
-_SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
-NEARLY = 0.8  # with this share of numbers among cells that are no holes, a column holds numbers
-_LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
-_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
-_NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
-_MOST_NAMED = 5
-_FAR, _MOST_FAR = 1000.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +154,10 @@ class NumberCells:
 
     values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
     side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
-    unit: str = ""  # what is written beside all of them, and their decimal sign ("point" or "comma")
-    decimal: str = "point"  # what is written beside all of them, and their decimal sign ("point" or "comma")
-    mended: list[int] = field(default_factory=list)
-    unread: list[int] = field(default_factory=list)
+    unit: str = ""  # what is written beside all of them
+    decimal: str = "point"  # or "comma"
+    mended: list[int] = field(default_factory=list)  # rows whose cell is a number with a mark, or in brackets
+    unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
     n_present: int = 0  # cells that are not holes
 
     @property
@@ -183,29 +169,22 @@ class NumberCells:
 
 def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
     """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign."""
-    given = np.asarray(pd.Series(texts, dtype=object), dtype=object)
-    found = find_numbers(given, prefer)
-    values, side = found.values.copy(), np.zeros(len(given), dtype=int)
-    mended: list[int] = []
-    unread: list[int] = []
+    cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
+    plain = find_numbers(cells, prefer)
+    found = NumberCells(plain.values.copy(), np.zeros(len(cells), dtype=int), plain.unit, plain.decimal)
     n_holes = 0
-    seen: dict[str, tuple[float, int]] = {}
-    for row in np.flatnonzero(~np.isfinite(values)):
-        text = given[row].strip() if isinstance(given[row], str) else ""
+    mended = cache(_mended)
+    for row in np.flatnonzero(~np.isfinite(plain.values)).tolist():
+        text = cells[row].strip() if isinstance(cells[row], str) else ""
+        n_holes += text.lower() in HOLES
         if text.lower() in MISSING:
-            n_holes += 1
             continue
-        if text not in seen:
-            seen[text] = _mended(text, found.decimal, found.unit)
-        value, where = seen[text]
-        if np.isfinite(value):
-            values[row], side[row] = value, where
-            mended += [] if where else [int(row)]
-        else:
-            values[row] = np.nan
-            unread.append(int(row))
-            n_holes += text.lower() in HOLES
-    return NumberCells(values, side, found.unit, found.decimal, mended, unread, len(given) - n_holes)
+        found.values[row], found.side[row] = mended(text, plain.decimal, plain.unit)
+        if np.isnan(found.values[row]):
+            found.unread.append(row)
+        elif not found.side[row]:
+            found.mended.append(row)
+    return replace(found, n_present=len(cells) - n_holes)
 
 
 def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
@@ -225,23 +204,20 @@ def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArr
 
 
 def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
-    """Return the number in a cell that is not just one, and on which side of it the truth is."""
+    """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
     limit = _LIMIT.fullmatch(text)
     if limit is not None:
         value, side = _mended(limit["rest"], decimal, unit)
-        return (value, -1 if limit["sign"] in ("<", "<=", "=<", "≤") else 1) if not side else (np.nan, 0)
-    other = "comma" if decimal == "point" else "point"
+        return (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1) if not side else (np.nan, 0)
     negative = _NEGATIVE.fullmatch(text)
     if negative is not None and "-" not in text:  # as in accounts
         text = f"{negative['before']}-{negative['number']}{negative['after']}"
     marked = _MARK.fullmatch(text)
-    for words in (text, marked["number"] if marked else text):
-        for sign in (decimal, other):
-            for own in dict.fromkeys((unit, "")):
-                value = number_of(words, sign, own)
-                if np.isfinite(value):
-                    return value, 0
-    return np.nan, 0
+    words = [text, marked["number"]] if marked else [text]
+    units = dict.fromkeys((unit, ""))
+    signs = ("point", "comma") if decimal == "point" else ("comma", "point")
+    readings = (number_of(word, sign, own) for word in words for sign in signs for own in units)
+    return next((value for value in readings if np.isfinite(value)), np.nan), 0
 
 
 def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
@@ -283,10 +259,10 @@ def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
         return frame
     texts = {str(word).strip().lower() for word in words}
     numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
+    if not frame.shape[1]:
+        return frame
     columns = [_without(frame.iloc[:, j], texts, numbers) for j in range(frame.shape[1])]
-    found = pd.concat(columns, axis=1) if columns else frame
-    found.columns = frame.columns
-    return found
+    return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
 
 
 def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
@@ -330,24 +306,24 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
 
     Shapes: texts (n,), rows (n,).
     """
-    notes = []
+    brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
     kinds = (
-        (np.flatnonzero(found.side).tolist(), "read as the limit that {} names, with a feature that says so"),
-        (found.mended, "read as the number in {} (brackets mean minus)"),
-        (found.unread, "taken as missing, since {} no number"),
+        (
+            np.flatnonzero(found.side),
+            "read as the limit that {} names, with a feature that says so",
+            "it",
+            "each",
+        ),
+        (found.mended, "read as the number in {}" + " (brackets mean minus)" * brackets, "it", "each"),
+        (found.unread, "taken as missing, since {} no number", "it is", "they are"),
     )
-    for places, words in kinds:
-        if places:
-            one = len(places) == 1
-            verb = ("it is" if one else "they are") if places is found.unread else ("it" if one else "each")
-            cells = named_cells(
-                (texts[place].strip(), int(rows[place])) for place in sorted(places, key=lambda p: rows[p])
-            )
-            if not any(_NEGATIVE.fullmatch(texts[place].strip()) for place in places):
-                words = words.replace(" (brackets mean minus)", "")
-            notes.append(
-                f"{name!r}: {len(places):,} {'cell was' if one else 'cells were'} {words.format(verb)}: {cells}."
-            )
+    notes = []
+    for places, words, one, many in kinds:
+        if len(places):
+            where = sorted(places, key=lambda place: rows[place])
+            cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
+            count, it = ("1 cell was", one) if len(places) == 1 else (f"{len(places):,} cells were", many)
+            notes.append(f"{name!r}: {count} {words.format(it)}: {cells}.")
     return notes
 
 
@@ -355,9 +331,7 @@ def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[st
     """Return a note on values that look like marks of missing cells."""
     if not found:
         return []
-    words = ", ".join(
-        f"{value:.12g} ({count:,} {'cell' if count == 1 else 'cells'})" for value, count in found.items()
-    )
+    words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in found.items())
     far = f"{name!r} holds {words}, far from all its other values:"
     if empty:
         return [f"{far} taken as missing."]
