@@ -13,7 +13,7 @@ from tests import brute
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveRidge
 from transduce.conformal import Chance, Drawn, Sampled
-from transduce.conformal.scores import Ranking, label_sets
+from transduce.conformal.scores import WeightedRanks, label_sets
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -24,7 +24,7 @@ def test_p_values_and_thresholds_by_definition(seed, c, confidence, factor):
     rng = np.random.default_rng(seed)
     scores, at = rng.integers(0, 4, c).astype(float), rng.integers(0, 5, 3).astype(float)
     weights, own = rng.uniform(0.0, 2.0, c), rng.uniform(0.1, 3.0, 3)
-    ranking = Ranking(scores, np.zeros(c), np.zeros(3), weights, own, factor)
+    ranking = WeightedRanks(scores, np.zeros(c), np.zeros(3), weights, own, factor)
     wanted = [brute.weighted_p_value(scores, weights, s, w, factor) for s, w in zip(at, own, strict=True)]
     np.testing.assert_allclose(ranking.p_values(at), wanted, rtol=1e-12)
     limits, closed = ranking.thresholds(confidence)

@@ -1,14 +1,19 @@
-"""What a random part of all rows says of the rest: counts in a finite urn, means, and shares of classes."""
+"""What the calibration rows, a random part of all rows, say of the rest: wrong answers, means, and shares."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
-from transduce.core.types import AnyArray, Array
+from transduce.core.guarantee import CountBound
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.model_selection.ask import Reply
+
+if TYPE_CHECKING:
+    from transduce.conformal.calibrated import CalibratedTable
 
 
 def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
@@ -98,3 +103,61 @@ def class_shares(
     found["lower"], found["upper"] = bounds[:, 0], bounds[:, 1]
     found["estimate"] = np.clip(found["estimate"], found["lower"], found["upper"])
     return found[["estimate", "lower", "upper", "standard_error", "plain"]]
+
+
+def wrong_answers(
+    table: CalibratedTable, second: Reply | None, certainty: float, tolerance: float | None = None
+) -> CountBound | None:
+    """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count.
+
+    Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong.
+    """
+    if table.classes is None and tolerance is None:
+        return None
+    wrong, changed = _wrong_and_changed(table, second, tolerance)
+    known, given = table.calibration.given, table.unlabelled.given
+    if not known.any() or not len(given):
+        return None
+    n, unchanged = int(given.sum()), int((given & ~changed).sum())
+    most = urn_bound(int(wrong[known].sum()), int(known.sum()), n, certainty)
+    return CountBound(certainty, min(most, unchanged) + int(changed[given].sum()), n)
+
+
+def wrong_by_class(
+    table: CalibratedTable, second: Reply | None, certainty: float
+) -> tuple[tuple[Any, CountBound], ...]:
+    """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
+    assert table.classes is not None
+    wrong, _ = _wrong_and_changed(table, second, None)
+    known, given = table.calibration.given, table.unlabelled.given
+    final = table.unlabelled.values if second is None else second.values
+    bounds = []
+    for code, label in enumerate(table.classes.tolist()):
+        ours = known & (table.calibration.values == code)
+        first = given & (table.unlabelled.values == code)
+        last = given & (final == code)
+        if not last.any() or not ours.any():
+            continue
+        most = urn_bound(int(wrong[ours].sum()), int(ours.sum()), int(first.sum()), certainty)
+        kept, joined = int((first & last).sum()), int((last & ~first).sum())
+        bound = CountBound(certainty, min(most, kept) + joined, int(last.sum()))
+        if bound.at_most < bound.of:
+            bounds.append((label, bound))
+    return tuple(bounds)
+
+
+def _wrong_and_changed(
+    table: CalibratedTable, second: Reply | None, tolerance: float | None
+) -> tuple[Mask, Mask]:
+    """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
+    unchanged = np.zeros(len(table.unlabelled.values), dtype=bool)
+    if tolerance is None:
+        wrong = table.calibration.values != table.labels
+        changed = unchanged if second is None else second.values != table.unlabelled.values
+        return wrong, changed
+    slack = 0.0 if second is None else tolerance / 4.0
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.abs(table.calibration.values - table.labels) <= tolerance - slack)
+        if second is None:
+            return wrong, unchanged
+        return wrong, ~(np.abs(second.values - table.unlabelled.values) <= slack)

@@ -18,7 +18,7 @@ from transduce.core.guarantee import (
     CHANCE_WITHIN,
     DESIGN,
     DRAWN,
-    Guarantee,
+    Verdict,
 )
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
@@ -85,14 +85,14 @@ class Design:
 
         Shapes: missing (n,). A ValueError says what to correct.
         """
-        read = {}
+        read: dict[str, Any] = {}
         for name, reader in _READERS.items():
             value = getattr(self, name, None)
             if value is not None and not isinstance(value, Categories):
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
-    def check_by_class(self) -> None:
+    def _check_by_class(self) -> None:
         """Raise a ValueError if the guarantee cannot hold within every class."""
         if self.within is not None:
             raise ValueError(
@@ -127,7 +127,15 @@ class Design:
         self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
         """Return which labels to hold out, shape (l,); their number does not depend on what they are."""
-        rows = problem.rows
+        if by_class:
+            self._check_by_class()
+        if not len(problem.sample.unlabelled):
+            return np.zeros(len(problem.rows), dtype=bool)
+        return self._hold_out(problem.rows, number, confidence, by_class, random)
+
+    def _hold_out(
+        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    ) -> Mask:
         auto = isinstance(number, str) and number == "auto"
         if isinstance(self.within, Categories) and auto:
             codes = self.within.codes[rows]
@@ -146,38 +154,45 @@ class Design:
 
     # ---- what to compare, and how labels weigh
 
-    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+    def weigh(
+        self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: np.random.RandomState
+    ) -> Weights:
+        """Compare labelled and unlabelled rows, if that is to be tested, and return how much rows weigh.
+
+        Shapes: held_out (l,), given (c,): which calibration rows have an answer.
+        """
+        calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
+        compared = None
+        if test and self.testable and len(unlabelled):
+            compared = self._compare(problem, random)
+        if len(unlabelled) and self._estimates(compared):
+            weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
+        else:
+            weights = self._weights(problem, calibration, given)
+        if isinstance(self.within, Categories):
+            codes, names = self.within.codes, self.within.names
+            weights = replace(weights, cells=(codes[calibration], codes[unlabelled]), categories=names)
+        return replace(
+            weights,
+            factor=float(self.sensitivity),
+            assumption=self.assumption,
+            testable=self.testable,
+            compared=compared,
+            verdict=None if compared is None else compared.verdict,
+        )
+
+    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
         seed = random.randint(2**31 - 1)
         codes = self.within.codes if isinstance(self.within, Categories) else None
         return exchangeability_test(problem.X, problem.sample.labelled, within=codes, random_state=seed)
 
-    def weigh(
-        self,
-        problem: Problem,
-        held_out: Mask,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
-        """Return how much rows weigh. Shapes: held_out (l,), given (c,): which calibration rows have an answer."""
-        weights = self._weights(problem, problem.rows[held_out], given, compared, random)
-        if isinstance(self.within, Categories):
-            codes = self.within.codes
-            weights = replace(
-                weights, cells=(codes[problem.rows[held_out]], codes[problem.sample.unlabelled])
-            )
-        return replace(weights, factor=float(self.sensitivity))
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        """Return whether the odds of a label are to be estimated."""
+        return False
 
-    def _weights(
-        self,
-        problem: Problem,
-        calibration: AnyArray,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
-        return Weighing.equal(len(calibration), len(problem.sample.unlabelled))
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        return Weights.equal(len(calibration), len(problem.sample.unlabelled))
 
     # ---- what it assumes
 
@@ -190,17 +205,6 @@ class Design:
     def for_column(self) -> bool:
         """Whether the number of rows outside can be bounded."""
         return self.of_column and self.sensitivity == 1.0
-
-    def assumed(self, guarantee: Guarantee) -> Guarantee:
-        """Return a guarantee with what it rests on, given how labels came about."""
-        if guarantee.kind == "none":
-            return guarantee
-        assumptions = tuple(self.assumption if one == CHANCE else one for one in guarantee.assumptions)
-        return replace(guarantee, assumptions=assumptions, factor=float(self.sensitivity))
-
-    def about_rows(self, guarantee: Guarantee, problem: Problem, held_out: Mask) -> Guarantee:
-        """Return a guarantee with the rows that it is about, where these are not all."""
-        return guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,17 +255,8 @@ class Chance(Design):
         """Whether labels must be held out to make use of it."""
         return self.modified
 
-    def _weights(
-        self,
-        problem: Problem,
-        calibration: AnyArray,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
-        if self.reweight and compared is not None and compared.shifted:
-            return _weighed_by_estimate(problem, calibration, random)
-        return super()._weights(problem, calibration, given, compared, random)
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        return self.reweight and compared is not None and compared.shifted
 
 
 @dataclass(frozen=True)
@@ -314,18 +309,17 @@ class Drawn(Design):
             "`transduce draw`, or ask for less confidence."
         )
 
-    def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    def _hold_out(
+        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
-        """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             raise ValueError(
                 "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
                 "calibration at 'auto'."
             )
-        return np.asarray(self.rows)[problem.rows]
+        return np.asarray(self.rows)[rows]
 
-    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how labelled and unlabelled rows compare: of the labelled ones only those that were drawn."""
         seed = random.randint(2**31 - 1)
         labelled = problem.sample.labelled
@@ -370,16 +364,9 @@ class Sampled(Design):
         """What has to be true of the labels."""
         return DESIGN
 
-    def _weights(
-        self,
-        problem: Problem,
-        calibration: AnyArray,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         odds = odds_without_label(self.probability)
-        return Weighing.of(odds, calibration, problem.sample.unlabelled, KNOWN)
+        return Weights.of(odds, calibration, problem.sample.unlabelled, KNOWN)
 
 
 @dataclass(frozen=True)
@@ -421,7 +408,7 @@ class Grouped(Design):
                 "one): leave out one of the two."
             )
 
-    def check_by_class(self) -> None:
+    def _check_by_class(self) -> None:
         """Raise a ValueError if the guarantee cannot hold within every class."""
         raise ValueError(
             "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate one "
@@ -438,7 +425,7 @@ class Grouped(Design):
         """What has to be true of the labels."""
         return CHANCE_OF_GROUPS
 
-    def compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how rows of groups with and without labels compare: one row of each, drawn at random.
 
         Rows of one group are alike, whatever the labels are.
@@ -449,23 +436,19 @@ class Grouped(Design):
         labelled = np.isin(self.groups[some], self.groups[problem.rows])
         return exchangeability_test(take(problem.X, some), labelled, random_state=seed)
 
-    def _weights(
-        self,
-        problem: Problem,
-        calibration: AnyArray,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
-        return Weighing.of_groups(self.groups[calibration], given, len(problem.sample.unlabelled))
-
-    def about_rows(self, guarantee: Guarantee, problem: Problem, held_out: Mask) -> Guarantee:
-        """Return a guarantee with the groups that it rests on, and how many rows it is not about."""
-        if guarantee.kind == "none":
-            return guarantee
-        used = np.unique(self.groups[problem.rows[held_out]])
-        others = np.isin(self.groups[problem.sample.unlabelled], self.groups[problem.rows])
-        return replace(guarantee, n_groups=len(used), n_other=int(others.sum()), effective=None)
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        """Return weights by which each calibration group counts once, however many of its rows have an answer."""
+        groups, unlabelled = self.groups[calibration], problem.sample.unlabelled
+        sizes = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
+        weights = np.where(given, 1.0 / np.maximum(sizes[groups], 1), 0.0)
+        others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
+        return Weights(
+            weights,
+            np.ones(len(unlabelled)),
+            GROUPS,
+            n_groups=len(np.unique(groups)),
+            n_other=int(others.sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -498,15 +481,8 @@ class Estimated(Design):
 
     of_column: ClassVar[bool] = False
 
-    def _weights(
-        self,
-        problem: Problem,
-        calibration: AnyArray,
-        given: Mask,
-        compared: Exchangeability | None,
-        random: np.random.RandomState,
-    ) -> Weighing:
-        return _weighed_by_estimate(problem, calibration, random)
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        return True
 
 
 # ------------------------------------------------------------------------------------------------- reading
@@ -670,93 +646,46 @@ EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
-    """Weights of calibration and unlabelled rows."""
+class Weights:
+    """How much calibration and unlabelled rows weigh, and what that rests on."""
 
     calibration: Array  # (c,) odds that a row has no label, up to a common factor
-    unlabelled: Array  # (c,) odds that a row has no label, up to a common factor
+    unlabelled: Array  # (m,) the same
     kind: str = EQUAL  # where they come from
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
     cells: tuple[AnyArray, AnyArray] | None = None  # (c,), (m,) categories, within which rows are compared
+    categories: tuple[str, ...] = ()  # their names
+    n_groups: int = 0  # groups that calibrate
+    n_other: int = 0  # unlabelled rows of groups that have labels
+    assumption: str = CHANCE  # what has to be true
+    testable: bool = True  # whether rows that differ speak against it
+    compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested
+    verdict: Verdict | None = None  # the same in short
     estimated: EstimatedOdds | None = None  # the odds, if they were estimated
 
     @classmethod
-    def equal(cls, n_calibration: int, n_unlabelled: int, factor: float = 1.0) -> Weighing:
+    def equal(cls, n_calibration: int, n_unlabelled: int, **rest: Any) -> Weights:
         """Return weights that are all 1."""
-        return cls(np.ones(n_calibration), np.ones(n_unlabelled), factor=factor)
+        return cls(np.ones(n_calibration), np.ones(n_unlabelled), **rest)
 
     @classmethod
-    def of(cls, odds: Array, calibration: AnyArray, unlabelled: AnyArray, kind: str) -> Weighing:
+    def of(cls, odds: Array, calibration: AnyArray, unlabelled: AnyArray, kind: str) -> Weights:
         """Return the weights at rows of a table, the largest of the unlabelled ones being 1; equal odds are all 1."""
         largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
 
-    @classmethod
-    def of_groups(cls, groups: AnyArray, given: Mask, n_unlabelled: int) -> Weighing:
-        """Return weights by which each calibration group counts once, however many of its rows have an answer."""
-        sizes = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
-        weights = np.where(given, 1.0 / np.maximum(sizes[groups], 1), 0.0)
-        return cls(weights, np.ones(n_unlabelled), GROUPS)
 
-    @property
-    def exchangeable(self) -> bool:
-        """Whether all rows weigh the same and nothing may differ: then the number outside has a known law."""
-        both = np.concatenate([self.calibration, self.unlabelled])
-        return self.factor == 1.0 and self.kind != GROUPS and bool(np.all(both == 1.0))
-
-    @property
-    def pooled(self) -> bool:
-        """Whether the calibration rows are a random part of all rows that have no visible label."""
-        return self.exchangeable and self.cells is None
-
-    @property
-    def for_means(self) -> Array | None:
-        """Weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
-        if self.cells is None:
-            return None if np.all(self.calibration == 1.0) and self.kind != GROUPS else self.calibration
-        first, rest = self.cells
-        sizes = np.bincount(first, minlength=1 + max(first.max(initial=0), rest.max(initial=0)))
-        return self.calibration * np.bincount(rest, minlength=len(sizes))[first] / sizes[first]
-
-    @property
-    def effective(self) -> float:
-        """How many labels of equal weight the calibration labels are worth: ``(sum w)^2 / sum w^2``."""
-        squares = float(np.sum(self.calibration**2))
-        return float(np.sum(self.calibration)) ** 2 / squares if squares > 0.0 else 0.0
-
-    def without_support(self, beyond: Mask) -> Weighing:
-        """Return the same weights, except that some unlabelled rows outweigh all labels: nothing is ruled out there."""
-        heavy = 1e12 * (1.0 + float(self.calibration.sum()))
-        return replace(self, unlabelled=np.where(beyond, heavy, self.unlabelled))
-
-    def supports(self, confidence: float) -> bool:
-        """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
-        return self.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
-
-    def parts(self, known: Mask, given: Mask) -> list[tuple[Mask, Mask]]:
-        """Return which calibration rows are compared with which unlabelled ones, of those with an answer."""
-        if self.cells is None:
-            return [(known, given)]
-        first, rest = self.cells
-        return [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
-
-
-def _weighed_by_estimate(problem: Problem, calibration: AnyArray, random: np.random.RandomState) -> Weighing:
+def _weighed_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Weights:
     """Return weights by the odds that rows have no label, estimated from their features."""
     unlabelled = problem.sample.unlabelled
-    equal = Weighing.equal(len(calibration), len(unlabelled))
-    if not len(unlabelled):
-        return equal
-    estimated = estimate_odds(problem.X, problem.sample.labelled, random.randint(2**31 - 1))
+    estimated = estimate_odds(problem.X, problem.sample.labelled, seed)
     if estimated.model == CHANCE_ALONE:
-        return replace(equal, estimated=estimated)
-    weights = Weighing.of(estimated.odds, calibration, unlabelled, ESTIMATED)
-    return replace(weights.without_support(estimated.beyond[unlabelled]), estimated=estimated)
-
-
-def effective_needed(confidence: float) -> float:
-    """Return how many labels of equal weight a level takes where weights are estimated."""
-    return 2.0 / (1.0 - confidence)
+        return Weights.equal(len(calibration), len(unlabelled), estimated=estimated)
+    weights = Weights.of(estimated.odds, calibration, unlabelled, ESTIMATED)
+    # Rows beyond all labelled ones outweigh all labels, so that nothing is ruled out there.
+    heavy = 1e12 * (1.0 + float(weights.calibration.sum()))
+    beyond = np.where(estimated.beyond[unlabelled], heavy, weights.unlabelled)
+    return replace(weights, unlabelled=beyond, estimated=estimated)
 
 
 def odds_without_label(probability: Array) -> Array:

@@ -95,6 +95,11 @@ class Miscoverage:
         return float(betabinom.std(self.n_unlabelled, self.n_calibration + 1 - self.rank, self.rank))
 
     @property
+    def n_short(self) -> int:
+        """For how many thresholds, of the one there is, the calibration labels are too few."""
+        return int(self.rank > self.n_calibration)
+
+    @property
     def _certain(self) -> bool:
         return self.n_unlabelled == 0 or self.rank > self.n_calibration
 
@@ -223,6 +228,11 @@ class ClassMiscoverage:
         Miscoverage
         """
         return Miscoverage(n_unlabelled, self.n_calibration[number], self.ranks[number])
+
+    @property
+    def n_short(self) -> int:
+        """For how many classes the calibration labels are too few."""
+        return sum(k > c for c, k in zip(self.n_calibration, self.ranks, strict=True))
 
     @property
     def mean(self) -> float:
@@ -394,6 +404,11 @@ class CategoryMiscoverage:
         return tuple(part.rank for part in self.parts)
 
     @property
+    def n_short(self) -> int:
+        """For how many categories the calibration labels are too few."""
+        return sum(part.n_short for part in self.parts)
+
+    @property
     def mean(self) -> float:
         """Expected number outside."""
         return float(sum(part.mean for part in self.parts))
@@ -426,6 +441,9 @@ class CategoryMiscoverage:
 
 
 MOST_CELLS = 20_000_000  # of a table of levels and counts
+
+
+Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 
 def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState) -> AnyArray:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.calibrated import Calibrated, calibrated_guarantee, holding_values, wrong_answers
-from transduce.conformal.designs import Chance, Drawn
-from transduce.conformal.scores import CLASS_SCORES, NUMBER_SCORES, choose_score, resolution, rounded
+from transduce.conformal.calibrated import CalibratedTable, holding_values
+from transduce.conformal.counts import wrong_answers
+from transduce.conformal.designs import Weights
+from transduce.conformal.scores import Scoring
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee, Verdict
+from transduce.core.guarantee import CHANCE, DRAWN, Guarantee, Verdict
 from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import FittedEstimator, Reply
@@ -19,41 +20,6 @@ from transduce.model_selection.ask import FittedEstimator, Reply
 # Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one thread: rounding
 # then does not depend on how a table was cut.
 BLOCK = 4608
-
-
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """How rows are scored one by one; fixed by the rows of the fit, so that all rows outside are treated alike."""
-
-    nonconformity: str  # the score
-    spread: float  # stands in for a standard error that is not a positive number
-    unit: float  # scores (of numbers: distances) that differ by less are equal
-    seen: tuple[bool, ...]  # which classes have a label in the fit; empty for numbers
-
-    @classmethod
-    def of(cls, inside: Reply, shown: AnyArray, n_classes: int, wanted: str = "auto") -> Scoring:
-        """Return the scoring that suits the predictions at some rows of the fit, and its labels (or their numbers)."""
-        name = choose_score(wanted, inside, n_classes)
-        if n_classes:
-            unit = resolution(CLASS_SCORES[name].measure(inside, n_classes))
-            return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
-        spread = 1.0
-        if inside.spreads is not None:
-            usable = inside.spreads[np.isfinite(inside.spreads) & (inside.spreads > 0.0)]
-            spread = 1e-6 * float(np.median(usable)) if len(usable) else 1.0
-        return cls(name, spread, resolution(inside.values, np.asarray(shown, dtype=float)), ())
-
-    def measure(self, reply: Reply) -> Array:
-        """Return what distances are divided by, shape (m,), or the score of every class, shape (m, n_classes)."""
-        if not self.seen:
-            if self.nonconformity == "scaled":
-                assert reply.spreads is not None
-                bad = ~(np.isfinite(reply.spreads) & (reply.spreads > 0.0))
-                return np.where(bad, self.spread, reply.spreads)
-            return NUMBER_SCORES[self.nonconformity].measure(reply, 0)
-        found = rounded(CLASS_SCORES[self.nonconformity].measure(reply, len(self.seen)), self.unit)
-        found[:, ~np.array(self.seen)] = np.inf
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,61 +47,33 @@ class OutsideCalibration:
         """The classes; None for numbers."""
         return self.fitted.classes
 
-    def _beside(self, reply: Reply) -> Calibrated:
+    def _beside(self, reply: Reply) -> CalibratedTable:
         """Return calibration rows and rows to be answered side by side."""
         sizes: tuple[int, ...] = ()
         if self.classes is not None:
             own = np.bincount(self.labels.astype(int), minlength=len(self.classes))
             sizes = tuple((np.array(self.n_shown) + own).tolist())
-        return Calibrated(
+        c, m = len(self.labels), len(reply.values)
+        measure = self.scoring.measure(self.calibration)
+        return CalibratedTable(
             calibration=self.calibration,
             unlabelled=reply,
             labels=self.labels,
+            classes=self.classes,
             class_sizes=sizes,
             by_class=self.by_class,
-            nonconformity=self.scoring.nonconformity,
-            measures=(self.scoring.measure(self.calibration), self.scoring.measure(reply)),
-            ties=(np.zeros(len(self.labels)), np.zeros(len(reply.values))),
-            unit=self.scoring.unit,
+            scoring=self.scoring,
+            measures=(measure, self.scoring.measure(reply)),
+            scores=self.scoring.at_labels(self.calibration, measure, self.labels),
+            ties=(np.zeros(c), np.zeros(m)),
+            weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE),
         )
 
     def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
         reply = _in_blocks(self.fitted, X)
-        table = self._beside(reply)
-        found = Answer(
-            rows=np.arange(len(reply.values)) if rows is None else rows,
-            values=self._names(reply),
-            status=reply.status,
-            guarantee=Guarantee("none"),
-            probabilities=reply.probabilities,
-            standard_errors=reply.spreads,
-            classes=self.classes,
-        )
-        if self.classes is None:
-            return holding_values(replace(found, regions=table.regions(confidence)))
-        p = table.p_values()
-        ranked = np.sort(p, axis=1)
-        return holding_values(
-            replace(
-                found,
-                label_sets=table.sets(p, confidence),
-                p_values=p,
-                confidence=1.0 - ranked[:, -2],
-                credibility=ranked[:, -1],
-            )
-        )
-
-    def _names(self, reply: Reply) -> AnyArray:
-        """Return numbers, NaN where there is no answer; or classes, None there."""
-        if self.classes is None:
-            return np.where(reply.given, reply.values, np.nan)
-        names = self.classes[np.maximum(reply.values.astype(int), 0)]
-        if reply.given.all():
-            return names
-        names = names.astype(object)
-        names[~reply.given] = None
-        return names
+        places = np.arange(len(reply.values)) if rows is None else rows
+        return holding_values(self._beside(reply).answer(confidence, places))
 
     def guarantee(
         self,
@@ -146,7 +84,7 @@ class OutsideCalibration:
         certainty: float = 0.95,
         verdict: Verdict | None = None,
     ) -> Guarantee:
-        """Return what is guaranteed of the answers at rows that no fit saw."""
+        """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
         kind: Any = int if self.classes is not None else float
         nothing = Reply(
             np.broadcast_to(np.zeros(1, dtype=kind), (n_answered,)),
@@ -156,16 +94,14 @@ class OutsideCalibration:
         measure = np.broadcast_to(np.ones(1), (n_answered, *width))
         table = self._beside(self.calibration)
         table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure))
-        found = calibrated_guarantee(
-            table,
+        guarantee = table.guarantee(
             confidence,
             sum(self.n_shown) + len(self.labels),
             verdict,
-            design=Drawn(np.ones(len(self.labels), dtype=bool)) if self.drawn else Chance(),
             certainty=certainty,
             wrong=wrong_answers(table, None, certainty, self.tolerance),
         )
-        return replace(found, n_unreached=n_unreached, tolerance=self.tolerance)
+        return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 
 
 def calibrate_outside(

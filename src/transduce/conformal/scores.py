@@ -1,4 +1,8 @@
-"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them."""
+"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them.
+
+A score of numbers says what distances from the answer are divided by; a score of classes is a table of every class at
+every row. To add one, write a function and enter it in `NUMBER_SCORES` or `CLASS_SCORES`.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +12,57 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Reply
 
+SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
 
-def _usable(spreads: Array) -> Mask:
-    return np.isfinite(spreads) & (spreads > 0.0)
-
-
-def _ones(found: Reply, n_classes: int) -> Array:
-    return np.ones(len(found.values))
+# ------------------------------------------------------------------------------------------------- scores
 
 
-def _spreads(found: Reply, n_classes: int) -> Array:
-    """Return the spreads, with those that are not positive numbers replaced by a small one."""
-    assert found.spreads is not None
-    usable = _usable(found.spreads)
-    return np.where(usable, found.spreads, 1e-6 * float(np.median(found.spreads[usable])))
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How rows are scored, one by one."""
 
+    nonconformity: str  # the score
+    spread: float  # stands in for a standard error that is not a positive number
+    unit: float  # scores (of numbers: distances) that differ by less are equal
+    seen: tuple[bool, ...]  # which classes have a visible label; empty for numbers
 
-def _improbable(found: Reply, n_classes: int) -> Array:
-    assert found.probabilities is not None
-    return 1.0 - found.probabilities
+    @classmethod
+    def of(cls, reply: Reply, shown: AnyArray, n_classes: int, nonconformity: str = "auto") -> Scoring:
+        """Return the scoring that suits the answers at some rows, and the visible labels (or their numbers)."""
+        if not len(reply.values):
+            return cls(nonconformity, 1.0, 0.0, (True,) * n_classes)
+        name = _choose_score(nonconformity, reply, n_classes)
+        if n_classes:
+            plain = cls(name, 1.0, 0.0, (True,) * n_classes)
+            unit = resolution(CLASS_SCORES[name].measure(reply, plain))
+            return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
+        spread = 1.0
+        if reply.spreads is not None and _some_spreads(reply):
+            spread = 1e-6 * float(np.median(reply.spreads[_usable(reply)]))
+        return cls(name, spread, resolution(reply.values, np.asarray(shown, dtype=float)), ())
 
+    def measure(self, reply: Reply) -> Array:
+        """Return what distances are divided by, shape (m,), or the score of every class, shape (m, n_classes)."""
+        n = len(reply.values)
+        if not n:
+            return np.ones((0, len(self.seen)) if self.seen else 0)
+        if not self.seen:
+            return NUMBER_SCORES[self.nonconformity].measure(reply, self)
+        scores = rounded(CLASS_SCORES[self.nonconformity].measure(reply, self), self.unit)
+        scores[:, ~np.array(self.seen)] = np.inf
+        return scores
 
-def _behind(found: Reply, n_classes: int) -> Array:
-    scores = found.scores if found.scores is not None else found.probabilities
-    assert scores is not None
-    return margins(scores)
-
-
-def _not_the_answer(found: Reply, n_classes: int) -> Array:
-    return (found.values[:, None] != np.arange(n_classes)).astype(float)
+    def at_labels(self, reply: Reply, measure: Array, labels: AnyArray) -> Array:
+        """Return the score of every row at its label, shape (m,); NaN where the estimator has no answer."""
+        if self.seen:
+            scores = measure[np.arange(len(labels)), labels]
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = rounded(np.abs(labels - reply.values), self.unit) / measure
+        return np.where(reply.given, scores, np.nan)
 
 
 class Score(NamedTuple):
@@ -49,34 +71,60 @@ class Score(NamedTuple):
     `clear` says whether ``"auto"`` may take it: whether it has them at all rows.
     """
 
-    measure: Callable[[Reply, int], Array]
+    measure: Callable[[Reply, Scoring], Array]
     possible: Callable[[Reply], bool]
     clear: Callable[[Reply], bool]
     lacks: str = ""
 
 
-def _always(found: Reply) -> bool:
+def _usable(reply: Reply) -> Mask:
+    """Return which rows have a positive number as standard error."""
+    assert reply.spreads is not None
+    return np.isfinite(reply.spreads) & (reply.spreads > 0.0)
+
+
+def _ones(reply: Reply, scoring: Scoring) -> Array:
+    return np.ones(len(reply.values))
+
+
+def _spreads(reply: Reply, scoring: Scoring) -> Array:
+    assert reply.spreads is not None
+    return np.where(_usable(reply), reply.spreads, scoring.spread)
+
+
+def _improbable(reply: Reply, scoring: Scoring) -> Array:
+    assert reply.probabilities is not None
+    return 1.0 - reply.probabilities
+
+
+def _behind(reply: Reply, scoring: Scoring) -> Array:
+    scores = reply.scores if reply.scores is not None else reply.probabilities
+    assert scores is not None
+    return margins(scores)
+
+
+def _not_the_answer(reply: Reply, scoring: Scoring) -> Array:
+    return (reply.values[:, None] != np.arange(len(scoring.seen))).astype(float)
+
+
+def _always(reply: Reply) -> bool:
     return True
 
 
-def _some_spreads(found: Reply) -> bool:
-    return found.spreads is not None and bool(np.any(_usable(found.spreads)))
+def _some_spreads(reply: Reply) -> bool:
+    return reply.spreads is not None and bool(np.any(_usable(reply)))
 
 
-def _all_spreads(found: Reply) -> bool:
-    return (
-        _some_spreads(found)
-        and found.spreads is not None
-        and bool(np.all(_usable(found.spreads)[found.given]))
-    )
+def _all_spreads(reply: Reply) -> bool:
+    return _some_spreads(reply) and bool(np.all(_usable(reply)[reply.given]))
 
 
-def _has_probabilities(found: Reply) -> bool:
-    return found.probabilities is not None
+def _has_probabilities(reply: Reply) -> bool:
+    return reply.probabilities is not None
 
 
-def _has_either(found: Reply) -> bool:
-    return found.scores is not None or found.probabilities is not None
+def _has_either(reply: Reply) -> bool:
+    return reply.scores is not None or reply.probabilities is not None
 
 
 # In the order in which "auto" tries them.
@@ -92,22 +140,22 @@ CLASS_SCORES = {
 SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
-def choose_score(wanted: str, found: Reply, n_classes: int) -> str:
+def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
     """Return the score to use, or raise a ValueError that says which ones the estimator supports."""
-    known = CLASS_SCORES if n_classes else NUMBER_SCORES
-    if wanted == "auto":
-        return next(name for name, score in known.items() if score.clear(found))
-    names = ", ".join(map(repr, sorted(known)))
-    if wanted not in known:
+    suited = CLASS_SCORES if n_classes else NUMBER_SCORES
+    if nonconformity == "auto":
+        return next(name for name, score in suited.items() if score.clear(reply))
+    names = ", ".join(map(repr, sorted(suited)))
+    if nonconformity not in suited:
         one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
-        raise ValueError(f"nonconformity={wanted!r} is for {other}: use one of {names} for {one}.")
-    if not known[wanted].possible(found):
-        there = ", ".join(repr(name) for name, score in known.items() if score.possible(found))
+        raise ValueError(f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}.")
+    if not suited[nonconformity].possible(reply):
+        there = ", ".join(repr(name) for name, score in suited.items() if score.possible(reply))
         raise ValueError(
-            f"nonconformity={wanted!r} needs {known[wanted].lacks}, which the estimator does not have here: "
-            f"use {there}."
+            f"nonconformity={nonconformity!r} needs {suited[nonconformity].lacks}, which the estimator does not have "
+            f"here: use {there}."
         )
-    return wanted
+    return nonconformity
 
 
 def margins(scores: Array) -> Array:
@@ -134,11 +182,11 @@ def rounded(numbers: Array, unit: float) -> Array:
     return np.where(np.isfinite(multiples), multiples, numbers)
 
 
-SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
+# -------------------------------------------------------------------------------------------------- ranks
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class WeightedRanks:
     """Scores of the calibration rows, their weights, and what decides between equal ones.
 
     Notes
@@ -151,9 +199,9 @@ class Ranking:
 
     scores: Array  # (c,) score of each calibration row at its label
     calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
-    unlabelled_ties: Array  # (c,) which of two equal scores counts as the larger one
-    weights: Array | None = None  # (c,)
-    own: Array | None = None  # (c,)
+    unlabelled_ties: Array  # (m,) which of two equal scores counts as the larger one
+    weights: Array | None = None  # (c,) of the calibration rows; all 1 by default
+    own: Array | None = None  # (m,) of the unlabelled rows; all 1 by default
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
 
     def _sums(self, among: Mask) -> tuple[Array, Array, Array]:
@@ -216,12 +264,12 @@ class Ranking:
         return np.asarray(own > (1.0 - confidence + SLACK) * (below[-1] + own))
 
 
-def intervals(ranking: Ranking, values: Array, scales: Array, confidence: float, unit: float) -> Regions:
-    """Return ``value ± threshold * scale`` at the unlabelled rows; the whole line if calibration labels are too few.
+def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float) -> Array:
+    """Return the ends of ``value ± threshold * scale``; the whole line where calibration labels are too few.
 
-    Shapes: values, scales (m,).
+    Shapes: values, scales (m,); returns (m, 2).
     """
-    limits, closed = ranking.thresholds(confidence)
+    limits, closed = ranks.thresholds(confidence)
     bounded = np.isfinite(limits)
     with np.errstate(over="ignore", invalid="ignore"):
         half = limits * scales
@@ -233,10 +281,10 @@ def intervals(ranking: Ranking, values: Array, scales: Array, confidence: float,
         half = np.where(bounded, half, np.inf)
         ends = np.column_stack([values - half, values + half])
     ends[~bounded] = [-np.inf, np.inf]
-    return Regions.from_intervals(ends)
+    return ends
 
 
-def class_p_values(ranking: Ranking, table: Array, calibration_codes: AnyArray | None = None) -> Array:
+def class_p_values(ranks: WeightedRanks, table: Array, calibration_codes: AnyArray | None = None) -> Array:
     """Return the p-value of every class at the unlabelled rows, shape (m, n_classes).
 
     Shapes: table (m, n_classes), calibration_codes (c,); returns (m, n_classes).
@@ -244,7 +292,7 @@ def class_p_values(ranking: Ranking, table: Array, calibration_codes: AnyArray |
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
         among = None if calibration_codes is None else calibration_codes == y
-        p[:, y] = ranking.p_values(table[:, y], among)
+        p[:, y] = ranks.p_values(table[:, y], among)
     return p
 
 

@@ -3,42 +3,113 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
 from transduce.core import checks
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.core.words import counted
+from transduce.model_selection.ask import Reply
+
+if TYPE_CHECKING:
+    from transduce.conformal.calibrated import CalibratedTable
 
 
-def read_wanted(
-    classes: AnyArray | None, *, above: Any, below: Any, label: Any, correct: Any
-) -> tuple[dict[str, Any], str]:
-    """Return what is wanted of a label, as `Calibrated.looks` takes it, and what a mistake is, in words."""
-    checks.check_flag("correct", correct)
-    bounds = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
-    if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
-        raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
-    for name, value in bounds.items():
-        checks.check_number(name, value)
-    if bounds and classes is not None:
-        raise ValueError("above and below are for numbers: pick classes with label=..., or correct=True.")
-    if not bounds and classes is None:
-        raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
-    if bounds:
-        no = [f"not {name} {value:g}" for name, value in bounds.items()]
-        return {name: float(value) for name, value in bounds.items()}, f"label is {' or '.join(no)}"
-    if correct:
-        return {"correct": True}, "answer is wrong"
-    assert classes is not None
-    number = int(class_codes(np.asarray([label]), classes)[0])
-    if number < 0:
-        raise ValueError(f"label={label!r} is none of the classes {classes.tolist()}.")
-    return {"label": number}, f"class is not {label!r}"
+@dataclass(frozen=True)
+class Goal:
+    """What labels are to be like, and what a mistake is, in words."""
+
+    mistake: str
+    above: float | None = None
+    below: float | None = None
+    code: int | None = None  # the number of a class; None with no bounds: the answer is to be right
+
+    @classmethod
+    def read(cls, classes: AnyArray | None, *, above: Any, below: Any, label: Any, correct: Any) -> Goal:
+        """Return what is to be picked, or raise a ValueError that says what to correct."""
+        checks.check_flag("correct", correct)
+        bounds = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
+        if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
+            raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
+        for name, value in bounds.items():
+            checks.check_number(name, value)
+        if bounds and classes is not None:
+            raise ValueError("above and below are for numbers: pick classes with label=..., or correct=True.")
+        if not bounds and classes is None:
+            raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
+        if bounds:
+            no = [f"not {name} {value:g}" for name, value in bounds.items()]
+            low, high = (None if value is None else float(value) for value in (above, below))
+            return cls(f"label is {' or '.join(no)}", low, high)
+        if correct:
+            return cls("answer is wrong")
+        assert classes is not None
+        code = int(class_codes(np.asarray([label]), classes)[0])
+        if code < 0:
+            raise ValueError(f"label={label!r} is none of the classes {classes.tolist()}.")
+        return cls(f"class is not {label!r}", code=code)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is about numbers."""
+        return self.above is not None or self.below is not None
+
+    def looks(self, reply: Reply, measure: Array) -> Array:
+        """Return how much each row looks like one that is to be picked, shape (m,)."""
+        if self.is_number:
+            room = [] if self.above is None else [reply.values - self.above]
+            room += [] if self.below is None else [self.below - reply.values]
+            return np.min(room, axis=0) / measure
+        codes = np.maximum(reply.values, 0) if self.code is None else self.code
+        return -measure[np.arange(len(measure)), codes]
+
+    def met(self, reply: Reply, labels: AnyArray) -> Mask:
+        """Return which labels are as they are to be, shape (c,)."""
+        if self.is_number:
+            low = -np.inf if self.above is None else self.above
+            high = np.inf if self.below is None else self.below
+            return (labels > low) & (labels < high)
+        return labels == (reply.values if self.code is None else self.code)
+
+
+def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tuple[Array, Mask, Guarantee]:
+    """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
+    bound = checks.check_positive("false_discovery", false_discovery)
+    if bound >= 1.0:
+        raise ValueError(f"false_discovery must lie strictly between 0 and 1; got {false_discovery!r}.")
+    known, given = table.calibration.given, table.unlabelled.given
+    unlabelled = goal.looks(table.unlabelled, table.measures[1])
+    calibration = goal.looks(table.calibration, table.measures[0])
+    good = goal.met(table.calibration, table.labels)
+    p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
+    p_values[given] = selection_p_values(unlabelled[given], calibration[known], good[known])
+    picked[given] = pick(p_values[given], bound)
+    return p_values, picked, _guarantee(table, goal, bound)
+
+
+def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
+    """Return what is guaranteed of rows that were picked: a bound on the share of mistakes, and what a mistake is."""
+    n_calibration, verdict = int(table.calibration.given.sum()), table.weights.verdict
+    if n_calibration == 0:
+        return Guarantee("none", about="selection", reasons=("No label was held out to pick rows by.",))
+    if not table.pooled:
+        weighted = (
+            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
+        )
+        return Guarantee("none", about="selection", reasons=(weighted,), verdict=verdict)
+    return Guarantee(
+        "exact",
+        about="selection",
+        false_discovery=bound,
+        mistake=goal.mistake,
+        reasons=(f"It rests on {counted(n_calibration, 'calibration label')}.",),
+        assumptions=(CHANCE,),
+    ).doubted(verdict)
 
 
 def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:

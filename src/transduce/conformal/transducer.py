@@ -6,7 +6,6 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,342 +15,18 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.conformal.calibrated import (
-    Calibrated,
-    calibrated_guarantee,
-    holding_values,
-    rows_to_label,
-    selection_guarantee,
-    shortfall,
-    with_values,
-    wrong_answers,
-    wrong_by_class,
-)
-from transduce.conformal.designs import Categories, Design, read_design
-from transduce.conformal.exchangeability import Exchangeability, drift_along
+from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, named
+from transduce.conformal.designs import Chance, Design, read_design
 from transduce.conformal.miscoverage import Miscoverage, confidence_for, simultaneous_bounds
-from transduce.conformal.scores import SCORES
-from transduce.conformal.selection import Selection, pick, read_wanted, selection_p_values
+from transduce.conformal.scores import SCORES, Scoring
+from transduce.conformal.selection import Goal, Selection, select_rows
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Drift, Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.reuse import reusing
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import percent
-from transduce.model_selection.ask import (
-    FittedEstimator,
-    Problem,
-    Reply,
-    ask,
-    is_transducer,
-    own_missing_label,
-    read_problem,
-)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a `ConformalTransducer`, checked."""
-
-    confidence: float
-    calibration: Any
-    nonconformity: str
-    label_conditional: bool
-    ties: str
-    transductive: bool
-    refit: bool
-    test_exchangeability: bool
-    tolerance: float | None
-
-
-def read_settings(params: dict[str, Any], is_class: bool) -> Settings:
-    """Return checked settings, or raise a ValueError that says what to correct."""
-    confidence = checks.check_confidence(params["confidence"])
-    checks.check_choice("nonconformity", params["nonconformity"], SCORES)
-    checks.check_choice("ties", params["ties"], ("inside", "random"))
-    for name in ("label_conditional", "test_exchangeability", "refit"):
-        checks.check_flag(name, params[name])
-    if params["label_conditional"] and not is_class:
-        raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
-    transductive = params["transductive"]
-    if not isinstance(transductive, bool | np.bool_) and transductive != "auto":
-        raise ValueError(f"transductive must be 'auto', True or False; got {transductive!r}.")
-    return Settings(
-        confidence,
-        params["calibration"],
-        params["nonconformity"],
-        bool(params["label_conditional"]),
-        params["ties"],
-        is_transducer(params["estimator"]) if isinstance(transductive, str) else bool(transductive),
-        bool(params["refit"]),
-        bool(params["test_exchangeability"]),
-        _read_tolerance(params["tolerance"], is_class),
-    )
-
-
-def _read_tolerance(tolerance: Any, is_class: bool) -> float | None:
-    if tolerance is None:
-        return None
-    if is_class:
-        raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
-    return checks.check_positive("tolerance", tolerance)
-
-
-def check_wrapped(estimator: Any) -> bool:
-    """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
-    if inspect.isclass(estimator):
-        raise TypeError(
-            f"estimator is the class {estimator.__name__}: pass an instance, {estimator.__name__}(...)."
-        )
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
-        raise TypeError(
-            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
-        )
-    if not is_classifier(estimator) and not is_regressor(estimator):
-        if "task" in estimator.get_params(deep=False):
-            raise TypeError(
-                f"{type(estimator).__name__} does not say whether it answers numbers or classes: set its task to "
-                "'regression' or 'classification'."
-            )
-        raise TypeError(
-            f"{type(estimator).__name__} is neither a regressor nor a classifier, as its tags say: it has no answer to "
-            "calibrate."
-        )
-    return bool(is_classifier(estimator))
-
-
-@dataclass(frozen=True, eq=False)
-class CalibratedFit:
-    """What was fitted: all that answers at any level are read from."""
-
-    problem: Problem
-    held_out: Mask  # (l,) which of the labels calibrate
-    first: FittedEstimator  # fitted to the other labels
-    second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
-    calibrated: Calibrated
-    exchangeability: Exchangeability | None
-    design: Design  # how labels came about
-    tolerance: float | None  # by how much a number may be off
-
-    @property
-    def shown(self) -> AnyArray:
-        """The labels that were not held out: numbers, or numbers of classes."""
-        return self.problem.numbers[~self.held_out]
-
-    @property
-    def answering(self) -> FittedEstimator:
-        """The fit that values come from."""
-        if self.second is None:
-            return self.first
-        assert self.second.fitted is not None
-        return self.second.fitted
-
-    def names(self, codes: AnyArray) -> AnyArray:
-        """Return classes by their numbers, None where there is none; numbers as they are."""
-        classes = self.problem.classes
-        if classes is None:
-            return codes
-        if len(codes) and codes.min() < 0:
-            names = classes.astype(object)[codes]
-            names[codes < 0] = None
-            return names
-        return classes[codes.astype(int)]
-
-    def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
-        """Return what is guaranteed at a level."""
-        verdict = None if self.exchangeability is None else self.exchangeability.verdict
-        wrong = None
-        if self.calibrated.weighing.pooled:
-            wrong = wrong_answers(self.calibrated, self.second, certainty, self.tolerance)
-        found = calibrated_guarantee(
-            self.calibrated,
-            confidence,
-            len(self.problem.labels),
-            verdict,
-            design=self.design,
-            certainty=certainty,
-            wrong=wrong,
-        )
-        if found.kind != "none":
-            found = replace(found, short=self.short_categories(confidence))
-        found = self.design.about_rows(found, self.problem, self.held_out).along(self.drift())
-        if found.kind == "none":
-            missing = ~self.problem.sample.labelled
-            return replace(found, remedy=rows_to_label(self.calibrated, confidence, missing))
-        if self.problem.classes is None or found.wrong is None:
-            return replace(found, tolerance=self.tolerance)
-        by_class = wrong_by_class(self.calibrated, self.second, certainty, self.problem.classes)
-        return replace(found, wrong_by_class=by_class)
-
-    def short_categories(self, confidence: float) -> tuple[str, ...]:
-        """Return the categories of unlabelled rows at which nothing is ruled out."""
-        cells, categories = self.calibrated.weighing.cells, self.design.within
-        if cells is None or not isinstance(categories, Categories):
-            return ()
-        codes = np.unique(cells[1][self.calibrated.unlabelled.given])
-        names = [categories.names[code] for code in np.unique(cells[1])]
-        short = [ranking.unbounded(confidence).all() for _, _, ranking in self.calibrated.rankings()]
-        named = zip(np.unique(cells[1]), names, short, strict=True)
-        return tuple(name for code, name, all_ in named if all_ and code in codes)
-
-    def warning(self, confidence: float) -> str | None:
-        """Return where labels are too few for a level; None where they are not."""
-        labels, classes = self.problem.labels, self.problem.classes
-        short = self.short_categories(confidence)
-        why = shortfall(self.calibrated, confidence, len(labels), classes)
-        if why is not None or not short:
-            return why
-        what = "every interval is the whole line" if classes is None else "every set is all classes"
-        return f"Too few labels for {percent(confidence)} in {', '.join(short)}: {what} there."
-
-    def drift(self) -> Drift | None:
-        """Return whether errors at calibration rows drift along the order of the rows, if there is one."""
-        order = self.design.order
-        if order is None:
-            return None
-        table, known = self.calibrated, self.calibrated.calibration.given
-        errors = [table.scores[known]]
-        if self.problem.classes is None:
-            errors.append((table.labels - table.calibration.values)[known].astype(float))
-        at = order[self.problem.rows[self.held_out]][known]
-        return drift_along(order, self.problem.sample.labelled, at, errors)
-
-    def at_factor(self, factor: float) -> CalibratedFit:
-        """Return the same fit, calibrated for odds of a label that may be off by another factor."""
-        design = replace(self.design, sensitivity=factor)  # checks it
-        weights = replace(self.calibrated.weighing, factor=float(factor))
-        return replace(self, calibrated=replace(self.calibrated, weights=weights), design=design)
-
-    def width(self, confidence: float) -> tuple[float, int]:
-        """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible."""
-        answer = self.answer(confidence)
-        if answer.regions is not None:
-            widths = answer.regions.measure()
-            return (float(np.median(widths)) if len(widths) else np.nan), int(np.isinf(widths).sum())
-        assert answer.label_sets is not None
-        sizes = answer.label_sets.sum(axis=1)
-        everything = int((sizes == answer.label_sets.shape[1]).sum())
-        return (float(sizes.mean()) if len(sizes) else np.nan), everything
-
-    def answer(self, confidence: float) -> Answer:
-        """Return the answer at a level."""
-        problem, table = self.problem, self.calibrated
-        sample, found = problem.sample, table.unlabelled
-        answer = Answer(
-            rows=sample.unlabelled,
-            values=self.names(_marked(found)),
-            status=found.status,
-            guarantee=self.guarantee(confidence),
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            probabilities=found.probabilities,
-            standard_errors=found.spreads,
-            classes=problem.classes,
-            diagnostics={
-                "n_calibration": len(table.labels),
-                "nonconformity": table.nonconformity,
-                "transductive": len(self.first.order) > len(self.shown),
-            },
-        )
-        if problem.classes is None:
-            answer = replace(answer, regions=table.regions(confidence))
-        else:
-            p = table.p_values()
-            ranked = np.sort(p, axis=1)
-            answer = replace(
-                answer,
-                label_sets=table.sets(p, confidence),
-                p_values=p,
-                confidence=1.0 - ranked[:, -2],
-                credibility=ranked[:, -1],
-            )
-        if self.second is None:
-            return holding_values(answer)
-        better = replace(
-            answer,
-            values=self.names(_marked(self.second)),
-            status=self.second.status,
-            standard_errors=self.second.spreads,
-            probabilities=self.second.probabilities,
-        )
-        return with_values(answer, better)
-
-
-def _marked(reply: Reply) -> AnyArray:
-    """Return values, missing (NaN, or the class number -1) where there is no answer."""
-    return np.where(reply.given, reply.values, np.nan if reply.values.dtype.kind == "f" else -1)
-
-
-def fit_calibrated(
-    estimator: Any, problem: Problem, settings: Settings, design: Design, random: np.random.RandomState
-) -> CalibratedFit:
-    """Hold labels out, fit once with calibration and unlabelled rows shuffled together, and calibrate."""
-    rows, unlabelled = problem.rows, problem.sample.unlabelled
-    held_out = np.zeros(len(rows), dtype=bool)
-    if len(unlabelled):
-        by_class = settings.label_conditional
-        held_out = design.hold_out(problem, settings.calibration, settings.confidence, by_class, random)
-    both = np.concatenate([rows[held_out], unlabelled])
-    order = np.concatenate([rows[~held_out], random.permutation(both)])
-    visible = np.flatnonzero(~held_out)
-    inner = design.ready(estimator, rows[~held_out])
-    with reusing():
-        found = ask(inner, problem, visible, both, order=order, transductive=settings.transductive)
-        _pass_on(found)
-        second = _fit_to_all(design.ready(estimator, rows), problem, settings, found, held_out)
-    calibrated = Calibrated.build(
-        found,
-        problem.numbers[held_out],
-        problem.numbers[~held_out],
-        class_sizes=() if problem.classes is None else problem.class_sizes,
-        by_class=settings.label_conditional,
-        wanted=settings.nonconformity,
-        ties=random.uniform(size=len(both)) if settings.ties == "random" else np.zeros(len(both)),
-    )
-    compared = None
-    if settings.test_exchangeability and design.testable and len(unlabelled):
-        compared = design.compare(problem, random)
-    weights = design.weigh(problem, held_out, calibrated.calibration.given, compared, random)
-    assert found.fitted is not None
-    return CalibratedFit(
-        problem,
-        held_out,
-        found.fitted,
-        second,
-        replace(calibrated, weights=weights),
-        compared,
-        design,
-        settings.tolerance,
-    )
-
-
-def _fit_to_all(
-    estimator: Any, problem: Problem, settings: Settings, first: Reply, held_out: Mask
-) -> Reply | None:
-    """Return the answers of a second fit, to all labels, if one is wanted; the first where no label was held out."""
-    if not settings.refit:
-        return None
-    if not held_out.any():
-        return first
-    rows, unlabelled = problem.rows, problem.sample.unlabelled
-    again = ask(
-        estimator,
-        problem,
-        np.arange(len(rows)),
-        unlabelled,
-        order=np.concatenate([rows, unlabelled]),
-        transductive=settings.transductive,
-    )
-    _pass_on(again)
-    return again
-
-
-def _pass_on(reply: Reply) -> None:
-    """Pass on the estimator's warnings, except that its labels are too few for regions of its own."""
-    for category, message in reply.notes:
-        if not issubclass(category, TooFewLabelsWarning):
-            warnings.warn(message, category, stacklevel=4)
-
+from transduce.model_selection.ask import Problem, Reply, ask, is_transducer, own_missing_label, read_problem
 
 NO_LAW = (
     "How many rows are outside is not known where rows differ in their chance of a label: "
@@ -498,7 +173,7 @@ class ConformalTransducer(Transducer):
         estimator: Any,
         *,
         confidence: float = 0.9,
-        labels: Design | None = None,
+        labels: Any = None,
         calibration: Any = "auto",
         nonconformity: str = "auto",
         label_conditional: bool = False,
@@ -545,7 +220,7 @@ class ConformalTransducer(Transducer):
         """
         self._forget()
         is_class = check_wrapped(self.estimator)
-        settings = read_settings(self.get_params(deep=False), is_class)
+        confidence = self._check_settings(is_class)
         if y is None:
             raise ValueError("ConformalTransducer requires y to be passed, but the target y is None.")
         problem = read_problem(
@@ -556,44 +231,119 @@ class ConformalTransducer(Transducer):
             missing_label=self.missing_label,
             known=() if self.classes is None else list(self.classes),
         )
-        design = read_design(self.labels, ~problem.sample.labelled)
-        if settings.label_conditional:
-            design.check_by_class()
         random = check_random_state(self.random_state)
-        self._fit = fit_calibrated(self.estimator, problem, settings, design, random)
-        self._publish(settings.confidence)
-        if self.exchangeability_ is not None and self.exchangeability_.shifted:
-            warnings.warn(str(self.exchangeability_.verdict), stacklevel=2)
+        design = read_design(self.labels, ~problem.sample.labelled)
+        held_out = design.hold_out(
+            problem, self.calibration, confidence, bool(self.label_conditional), random
+        )
+        first, second = self._fit_estimator(problem, design, held_out, random)
+        table = self._calibrate(problem, design, held_out, first, random)
+        assert first.fitted is not None
+        self._fit = CalibratedFit(
+            problem, held_out, first.fitted, second, table, design.order, self.tolerance
+        )
+        self._publish(confidence)
+        if table.weights.verdict is not None and table.weights.verdict.shifted:
+            warnings.warn(str(table.weights.verdict), stacklevel=2)
         return self
+
+    def _check_settings(self, is_class: bool) -> float:
+        """Return the confidence, or raise a ValueError that says which setting to correct."""
+        confidence = checks.check_confidence(self.confidence)
+        checks.check_choice("nonconformity", self.nonconformity, SCORES)
+        checks.check_choice("ties", self.ties, ("inside", "random"))
+        for name in ("label_conditional", "test_exchangeability", "refit"):
+            checks.check_flag(name, getattr(self, name))
+        if self.label_conditional and not is_class:
+            raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
+        if not isinstance(self.transductive, bool | np.bool_) and self.transductive != "auto":
+            raise ValueError(f"transductive must be 'auto', True or False; got {self.transductive!r}.")
+        if self.tolerance is not None:
+            if is_class:
+                raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
+            checks.check_positive("tolerance", self.tolerance)
+        return confidence
+
+    def _fit_estimator(
+        self, problem: Problem, design: Design, held_out: Mask, random: np.random.RandomState
+    ) -> tuple[Reply, Reply | None]:
+        """Fit with calibration and unlabelled rows shuffled together and, if values are to come from it, to all labels.
+
+        Return the answers at calibration and unlabelled rows, and those of the second fit at the unlabelled ones.
+        """
+        rows, unlabelled = problem.rows, problem.sample.unlabelled
+        alike = isinstance(self.transductive, str)
+        transductive = is_transducer(self.estimator) if alike else bool(self.transductive)
+        both = np.concatenate([rows[held_out], unlabelled])
+        order = np.concatenate([rows[~held_out], random.permutation(both)])
+        second = None
+        with reusing():
+            inner = design.ready(self.estimator, rows[~held_out])
+            visible = np.flatnonzero(~held_out)
+            first = ask(inner, problem, visible, both, order=order, transductive=transductive)
+            _pass_on(first)
+            if self.refit and not held_out.any():
+                second = first
+            elif self.refit:
+                every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
+                inner = design.ready(self.estimator, rows)
+                second = ask(inner, problem, every, unlabelled, order=order, transductive=transductive)
+                _pass_on(second)
+        return first, second
+
+    def _calibrate(
+        self,
+        problem: Problem,
+        design: Design,
+        held_out: Mask,
+        reply: Reply,
+        random: np.random.RandomState,
+    ) -> CalibratedTable:
+        """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
+        labels, shown, c = problem.numbers[held_out], problem.numbers[~held_out], int(held_out.sum())
+        calibration, unlabelled = reply.at(np.arange(c)), reply.at(np.arange(c, len(reply.values)))
+        n_classes = 0 if problem.classes is None else len(problem.classes)
+        scoring = Scoring.of(reply, shown, n_classes, self.nonconformity)
+        measure = scoring.measure(reply)
+        ties = np.zeros(len(measure)) if self.ties == "inside" else random.uniform(size=len(measure))
+        test = bool(self.test_exchangeability)
+        return CalibratedTable(
+            calibration=calibration,
+            unlabelled=unlabelled,
+            labels=labels,
+            classes=problem.classes,
+            class_sizes=() if problem.classes is None else problem.class_sizes,
+            by_class=bool(self.label_conditional),
+            scoring=scoring,
+            measures=(measure[:c], measure[c:]),
+            scores=scoring.at_labels(calibration, measure[:c], labels),
+            ties=(ties[:c], ties[c:]),
+            weights=design.weigh(problem, held_out, calibration.given, test=test, random=random),
+        )
 
     def _missing_label(self) -> Any:
         return own_missing_label(self.missing_label, [self.estimator])
 
     def _publish(self, confidence: float) -> None:
         """Set the attributes that a user reads."""
-        found: CalibratedFit = self._fit
-        problem, sample = found.problem, found.problem.sample
-        self.estimator_ = found.first.estimator
-        if found.second is not None:
-            self.refitted_ = found.answering.estimator
-        self.calibration_rows_ = problem.rows[found.held_out]
-        self.nonconformity_, self.calibration_scores_ = (
-            found.calibrated.nonconformity,
-            found.calibrated.scores,
-        )
-        self.exchangeability_ = found.exchangeability
-        self.estimated_odds_ = found.calibrated.weighing.estimated
+        fit: CalibratedFit = self._fit
+        problem, sample, table = fit.problem, fit.problem.sample, fit.table
+        self.estimator_, self.fitted_rows_ = fit.first.estimator, fit.answering.order
+        if fit.second is not None:
+            self.refitted_ = fit.answering.estimator
+        self.calibration_rows_, self.calibration_scores_ = problem.rows[fit.held_out], table.scores
+        self.nonconformity_ = table.scoring.nonconformity
+        self.exchangeability_, self.estimated_odds_ = table.weights.compared, table.weights.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        if found.first.pairwise:
+        if fit.first.pairwise:
             self.n_features_in_ = problem.n_rows
-        self.mean_ = found.calibrated.mean(confidence, problem.classes, found.shown)
-        self.miscoverage_ = found.calibrated.law(confidence)
+        self.mean_ = table.mean(confidence, fit.shown)
         self.answer_ = self._answer_at(confidence)
-        self.guarantee_ = self.answer_.guarantee
+        self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
         values = self.answer_.values
         if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
             lost = self.answer_.status == "unreached"
@@ -602,19 +352,13 @@ class ConformalTransducer(Transducer):
         self.transduction_ = sample.complete(values)
 
     def _answer_at(self, confidence: float) -> Answer:
-        problem = self._fit.problem
-        warning = self._fit.warning(confidence)
-        if warning and len(problem.sample.unlabelled):
+        answer = self._fit.answer(confidence)
+        warning = self._fit.table.shortfall(confidence, len(self._fit.problem.labels))
+        if warning and len(answer):
             warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
-        return self._fit.answer(confidence)
+        return answer
 
     # ------------------------------------------------------------------------------------------- guarantees
-
-    @property
-    def fitted_rows_(self) -> AnyArray:
-        """Positions of the rows that values come from a fit to, in the order in which that fit saw them."""
-        check_is_fitted(self)
-        return self._fit.answering.order
 
     def guarantee_at(self, confidence: float | None = None, *, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level, with the number of rows outside bounded at a certainty.
@@ -758,7 +502,9 @@ class ConformalTransducer(Transducer):
             many rows nothing is ruled out.
         """
         check_is_fitted(self)
-        lines = [self._fit.at_factor(factor).width(self.confidence) for factor in factors]
+        lines = [
+            self._fit.width(self.confidence, Chance(sensitivity=factor).sensitivity) for factor in factors
+        ]
         size = "width" if self._fit.problem.classes is None else "size"
         return pd.DataFrame(
             [(factor, *line) for factor, line in zip(factors, lines, strict=True)],
@@ -800,28 +546,15 @@ class ConformalTransducer(Transducer):
         1)``, so at least ``m / (false_discovery (c + 1))`` rows are picked, or none.
         """
         check_is_fitted(self)
-        problem, table = self._fit.problem, self._fit.calibrated
-        wanted, what = read_wanted(problem.classes, above=above, below=below, label=label, correct=correct)
-        bound = checks.check_positive("false_discovery", false_discovery)
-        if bound >= 1.0:
-            raise ValueError(f"false_discovery must lie strictly between 0 and 1; got {false_discovery!r}.")
-        unlabelled, calibration, good = table.looks(wanted)
-        known, given = table.calibration.given, table.unlabelled.given
-        p = np.ones(len(given))
-        p[given] = selection_p_values(unlabelled[given], calibration[known], good[known])
-        picked = np.zeros(len(p), dtype=bool)
-        picked[given] = pick(p[given], bound)
-        answer, verdict = self.answer_, self.guarantee_.verdict
-        values = self._fit.names(
-            table.unlabelled.values
-        )  # calibration rows judge the first fit, not a second one
+        table, answer = self._fit.table, self.answer_
+        goal = Goal.read(table.classes, above=above, below=below, label=label, correct=correct)
+        p_values, picked, guarantee = select_rows(table, goal, false_discovery)
+        values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
         return Selection(
             rows=answer.rows[picked],
             values=values[picked],
-            p_values=p,
-            guarantee=selection_guarantee(
-                bound, what, int(known.sum()), verdict, exchangeable=table.weighing.pooled
-            ),
+            p_values=p_values,
+            guarantee=guarantee,
             index=None if answer.index is None else answer.index[picked],
         )
 
@@ -842,9 +575,9 @@ class ConformalTransducer(Transducer):
             At an unlabelled row this differs from ``transduction_`` if the estimator's own `predict` does.
         """
         check_is_fitted(self)
-        found = self._fit.answering
-        values = found.estimator.predict(found.own(X))
-        return self._fit.names(np.asarray(values)) if found.by_number else values
+        fitted = self._fit.answering
+        values = fitted.estimator.predict(fitted.own(X))
+        return self.classes_[np.asarray(values).astype(int)] if fitted.by_number else values
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
@@ -861,9 +594,9 @@ class ConformalTransducer(Transducer):
             0 for a class all of whose labels were held out.
         """
         check_is_fitted(self)
-        found = self._fit.answering
-        shares = found.estimator.predict_proba(found.own(X))
-        wide = found.spread(shares, found.codes(found.estimator.classes_), 0.0)
+        fitted = self._fit.answering
+        shares = fitted.estimator.predict_proba(fitted.own(X))
+        wide = fitted.spread(shares, fitted.codes(fitted.estimator.classes_), 0.0)
         return np.asarray(shares) if wide is None else wide
 
     @_inner_has("decision_function")
@@ -880,9 +613,9 @@ class ConformalTransducer(Transducer):
         array of shape (m,) for two classes, else (m, n_classes)
         """
         check_is_fitted(self)
-        found = self._fit.answering
-        scores = np.asarray(found.estimator.decision_function(found.own(X)))
-        wide = found.spread(scores, found.codes(found.estimator.classes_), None)
+        fitted = self._fit.answering
+        scores = np.asarray(fitted.estimator.decision_function(fitted.own(X)))
+        wide = fitted.spread(scores, fitted.codes(fitted.estimator.classes_), None)
         return scores if len(self.classes_) == 2 or wide is None else wide
 
     def __sklearn_tags__(self) -> Any:
@@ -897,3 +630,33 @@ class ConformalTransducer(Transducer):
             tags.regressor_tags = deepcopy(inner.regressor_tags)
             tags.input_tags = deepcopy(inner.input_tags)
         return tags
+
+
+def check_wrapped(estimator: Any) -> bool:
+    """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
+    if inspect.isclass(estimator):
+        raise TypeError(
+            f"estimator is the class {estimator.__name__}: pass an instance, {estimator.__name__}(...)."
+        )
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
+        )
+    if not is_classifier(estimator) and not is_regressor(estimator):
+        if "task" in estimator.get_params(deep=False):
+            raise TypeError(
+                f"{type(estimator).__name__} does not say whether it answers numbers or classes: set its task to "
+                "'regression' or 'classification'."
+            )
+        raise TypeError(
+            f"{type(estimator).__name__} is neither a regressor nor a classifier, as its tags say: it has no answer to "
+            "calibrate."
+        )
+    return bool(is_classifier(estimator))
+
+
+def _pass_on(reply: Reply) -> None:
+    """Pass on the estimator's warnings, except that its labels are too few for regions of its own."""
+    for category, message in reply.notes:
+        if not issubclass(category, TooFewLabelsWarning):
+            warnings.warn(message, category, stacklevel=4)

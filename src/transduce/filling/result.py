@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.calibrated import Law
 from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.progress import stage
