@@ -1,5 +1,7 @@
 """The inner loop of the fused neighbour search, in Triton; there where Triton is, which torch brings."""
 
+# mypy: allow-untyped-defs, allow-incomplete-defs
+# (A compiled function's arguments have types of Triton's own.)
 from __future__ import annotations
 
 import importlib.util

@@ -15,7 +15,7 @@ import scipy.linalg
 from transduce.core import arrays
 from transduce.core.progress import stage
 from transduce.core.threads import few_threads
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.device.graph import DeviceGraph, SparseRows, merged, sum_by_group
 
 # What holds for numpy too.
@@ -36,7 +36,7 @@ CHUNK = 2**20  # rows of a block in double precision at a time
 
 Pairs = tuple[Array, Any, Array]
 # The fields of `Spectrum`: vectors (n, d), values (t,), components and degrees (n,), residuals, owners, columns (t,).
-SpectrumParts = tuple[Any, Array, Any, Any, Array, Array, Array]
+SpectrumParts = tuple[Any, Array, Any, Any, Array, AnyArray, AnyArray]
 
 
 def find_components(graph: DeviceGraph) -> tuple[int, Any]:

@@ -282,7 +282,7 @@ class TransductiveSearchCV(Transducer):
         """Return the best estimator's scores of the classes at rows (m, d), shape (m,) or (m, n_classes)."""
         return self._best().decision_function(X)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any) -> float:  # type: ignore[override]  # as that of GridSearchCV
         """Return the score that chose the settings, of `predict` at the rows that have a label.
 
         With ``scoring=None`` it is the estimator's own: the coefficient of determination, or the accuracy.
