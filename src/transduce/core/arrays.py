@@ -23,9 +23,6 @@ SWITCHED_OFF = (
 _dispatching: ContextVar[bool] = ContextVar("transduce_dispatching", default=False)
 
 
-# ------------------------------------------------------------------------------------- libraries and devices
-
-
 def library_of(array: Any) -> str:
     """Return the name of the library that an array belongs to; "numpy" for anything that is not an array."""
     name = type(array).__module__.partition(".")[0]
@@ -152,11 +149,6 @@ def on_device(like: Any) -> dict[str, Any]:
     return {"device": device_of(like)} if is_foreign(like) else {}
 
 
-def rows_of(mask: Any, like: Any) -> Any:
-    """Return a boolean or integer index from numpy as one that picks rows of another array."""
-    return mask if not is_foreign(like) else beside(np.asarray(mask), like)
-
-
 def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
     mask = np.asarray(mask)
@@ -197,12 +189,6 @@ def pick_columns(X: Any, mask: Any) -> Any:
 def pick_block(X: Any, rows: Any, columns: Any) -> Any:
     """Return the rows at one mask and the columns at another."""
     return pick_columns(pick(X, rows), columns) if is_foreign(X) else X[np.ix_(rows, columns)]
-
-
-# ------------------------------------------------------------------------------------------------- memory
-
-
-# ----------------------------------------------------------------------------------- what the standard lacks
 
 
 def lexsort(columns: Any) -> Any:

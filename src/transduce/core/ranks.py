@@ -49,15 +49,9 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     Shapes: y_l (l,) or (l, c), ties (l, t); returns (l,).
     """
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
-    if arrays.is_foreign(ties):  # sorting is stable: by the features first, then by the labels
-        by_ties = arrays.to_numpy(arrays.lexsort(ties))
-        rank = by_ties[np.lexsort(columns[by_ties].T[::-1])]
-        return _take_turns(rank, n_folds)
-    rank = np.lexsort([*ties.T[::-1], *columns.T[::-1]])
-    return _take_turns(rank, n_folds)
-
-
-def _take_turns(rank: AnyArray, n_folds: int) -> AnyArray:
+    # Sorting is stable: by the features first, then by the labels.
+    by_ties = arrays.to_numpy(arrays.lexsort(ties))
+    rank = by_ties[np.lexsort(columns[by_ties].T[::-1])]
     fold = np.empty(len(rank), dtype=int)
     fold[rank] = np.arange(len(rank)) % n_folds
     return fold

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -102,10 +101,9 @@ class Regions:
         """
         parts = list(parts)
         counts = np.concatenate([part.n_pieces for part in parts] or [np.empty(0, dtype=np.intp)])
-        if any(arrays.is_foreign(part.pieces) for part in parts):
+        pieces = np.empty((0, 2))
+        if parts:
             pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
-        else:
-            pieces = np.concatenate([*(part.pieces for part in parts), np.empty((0, 2))])
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
 
     def to_arrays(self) -> tuple[Array, AnyArray]:
@@ -144,13 +142,11 @@ class Regions:
             if not 0 <= row < len(self):
                 raise IndexError(f"row {rows} of {len(self)}")
             return arrays.copy(self.pieces[int(self.offsets[row]) : int(self.offsets[row + 1]), :])
-        if arrays.is_foreign(self.pieces):
-            chosen = np.arange(len(self))[rows]
-            counts = self.n_pieces[chosen]
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-            at = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], counts)
-            return Regions(arrays.pick(self.pieces, at), offsets)
-        return Regions.from_pieces(self[int(row)] for row in np.arange(len(self))[rows])
+        chosen = np.arange(len(self))[rows]
+        counts = self.n_pieces[chosen]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        at = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], counts)
+        return Regions(arrays.pick(self.pieces, at), offsets)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[row] for row in range(len(self)))
@@ -180,34 +176,27 @@ class Regions:
         >>> Regions.from_intervals([[0, 1], [2, 4]]).contains(1)
         array([ True, False])
         """
-        if arrays.is_foreign(self.pieces):
-            return self._over_pieces(lambda ends, own: (ends[:, 0] <= own) & (own <= ends[:, 1]), y, "bool")
-        labels = np.asarray(y, dtype=float)
+        labels = y if arrays.is_foreign(y) else np.asarray(y, dtype=float)
         if labels.ndim and labels.shape != (len(self),):
             raise ValueError(
                 f"Give one label, or one for each of the {len(self)} rows; got shape {labels.shape}."
             )
-        row = np.repeat(np.arange(len(self)), self.n_pieces)
-        each = np.broadcast_to(labels, (len(self),))[row]
-        inside = (self.pieces[:, 0] <= each) & (each <= self.pieces[:, 1])
-        return np.bincount(row, weights=inside, minlength=len(self)) > 0
+        return self._over_pieces(lambda ends, own: (ends[:, 0] <= own) & (own <= ends[:, 1]), labels, "bool")
 
     def _over_pieces(self, function: Any, own: Any, dtype: str) -> Any:
-        """Return the sum, over the pieces of each row, of a function of ends and of the row's own number; on a device.
+        """Return the sum, over the pieces of each row, of a function of ends and of the row's own number.
 
         Every row has a first piece, some have a second, few a third: one step for each.
         """
         counts, pieces = self.n_pieces, self.pieces
         xp = arrays.namespace(pieces)
-        if isinstance(own, numbers.Number):
-            own = arrays.zeros((len(self),), pieces) + own
+        own = arrays.zeros((len(self),), pieces) + arrays.beside(own, pieces, "float64")
         total = arrays.zeros((len(self),), pieces, dtype)
         for place in range(int(counts.max(initial=0))):
             at = np.where(counts > place, self.offsets[:-1] + place, 0)
-            found = function(arrays.pick(pieces, at), arrays.beside(own, pieces, "float64"))
-            there = arrays.beside(counts > place, pieces)
-            found = xp.where(there, found, xp.zeros_like(found))
-            total = total | found if dtype == "bool" else total + found
+            each = function(arrays.pick(pieces, at), own)
+            each = xp.where(arrays.beside(counts > place, pieces), each, xp.zeros_like(each))
+            total = total | each if dtype == "bool" else total + each
         return total
 
     def holding(self, values: Any) -> Regions:
@@ -230,14 +219,11 @@ class Regions:
           1: [0, 1] ∪ [3, 5]
           2: {7}
         """
-        if arrays.is_foreign(self.pieces):
-            host = self.to_numpy().holding(arrays.to_numpy(values))  # only rows that lost their value change
-            return self if host == self else Regions(arrays.beside(host.pieces, self.pieces), host.offsets)
-        values = np.asarray(values, dtype=float)
-        lost = ~self.contains(values) & ~np.isnan(values)
+        host, values = self.to_numpy(), np.asarray(arrays.to_numpy(values), dtype=float)
+        lost = ~host.contains(values) & ~np.isnan(values)
         if not lost.any():
             return self
-        rows = [self[row] for row in range(len(self))]
+        rows = list(host)
         for row in np.flatnonzero(lost):
             pieces, value = rows[row], values[row]
             if not len(pieces):
@@ -246,7 +232,8 @@ class Regions:
             distance = np.maximum(pieces[:, 0] - value, value - pieces[:, 1])
             near = int(distance.argmin())
             pieces[near] = min(pieces[near, 0], value), max(pieces[near, 1], value)
-        return Regions.from_pieces(rows)
+        extended = Regions.from_pieces(rows)
+        return Regions(arrays.beside(extended.pieces, self.pieces), extended.offsets)
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left.
@@ -273,15 +260,12 @@ class Regions:
                [nan, nan]])
         """
         some = self.n_pieces > 0
-        if arrays.is_foreign(self.pieces):
-            ends = [np.where(some, self.offsets[:-1], 0), np.where(some, self.offsets[1:] - 1, 0)]
-            xp = arrays.namespace(self.pieces)
-            hull = xp.stack([arrays.pick(self.pieces, at)[:, j] for j, at in enumerate(ends)], axis=1)
-            return xp.where(arrays.beside(some, hull)[:, None], hull, xp.full_like(hull, xp.nan))
-        hull = np.full((len(self), 2), np.nan)
-        hull[some, 0] = self.pieces[self.offsets[:-1][some], 0]
-        hull[some, 1] = self.pieces[self.offsets[1:][some] - 1, 1]
-        return hull
+        if not some.any():
+            return arrays.zeros((len(self), 2), self.pieces) + np.nan
+        ends = [np.where(some, self.offsets[:-1], 0), np.where(some, self.offsets[1:] - 1, 0)]
+        xp = arrays.namespace(self.pieces)
+        hull = xp.stack([arrays.pick(self.pieces, at)[:, j] for j, at in enumerate(ends)], axis=1)
+        return xp.where(arrays.beside(some, hull)[:, None], hull, xp.full_like(hull, xp.nan))
 
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray.
@@ -291,11 +275,7 @@ class Regions:
         >>> Regions.from_pieces([[(0, 1), (4, 6)], [], [(0, np.inf)]]).measure()
         array([ 3.,  0., inf])
         """
-        if arrays.is_foreign(self.pieces):
-            return self._over_pieces(lambda ends, own: ends[:, 1] - ends[:, 0], 0.0, "float64")
-        row = np.repeat(np.arange(len(self)), self.n_pieces)
-        lengths = np.diff(self.pieces)[:, 0]
-        return np.bincount(row, weights=lengths, minlength=len(self)).astype(float)
+        return self._over_pieces(lambda ends, own: ends[:, 1] - ends[:, 0], 0.0, "float64")
 
     def __repr__(self) -> str:
         shown = min(len(self), 6)

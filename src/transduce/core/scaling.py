@@ -34,58 +34,42 @@ class Scaling:
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
         """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too."""
-        if arrays.is_foreign(X):
-            return cls._fit_apply_foreign(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, scale = _moments(X)
-        if not np.all(np.isfinite(scale) & (scale > 1e-150)):
-            # Squares over- or underflow: divide each column by its largest entry first.
-            size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-            mean, scale = (moment * size for moment in _moments(X / size))
+        xp, (mean, scale) = arrays.namespace(X), _moments(X)
         # Only a column of tiny spread can be constant; rounding of the mean cannot be told from spread.
         keep = np.ones(X.shape[1], dtype=bool)
-        for column in np.flatnonzero(scale <= 1e-6 * np.abs(mean)):
-            keep[column] = np.any(X[:, column] != X[0, column])
-        scaling = cls(keep, mean[keep], scale[keep])
+        for column in map(int, np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))):
+            keep[column] = bool(xp.any(X[:, column] != X[0, column]))
+        scaling = cls(keep, arrays.pick(mean, keep), arrays.pick(scale, keep))
         return scaling, scaling.apply(X)
-
-    @classmethod
-    def _fit_apply_foreign(cls, X: Any) -> tuple[Scaling, Any]:
-        """Do the same on a device; which columns vary is known on the host."""
-        xp = arrays.namespace(X)
-        size = xp.max(xp.abs(X), axis=0)
-        size = xp.where(size > 0.0, size, xp.ones_like(size))
-        mean = xp.mean(X / size, axis=0)
-        spread = xp.sqrt(xp.mean((X / size - mean) ** 2, axis=0))
-        constant = (spread <= 1e-6 * xp.abs(mean)) & xp.all(X[:1, :] == X, axis=0)
-        keep = ~arrays.to_numpy(constant)
-        scaling = cls(
-            keep, *(cls._columns(moment[None, :], keep)[0, :] for moment in (mean * size, spread * size))
-        )
-        return scaling, scaling.apply(X)
-
-    @staticmethod
-    def _columns(X: Any, keep: Mask) -> Any:
-        """Return the columns that vary."""
-        if keep.all():
-            return X
-        return arrays.namespace(X).take(X, arrays.beside(np.flatnonzero(keep), X), axis=1)
 
     def apply(self, X: Array) -> Array:
         """Return the scaled rows; one column of zeros if every column was constant."""
-        if arrays.is_foreign(X):
-            if not self.keep.any():
-                return arrays.zeros((X.shape[0], 1), X)
-            mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
-            return (self._columns(X, self.keep) - mean) / scale
         if not self.keep.any():
-            return np.zeros((len(X), 1))
-        scaled = (X if self.keep.all() else X[:, self.keep]) - self.mean
-        scaled /= self.scale
+            return arrays.zeros((X.shape[0], 1), X)
+        mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
+        scaled = (X if self.keep.all() else arrays.pick_columns(X, self.keep)) - mean
+        scaled /= scale
         return scaled
 
 
-def _moments(rows: Array) -> tuple[Array, Array]:
+def _moments(X: Any) -> tuple[Any, Any]:
+    """Return mean and standard deviation of the columns, whose squares may over- or underflow."""
+    if not arrays.is_foreign(X):
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, scale = _plain_moments(X)
+        if np.all(np.isfinite(scale) & (scale > 1e-150)):
+            return mean, scale
+        size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
+        mean, scale = _plain_moments(X / size)
+        return mean * size, scale * size
+    xp = arrays.namespace(X)
+    size = xp.max(xp.abs(X), axis=0)
+    size = xp.where(size > 0.0, size, xp.ones_like(size))
+    mean = xp.mean(X / size, axis=0)
+    return mean * size, xp.sqrt(xp.mean((X / size - mean) ** 2, axis=0)) * size
+
+
+def _plain_moments(rows: Array) -> tuple[Array, Array]:
     """Return mean and standard deviation of the columns, block by block to spare memory."""
     n, d = rows.shape
     mean = np.full(n, 1.0 / n) @ rows

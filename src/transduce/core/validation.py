@@ -253,9 +253,7 @@ def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> A
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
         own = np.nan if own is None else own
-        if arrays.is_foreign(X):
-            return arrays.namespace(X).concat([X, arrays.zeros((X.shape[0], 1), X) + own], axis=1)
-        return np.column_stack([X, np.full(len(X), own)])
+        return arrays.namespace(X).concat([X, arrays.zeros((X.shape[0], 1), X) + own], axis=1)
     if X.shape[1] != n + 1:
         raise ValueError(
             f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
