@@ -11,8 +11,8 @@ from transduce.core.lazy import lazy_names
 if TYPE_CHECKING:
     from transduce.conformal import ConformalTransducer
     from transduce.core.answer import Answer
+    from transduce.core.computing import show_progress
     from transduce.core.guarantee import Guarantee
-    from transduce.core.progress import show_progress
     from transduce.core.regions import Regions
     from transduce.ensemble import TransductiveBlend
     from transduce.filling import FillResult, fill
@@ -58,6 +58,6 @@ _HOMES = {
     "TransductiveRidge": "transduce.methods.ridge",
     "TransductiveRidgeClassifier": "transduce.methods.ridge",
     "fill": "transduce.filling",
-    "show_progress": "transduce.core.progress",
+    "show_progress": "transduce.core.computing",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

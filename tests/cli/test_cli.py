@@ -19,7 +19,7 @@ from transduce import fill
 from transduce.cli.app import app
 from transduce.cli.demo import TABLES, Outcome, compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars, tell
-from transduce.core.progress import show_progress, stage
+from transduce.core.computing import show_progress, stage
 from transduce.datasets import load_houses
 from transduce.tables import files as tables
 from transduce.tables import writing

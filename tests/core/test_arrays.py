@@ -14,7 +14,7 @@ from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.validation import read_array
-from transduce.device import graph, linalg, lines, memory, spectrum
+from transduce.device import graph, linalg, lines, memory
 from transduce.device.kernels import ON_DEVICE, Kernel, median_width
 from transduce.device.linalg import guarded_cholesky, inverse_diagonal
 
@@ -76,7 +76,7 @@ def test_sums_and_sparse_products(name):
         np.bincount(groups, ROWS[:, 0], 6),
         name,
     )
-    found = spectrum.smallest_by_group(give(np.arange(40), name), give(groups, name), 40)
+    found = graph.smallest_by_group(give(np.arange(40), name), give(groups, name), 40)
     wanted = [np.flatnonzero(groups == group)[0] for group in range(5)] + [40] * 35
     np.testing.assert_array_equal(arrays.to_numpy(found), wanted)
     matrix = sp.random_array((12, 30), density=0.2, rng=1, format="csr")

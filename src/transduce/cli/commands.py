@@ -16,7 +16,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from transduce.cli.demo import TABLES, compare_with_truth, demo_table
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table
-from transduce.core.progress import stage
+from transduce.core.computing import stage
 from transduce.core.safe_files import check_free, whole_file
 from transduce.core.words import option
 from transduce.datasets import load_houses

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from transduce.core.progress import show_progress, stage
+from transduce.core.computing import show_progress, stage
 from transduce.core.words import command_line
 from transduce.model_selection.methods import MEMBERS
 

@@ -12,8 +12,8 @@ from transduce.conformal.counts import wrong_answers
 from transduce.conformal.designs import Weights
 from transduce.conformal.scores import Scoring
 from transduce.core.answer import Answer
+from transduce.core.computing import few_threads
 from transduce.core.guarantee import CHANCE, DRAWN, Guarantee, Verdict
-from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import FittedEstimator, Reply
 

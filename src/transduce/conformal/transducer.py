@@ -22,8 +22,8 @@ from transduce.conformal.scores import SCORES, Scoring
 from transduce.conformal.selection import Goal, Selection, select_rows
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
-from transduce.core.reuse import reusing
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Problem, Reply, ask, is_transducer, own_missing_label, read_problem

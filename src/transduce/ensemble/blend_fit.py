@@ -13,10 +13,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from transduce.core.answer import Answer
+from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
-from transduce.core.progress import stage
 from transduce.core.scaling import label_moments
-from transduce.core.threads import call_with_threads, threads_of_fit
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
 from transduce.ensemble.weights import (

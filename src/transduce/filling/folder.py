@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.progress import stage
 from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.core.types import AnyArray
 from transduce.filling.fitted import FittedFill

@@ -10,8 +10,8 @@ import pandas as pd
 
 from transduce.conformal.designs import Drawn, calibration_number
 from transduce.core.answer import Answer
+from transduce.core.computing import stage
 from transduce.core.guarantee import CountBound, Guarantee
-from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Mask

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.progress import stage
 from transduce.core.types import AnyArray
 from transduce.filling.fitted import FittedFill
 from transduce.filling.large import SampleFit, at, draw, fit_sample, join_answers, scan

@@ -13,8 +13,8 @@ import pandas as pd
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
+from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.progress import stage
 from transduce.core.safe_files import write_text
 from transduce.filling.diagnostics import NextLabels, RightChance
 from transduce.report import render_html, render_json, summarize

@@ -164,7 +164,7 @@ class LocalRunner:
         """Yield ``work(shared, item)`` for every item, as soon as it is there."""
         from joblib import Parallel, delayed
 
-        from transduce.core.threads import call_with_threads, threads_here
+        from transduce.core.computing import call_with_threads, threads_here
 
         threads = threads_here()  # in every process, as the last digits depend on it
         jobs = (delayed(call_with_threads)(threads, work, shared, item) for item in items)

@@ -14,10 +14,9 @@ from transduce.conformal import Chance, ConformalTransducer, Exchangeability, ex
 from transduce.conformal.calibrated import holding_values, with_values
 from transduce.core import arrays
 from transduce.core.answer import Answer
+from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning, too_few_labels
-from transduce.core.progress import stage
 from transduce.core.ranks import fewest_calibration
-from transduce.core.threads import few_threads
 from transduce.core.words import option
 from transduce.device import memory
 from transduce.filling.diagnostics import (

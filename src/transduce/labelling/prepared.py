@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from transduce.core.progress import stage
+from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.labelling.table import LabelTable
 from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.core import checks
+from transduce.core.computing import few_threads
 from transduce.core.safe_files import check_free, write_text
-from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill

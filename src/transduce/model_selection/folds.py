@@ -14,9 +14,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import checks
-from transduce.core.progress import stage
+from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.ranks import random_folds
-from transduce.core.threads import call_with_threads, threads_of_fit
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import Problem, Reply, ask, last_step
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from transduce.core.progress import stage
+from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted
 from transduce.tables.encoder import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.strategies import RESIDUALS, SIDES
-from transduce.core.progress import show_progress
+from transduce.core.computing import show_progress
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import tuned_regions as regions_module

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from tests import brute
 from transduce import TransductiveGPRegressor
-from transduce.core.threads import few_threads
+from transduce.core.computing import few_threads
 from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
 from transduce.methods.gaussian_process.parameters import Fold, Search, compare_matchings, dependence
 from transduce.methods.gaussian_process.process import InducedPosterior, Objective, Posterior

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from tests import brute
 from transduce import SpectralGraphTransducer, show_progress
-from transduce.core import progress
+from transduce.core import computing
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
@@ -622,7 +622,7 @@ def test_progress_is_told_and_shown(capsys):
 
 
 def test_a_stage_that_is_broken_off_says_so(capsys):
-    with pytest.raises(KeyboardInterrupt), show_progress(), progress.stage("long work"):
+    with pytest.raises(KeyboardInterrupt), show_progress(), computing.stage("long work"):
         raise KeyboardInterrupt
     assert "long work: broken off" in capsys.readouterr().err
 

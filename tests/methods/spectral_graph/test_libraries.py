@@ -10,7 +10,6 @@ from tests.libraries import ON_PROCESSOR, dispatch, give, library, same
 from transduce import SpectralGraphTransducer
 from transduce.core import arrays
 from transduce.device import graph as device_graph
-from transduce.device import spectrum as device_spectrum
 from transduce.device.graph import build_device_graph
 from transduce.methods.spectral_graph import choose_n_neighbors, graph_spectrum, neighbor_graph
 from transduce.methods.spectral_graph.graph import GraphSettings
@@ -95,9 +94,9 @@ def test_graph(name, metric):
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_filtered_spectrum(name, precision, monkeypatch):
     """The Chebyshev filter finds the eigenvalues of the dense matrix, to the residuals it states."""
-    monkeypatch.setattr(device_spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(device_graph, "DENSE_ROWS", 10)
     if precision == "single":
-        monkeypatch.setattr(device_spectrum, "DOUBLE_ROWS", 10)
+        monkeypatch.setattr(device_graph, "DOUBLE_ROWS", 10)
     X, _ = make_blobs(400, centers=6, n_features=4, random_state=1)
     graph = built(X, name, metric="euclidean", n_neighbors=8)
     wanted = graph_spectrum(arrays.to_numpy(graph.matrix @ give(np.eye(400), name)), n_components=12)
@@ -110,8 +109,8 @@ def test_filtered_spectrum(name, precision, monkeypatch):
 
 def test_filter_that_does_not_converge(monkeypatch):
     pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(device_spectrum, "DENSE_ROWS", 10)
-    monkeypatch.setattr(device_spectrum, "MOST_CYCLES", 1)
+    monkeypatch.setattr(device_graph, "DENSE_ROWS", 10)
+    monkeypatch.setattr(device_graph, "MOST_CYCLES", 1)
     X, _ = digits(200)
     graph = built(X, "torch")
     with pytest.raises(ArithmeticError, match="pass numpy arrays"):
@@ -142,7 +141,7 @@ def test_components_along_a_line(name):
     one, two = shuffle[links], shuffle[links + 1]
     keys = np.concatenate([one * 2 * n + two, two * 2 * n + one])
     matrix, rows = device_graph.merged(give(keys, name), give(np.ones(len(keys)), name), 2 * n)
-    count, part = device_spectrum.find_components(device_graph.DeviceGraph(matrix, rows))
+    count, part = device_graph.find_components(device_graph.DeviceGraph(matrix, rows))
     assert count == 2
     part = arrays.to_numpy(part)[shuffle]
     assert len(set(part[:n])) == len(set(part[n:])) == 1

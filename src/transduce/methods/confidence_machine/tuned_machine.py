@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transduce.core.progress import stage
+from transduce.core.computing import few_threads, stage
 from transduce.core.regions import Regions
-from transduce.core.threads import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
-from transduce.core.threads import few_threads
+from transduce.core.computing import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import guarded_cholesky

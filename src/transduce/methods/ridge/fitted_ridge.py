@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.threads import few_threads
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device import memory

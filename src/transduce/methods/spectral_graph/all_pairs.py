@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.threads import few_threads, n_threads
+from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.neighbors import (

@@ -18,9 +18,9 @@ import scipy.linalg
 from numba import njit
 from sklearn.utils.parallel import Parallel, delayed
 
-from transduce.core.threads import few_threads, n_threads
+from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
-from transduce.device.spectrum import (
+from transduce.device.graph import (
     FINEST,
     MOST_CYCLES,
     NotConvergedError,

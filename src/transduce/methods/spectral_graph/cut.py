@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.threads import few_threads
+from transduce.core.computing import few_threads
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.device.graph import sum_by_group
+from transduce.device.graph import TIE, sum_by_group
 from transduce.device.linalg import EPSILON
-from transduce.device.spectrum import TIE
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
 MOST_PARTS = 3000  # parts of the graph with labels: their null vectors make one dense matrix

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.reuse import once
+from transduce.core.computing import once
 from transduce.device import graph as device_graph
-from transduce.device.graph import DeviceGraph
-from transduce.device.spectrum import device_spectrum
+from transduce.device.graph import DeviceGraph, device_spectrum
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     NeighborGraph,
@@ -69,7 +68,7 @@ def graph_with_spectrum(
     """Return graph and spectrum of features.
 
     They are computed in an order that is the rows' own, and put back: so fits that share their work
-    (`transduce.core.reuse`) need not have the rows in the same order, and those that do not have the same answers.
+    (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same answers.
     """
 
     def compute(rows: Any) -> tuple[NeighborGraph, Spectrum]:

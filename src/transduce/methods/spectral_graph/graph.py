@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays, checks, validation
-from transduce.core.progress import stage
+from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.device.graph import build_device_graph
 from transduce.device.neighbors import Neighbors

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from transduce.core import arrays, checks, validation
-from transduce.core.progress import stage
+from transduce.core.computing import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
 from transduce.device.neighbors import Neighbors

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from transduce.core.threads import few_threads, n_threads
+from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.neighbors import Neighbors
 

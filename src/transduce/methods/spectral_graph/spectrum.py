@@ -24,16 +24,15 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from sklearn.utils import check_random_state
 
 from transduce.core import arrays
-from transduce.core.progress import stage
-from transduce.core.threads import few_threads
+from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
-from transduce.device.graph import DeviceGraph
-from transduce.device.spectrum import (
+from transduce.device.graph import (
     EXTRA,
     GOOD,
     LARGE,
     LARGE_TOLERANCE,
     TOLERANCE,
+    DeviceGraph,
     NotConvergedError,
     device_spectrum,
     whole_ties,

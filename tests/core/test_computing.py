@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from transduce import ConformalTransducer, SpectralGraphTransducer, TransductiveBlend
-from transduce.core.reuse import once, reusing
+from transduce.core.computing import once, reusing
 from transduce.methods.spectral_graph import fitted_graph
 
 

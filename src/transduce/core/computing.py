@@ -1,0 +1,192 @@
+"""Long computations: their progress, what several fits share, and how many threads they take."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+_log = logging.getLogger("transduce")
+
+Listener = Callable[[str, float], None]
+_listener: ContextVar[Listener | None] = ContextVar("transduce_progress", default=None)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[Callable[[float], None]]:
+    """Open a stage of work; gives a function to call with the share done, from 0 to 1.
+
+    The logger ``transduce`` also gets its beginning and end, at level INFO.
+    """
+    listener = _listener.get() or (lambda name, share: None)
+    began = time.perf_counter()
+    _log.info("%s ...", name)
+    listener(name, 0.0)
+    try:
+        yield lambda share: listener(name, min(max(share, 0.0), 1.0))
+    except BaseException:
+        listener(name, np.nan)
+        raise
+    listener(name, 1.0)
+    _log.info("%s: done in %.1f s", name, time.perf_counter() - began)
+
+
+@contextmanager
+def show_progress(listener: Listener | None = None) -> Iterator[None]:
+    """Show how far the computations in this block are.
+
+    Parameters
+    ----------
+    listener : callable, optional
+        Called with the name of a stage and the share done, from 0 to 1, in the thread that computes, and with NaN if
+        the stage was interrupted; by default a line on standard error is kept up to date.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.methods.spectral_graph import neighbor_graph
+    >>> from transduce import show_progress
+    >>> seen = []
+    >>> with show_progress(lambda name, share: seen.append((name, share))):
+    ...     graph = neighbor_graph(np.eye(4) + 1.0, n_neighbors=2)
+    >>> seen[-1]
+    ('neighbours', 1.0)
+    """
+    token = _listener.set(listener or _Line())
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+class _Line:
+    """One line of text for each stage, rewritten in place at most ten times a second."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self._stream = stream
+        self._shown = 0.0
+
+    def __call__(self, name: str, share: float) -> None:
+        now = time.perf_counter()
+        stream = self._stream or sys.stderr
+        if np.isnan(share):
+            print(f"\r{name}: broken off", file=stream, flush=True)
+            return
+        if 0.0 < share < 1.0 and now - self._shown < 0.1:
+            return
+        self._shown = now
+        print(
+            f"\r{name}: {share:4.0%}",
+            end="\n" if share >= 1.0 else "",
+            file=stream,
+            flush=True,
+        )
+
+
+MOST_KEPT = 2  # results, the latest ones
+T = TypeVar("T")
+_found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", default=None)
+
+
+@contextmanager
+def reusing() -> Iterator[None]:
+    """Keep in this block the last results of `once`, until the outermost such block ends."""
+    if _found.get() is not None:
+        yield
+        return
+    token = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(token)
+
+
+def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
+    """Return what `compute` returns; in a block of `reusing`, compute it once for the same rows and settings.
+
+    Shapes: rows (n, d).
+    """
+    found = _found.get()
+    if found is None:
+        return compute()
+    key = (name, settings, _fingerprint(rows))
+    result = found.pop(key) if key in found else compute()
+    found[key] = result
+    while len(found) > MOST_KEPT:
+        del found[next(iter(found))]
+    return result
+
+
+def _fingerprint(rows: Any) -> tuple[Any, ...]:
+    """Return what only equal rows share."""
+    pieces = (rows.data, rows.indices, rows.indptr) if hasattr(rows, "indptr") else (rows,)
+    seen = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        seen.update(np.ascontiguousarray(piece).data)
+    return (rows.shape, str(rows.dtype), seen.digest())
+
+
+SMALL = 1000  # rows of a matrix on which a second thread does not pay
+ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
+    """Keep BLAS to one thread while n, such as the rows of matrices, is at most `most`.
+
+    numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
+    milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
+    """
+    if n > most:
+        yield
+    else:
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            yield
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says."""
+    if n_jobs is not None:
+        from joblib import effective_n_jobs  # not for the help of the command line
+
+        return int(effective_n_jobs(n_jobs))
+    return max(
+        (pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"), default=1
+    )
+
+
+def threads_here() -> dict[str, int]:
+    """Return how many threads BLAS and OpenMP have in this process."""
+    counts = {"blas": 1, "openmp": 1}
+    for pool in ThreadpoolController().info():
+        counts[pool["user_api"]] = max(counts[pool["user_api"]], pool["num_threads"])
+    return counts
+
+
+def threads_of_fit(n_rows: int) -> dict[str, int]:
+    """Return how many threads a fit of so many rows has, in whatever process it runs.
+
+    The last digits of sums depend on the number of threads, and joblib gives worker processes fewer of them. With this
+    number in all processes the answer does not depend on `n_jobs`.
+    """
+    return {"blas": 1, "openmp": 1} if n_rows <= ONE_THREAD_ROWS else threads_here()
+
+
+def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args: Any) -> T:
+    """Call a function with so many threads of BLAS and OpenMP."""
+    with ThreadpoolController().limit(limits=threads):
+        return function(*args)
