@@ -38,6 +38,7 @@ class CalibratedTable:
     classes: AnyArray | None  # (n_classes,) the classes; None for numbers
     class_sizes: tuple[int, ...]  # number of labels of every class, held out or not; empty for numbers
     by_class: bool  # whether every class is compared with its own calibration rows
+    tolerance: float | None  # numbers: by how much an answer may be off
     scoring: Scoring
     measures: tuple[Array, Array]  # of calibration and of unlabelled rows, see `Scoring.measure`
     scores: Array  # (c,) of calibration rows at their labels; NaN where the estimator has no answer
@@ -202,7 +203,7 @@ class CalibratedTable:
         verdict: Verdict | None,
         *,
         certainty: float = 0.95,
-        wrong: CountBound | None = None,
+        second: Reply | None = None,
     ) -> Guarantee:
         """Return what is guaranteed of the answers at a level."""
         n_unreached = int((~self.unlabelled.given).sum())
@@ -219,23 +220,26 @@ class CalibratedTable:
             return replace(nothing, reasons=("No row is unlabelled.",), confidence=None)
         if n_unreached == len(self.unlabelled.values):
             return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
-        law = self.law(confidence)
-        sure = replace(nothing, kind="exact", wrong=wrong)
+        law, sure = self.law(confidence), nothing
         if law is not None:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-            n_short = law.n_short if self.by_class else 0
-            sure = replace(sure, outside=outside, n_short=n_short, any_class=self._any_class_possible(law))
+            n_short = law.n_short
+            sure = replace(sure, outside=outside, n_short=n_short if self.by_class else 0)
         why = self._nothing_supported(law, confidence, n_labelled)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
         if law is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
-        return self._with_grounds(sure, confidence, verdict).doubted(verdict)
+        sure = replace(sure, any_class=self._any_class_possible(law))
+        if self.pooled and (self.classes is not None or self.tolerance is not None):
+            sure = replace(sure, wrong=wrong_answers(self, second, certainty))
+        return self._with_grounds(sure, confidence)
 
-    def _with_grounds(self, sure: Guarantee, confidence: float, verdict: Verdict | None) -> Guarantee:
+    def _with_grounds(self, sure: Guarantee, confidence: float) -> Guarantee:
         """Return the guarantee with where it holds, what it rests on, and why it is of its kind."""
-        weights, estimated = self.weights, self.weights.kind == ESTIMATED
+        weights, estimated, verdict = self.weights, self.weights.kind == ESTIMATED, sure.verdict
+        doubtful = estimated or (verdict is not None and verdict.shifted)
         reasons: tuple[str, ...] = ()
         if estimated:
             reasons = ("The odds of a label are estimated, and no estimate bears an exact guarantee.",)
@@ -244,7 +248,7 @@ class CalibratedTable:
         assumption = ESTIMATE if estimated else weights.assumption
         return replace(
             sure,
-            kind="approximate" if estimated else "exact",
+            kind="approximate" if doubtful else "exact",
             within="class" if self.by_class else "category" if weights.cells is not None else "",
             assumptions=(assumption, SEEN) if self.by_class else (assumption,),
             reasons=reasons,
@@ -269,7 +273,7 @@ class CalibratedTable:
         """Calibration labels of classes that no visible row has."""
         return 0 if self.classes is None else int(np.isinf(self.scores[self.calibration.given]).sum())
 
-    def _any_class_possible(self, law: Law) -> bool:
+    def _any_class_possible(self, law: Law | None) -> bool:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
         return (
             isinstance(law, Miscoverage) and law.n_calibration - self.n_unseen < law.rank <= law.n_calibration
@@ -345,7 +349,7 @@ class CalibratedTable:
         law = self.law(confidence)
         if isinstance(law, ClassMiscoverage):
             return self._short_classes(law, confidence, n_labelled)
-        if law is not None and self._any_class_possible(law):
+        if self._any_class_possible(law):
             labels = counted(len(self.labels), "calibration label")
             return (
                 f"{self.n_unseen} of {labels} are of classes that no other label shows, so a row may be of any class. "
@@ -390,7 +394,6 @@ class CalibratedFit:
     second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     table: CalibratedTable
     order: Array | None  # (n,) place of each row along an order
-    tolerance: float | None  # by how much a number may be off
 
     @property
     def shown(self) -> AnyArray:
@@ -434,21 +437,16 @@ class CalibratedFit:
 
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
-        table, wrong = self.table, None
-        if table.pooled:
-            wrong = wrong_answers(table, self.second, certainty, self.tolerance)
-        guarantee = table.guarantee(
-            confidence,
-            len(self.problem.labels),
-            table.weights.verdict,
-            certainty=certainty,
-            wrong=wrong,
-        ).along(self._drift())
+        table, second = self.table, self.second
+        n_labelled, verdict = len(self.problem.labels), table.weights.verdict
+        guarantee = table.guarantee(confidence, n_labelled, verdict, certainty=certainty, second=second)
+        if self.order is not None:
+            guarantee = guarantee.along(self._drift(self.order))
         if guarantee.kind == "none":
             return replace(guarantee, remedy=self._rows_to_label(confidence))
-        if self.problem.classes is None or wrong is None:
-            return replace(guarantee, tolerance=self.tolerance)
-        return replace(guarantee, wrong_by_class=wrong_by_class(table, self.second, certainty))
+        if table.classes is None or guarantee.wrong is None:
+            return replace(guarantee, tolerance=table.tolerance)
+        return replace(guarantee, wrong_by_class=wrong_by_class(table, second, certainty))
 
     def _rows_to_label(self, confidence: float) -> tuple[int, ...]:
         """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""
@@ -458,16 +456,14 @@ class CalibratedFit:
         number = min(max(N_TO_LABEL, fewest_calibration(confidence)), int(missing.sum()))
         return tuple(draw_rows(missing, number, 0).tolist())
 
-    def _drift(self) -> Drift | None:
-        """Return whether errors at calibration rows drift along the order of the rows, if there is one."""
-        if self.order is None:
-            return None
+    def _drift(self, order: Array) -> Drift:
+        """Return whether errors at calibration rows drift along an order of the rows."""
         table, known = self.table, self.table.calibration.given
         errors = [table.scores[known]]
         if table.classes is None:
             errors.append((table.labels - table.calibration.values)[known].astype(float))
-        at = self.order[self.problem.rows[self.held_out]][known]
-        return drift_along(self.order, self.problem.sample.labelled, at, errors)
+        at = order[self.problem.rows[self.held_out]][known]
+        return drift_along(order, self.problem.sample.labelled, at, errors)
 
     def width(self, confidence: float, factor: float) -> tuple[float, int]:
         """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible.

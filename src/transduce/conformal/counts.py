@@ -105,16 +105,12 @@ def class_shares(
     return found[["estimate", "lower", "upper", "standard_error", "plain"]]
 
 
-def wrong_answers(
-    table: CalibratedTable, second: Reply | None, certainty: float, tolerance: float | None = None
-) -> CountBound | None:
+def wrong_answers(table: CalibratedTable, second: Reply | None, certainty: float) -> CountBound | None:
     """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count.
 
     Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong.
     """
-    if table.classes is None and tolerance is None:
-        return None
-    wrong, changed = _wrong_and_changed(table, second, tolerance)
+    wrong, changed = _wrong_and_changed(table, second)
     known, given = table.calibration.given, table.unlabelled.given
     if not known.any() or not len(given):
         return None
@@ -128,7 +124,7 @@ def wrong_by_class(
 ) -> tuple[tuple[Any, CountBound], ...]:
     """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
     assert table.classes is not None
-    wrong, _ = _wrong_and_changed(table, second, None)
+    wrong, _ = _wrong_and_changed(table, second)
     known, given = table.calibration.given, table.unlabelled.given
     final = table.unlabelled.values if second is None else second.values
     bounds = []
@@ -146,11 +142,9 @@ def wrong_by_class(
     return tuple(bounds)
 
 
-def _wrong_and_changed(
-    table: CalibratedTable, second: Reply | None, tolerance: float | None
-) -> tuple[Mask, Mask]:
+def _wrong_and_changed(table: CalibratedTable, second: Reply | None) -> tuple[Mask, Mask]:
     """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
-    unchanged = np.zeros(len(table.unlabelled.values), dtype=bool)
+    tolerance, unchanged = table.tolerance, np.zeros(len(table.unlabelled.values), dtype=bool)
     if tolerance is None:
         wrong = table.calibration.values != table.labels
         changed = unchanged if second is None else second.values != table.unlabelled.values

@@ -92,14 +92,6 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
-    def _check_by_class(self) -> None:
-        """Raise a ValueError if the guarantee cannot hold within every class."""
-        if self.within is not None:
-            raise ValueError(
-                "within and label_conditional exclude each other (rows are compared within categories or within "
-                "classes): leave out one of the two."
-            )
-
     # ---- which labels calibrate
 
     @property
@@ -124,18 +116,17 @@ class Design:
         )
 
     def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
-    ) -> Mask:
-        """Return which labels to hold out, shape (l,); their number does not depend on what they are."""
-        if by_class:
-            self._check_by_class()
-        if not len(problem.sample.unlabelled):
-            return np.zeros(len(problem.rows), dtype=bool)
-        return self._hold_out(problem.rows, number, confidence, by_class, random)
-
-    def _hold_out(
         self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
+        """Return which labels to hold out, shape (l,), those of `rows`; their number does not depend on what they are.
+
+        `number` is "auto", a number or a share of the labels.
+        """
+        if by_class and self.within is not None:
+            raise ValueError(
+                "within and label_conditional exclude each other (rows are compared within categories or within "
+                "classes): leave out one of the two."
+            )
         auto = isinstance(number, str) and number == "auto"
         if isinstance(self.within, Categories) and auto:
             codes = self.within.codes[rows]
@@ -162,10 +153,11 @@ class Design:
         Shapes: held_out (l,), given (c,): which calibration rows have an answer.
         """
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-        compared = None
+        compared = verdict = None
         if test and self.testable and len(unlabelled):
             compared = self._compare(problem, random)
-        if len(unlabelled) and self._estimates(compared):
+            verdict = compared.verdict
+        if len(unlabelled) and self._estimates(verdict):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
             weights = self._weights(problem, calibration, given)
@@ -178,7 +170,7 @@ class Design:
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
-            verdict=None if compared is None else compared.verdict,
+            verdict=verdict,
         )
 
     def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
@@ -187,8 +179,8 @@ class Design:
         codes = self.within.codes if isinstance(self.within, Categories) else None
         return exchangeability_test(problem.X, problem.sample.labelled, within=codes, random_state=seed)
 
-    def _estimates(self, compared: Exchangeability | None) -> bool:
-        """Return whether the odds of a label are to be estimated."""
+    def _estimates(self, verdict: Verdict | None) -> bool:
+        """Return whether the odds of a label are to be estimated, given how labelled and unlabelled rows compare."""
         return False
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
@@ -255,8 +247,8 @@ class Chance(Design):
         """Whether labels must be held out to make use of it."""
         return self.modified
 
-    def _estimates(self, compared: Exchangeability | None) -> bool:
-        return self.reweight and compared is not None and compared.shifted
+    def _estimates(self, verdict: Verdict | None) -> bool:
+        return self.reweight and verdict is not None and verdict.shifted
 
 
 @dataclass(frozen=True)
@@ -309,9 +301,10 @@ class Drawn(Design):
             "`transduce draw`, or ask for less confidence."
         )
 
-    def _hold_out(
+    def hold_out(
         self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
+        """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             raise ValueError(
                 "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
@@ -408,12 +401,16 @@ class Grouped(Design):
                 "one): leave out one of the two."
             )
 
-    def _check_by_class(self) -> None:
-        """Raise a ValueError if the guarantee cannot hold within every class."""
-        raise ValueError(
-            "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate one "
-            "by one): leave out one of the two."
-        )
+    def hold_out(
+        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,): all those of some groups."""
+        if by_class:
+            raise ValueError(
+                "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate "
+                "one by one): leave out one of the two."
+            )
+        return super().hold_out(rows, number, confidence, by_class, random)
 
     @property
     def together(self) -> AnyArray | None:
@@ -481,7 +478,7 @@ class Estimated(Design):
 
     of_column: ClassVar[bool] = False
 
-    def _estimates(self, compared: Exchangeability | None) -> bool:
+    def _estimates(self, verdict: Verdict | None) -> bool:
         return True
 
 

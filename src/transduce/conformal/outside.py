@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from transduce.conformal.calibrated import CalibratedTable, holding_values
-from transduce.conformal.counts import wrong_answers
 from transduce.conformal.designs import Weights
 from transduce.conformal.scores import Scoring
 from transduce.core.answer import Answer
@@ -62,6 +61,7 @@ class OutsideCalibration:
             classes=self.classes,
             class_sizes=sizes,
             by_class=self.by_class,
+            tolerance=self.tolerance,
             scoring=self.scoring,
             measures=(measure, self.scoring.measure(reply)),
             scores=self.scoring.at_labels(self.calibration, measure, self.labels),
@@ -99,7 +99,6 @@ class OutsideCalibration:
             sum(self.n_shown) + len(self.labels),
             verdict,
             certainty=certainty,
-            wrong=wrong_answers(table, None, certainty, self.tolerance),
         )
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 

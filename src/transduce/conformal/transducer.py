@@ -219,36 +219,36 @@ class ConformalTransducer(Transducer):
             The fitted estimator.
         """
         self._forget()
-        is_class = check_wrapped(self.estimator)
-        confidence = self._check_settings(is_class)
+        confidence, task = self._check_settings()
         if y is None:
             raise ValueError("ConformalTransducer requires y to be passed, but the target y is None.")
         problem = read_problem(
             X,
             y,
-            task="classification" if is_class else "regression",
+            task=task,
             estimators=[self.estimator],
             missing_label=self.missing_label,
             known=() if self.classes is None else list(self.classes),
         )
-        random = check_random_state(self.random_state)
+        rows, random = problem.rows, check_random_state(self.random_state)
+        held_out = np.zeros(len(rows), dtype=bool)
         design = read_design(self.labels, ~problem.sample.labelled)
-        held_out = design.hold_out(
-            problem, self.calibration, confidence, bool(self.label_conditional), random
-        )
-        first, second = self._fit_estimator(problem, design, held_out, random)
+        if not problem.sample.labelled.all():
+            by_class = bool(self.label_conditional)
+            held_out = design.hold_out(rows, self.calibration, confidence, by_class, random)
+        inner, again = (design.ready(self.estimator, some) for some in (rows[~held_out], rows))
+        first, second = self._fit_estimator(problem, held_out, inner, again, random)
         table = self._calibrate(problem, design, held_out, first, random)
         assert first.fitted is not None
-        self._fit = CalibratedFit(
-            problem, held_out, first.fitted, second, table, design.order, self.tolerance
-        )
+        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order)
         self._publish(confidence)
         if table.weights.verdict is not None and table.weights.verdict.shifted:
             warnings.warn(str(table.weights.verdict), stacklevel=2)
         return self
 
-    def _check_settings(self, is_class: bool) -> float:
-        """Return the confidence, or raise a ValueError that says which setting to correct."""
+    def _check_settings(self) -> tuple[float, str]:
+        """Return the confidence and the task, or raise an error that says which setting to correct."""
+        is_class = check_wrapped(self.estimator)
         confidence = checks.check_confidence(self.confidence)
         checks.check_choice("nonconformity", self.nonconformity, SCORES)
         checks.check_choice("ties", self.ties, ("inside", "random"))
@@ -262,12 +262,12 @@ class ConformalTransducer(Transducer):
             if is_class:
                 raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
             checks.check_positive("tolerance", self.tolerance)
-        return confidence
+        return confidence, "classification" if is_class else "regression"
 
     def _fit_estimator(
-        self, problem: Problem, design: Design, held_out: Mask, random: np.random.RandomState
+        self, problem: Problem, held_out: Mask, inner: Any, again: Any, random: np.random.RandomState
     ) -> tuple[Reply, Reply | None]:
-        """Fit with calibration and unlabelled rows shuffled together and, if values are to come from it, to all labels.
+        """Fit once with calibration and unlabelled rows shuffled together and, with ``refit=True``, to all labels.
 
         Return the answers at calibration and unlabelled rows, and those of the second fit at the unlabelled ones.
         """
@@ -278,7 +278,6 @@ class ConformalTransducer(Transducer):
         order = np.concatenate([rows[~held_out], random.permutation(both)])
         second = None
         with reusing():
-            inner = design.ready(self.estimator, rows[~held_out])
             visible = np.flatnonzero(~held_out)
             first = ask(inner, problem, visible, both, order=order, transductive=transductive)
             _pass_on(first)
@@ -286,8 +285,7 @@ class ConformalTransducer(Transducer):
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
-                inner = design.ready(self.estimator, rows)
-                second = ask(inner, problem, every, unlabelled, order=order, transductive=transductive)
+                second = ask(again, problem, every, unlabelled, order=order, transductive=transductive)
                 _pass_on(second)
         return first, second
 
@@ -302,11 +300,11 @@ class ConformalTransducer(Transducer):
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         labels, shown, c = problem.numbers[held_out], problem.numbers[~held_out], int(held_out.sum())
         calibration, unlabelled = reply.at(np.arange(c)), reply.at(np.arange(c, len(reply.values)))
+        known, test = calibration.given, bool(self.test_exchangeability)
         n_classes = 0 if problem.classes is None else len(problem.classes)
         scoring = Scoring.of(reply, shown, n_classes, self.nonconformity)
         measure = scoring.measure(reply)
         ties = np.zeros(len(measure)) if self.ties == "inside" else random.uniform(size=len(measure))
-        test = bool(self.test_exchangeability)
         return CalibratedTable(
             calibration=calibration,
             unlabelled=unlabelled,
@@ -314,11 +312,12 @@ class ConformalTransducer(Transducer):
             classes=problem.classes,
             class_sizes=() if problem.classes is None else problem.class_sizes,
             by_class=bool(self.label_conditional),
+            tolerance=self.tolerance,
             scoring=scoring,
             measures=(measure[:c], measure[c:]),
             scores=scoring.at_labels(calibration, measure[:c], labels),
             ties=(ties[:c], ties[c:]),
-            weights=design.weigh(problem, held_out, calibration.given, test=test, random=random),
+            weights=design.weigh(problem, held_out, known, test=test, random=random),
         )
 
     def _missing_label(self) -> Any:
@@ -328,6 +327,7 @@ class ConformalTransducer(Transducer):
         """Set the attributes that a user reads."""
         fit: CalibratedFit = self._fit
         problem, sample, table = fit.problem, fit.problem.sample, fit.table
+        self.answer_ = self._answer_at(confidence)
         self.estimator_, self.fitted_rows_ = fit.first.estimator, fit.answering.order
         if fit.second is not None:
             self.refitted_ = fit.answering.estimator
@@ -342,7 +342,6 @@ class ConformalTransducer(Transducer):
         if fit.first.pairwise:
             self.n_features_in_ = problem.n_rows
         self.mean_ = table.mean(confidence, fit.shown)
-        self.answer_ = self._answer_at(confidence)
         self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
         values = self.answer_.values
         if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
