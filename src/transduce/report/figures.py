@@ -135,20 +135,20 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
 
 
 def _law(summary: dict[str, Any]) -> Drawing | None:
-    found = summary["law"]
-    if found is None or found["at_most"] is None or found["rank"] is None:
+    bound = summary["law"]
+    if bound is None or bound["at_most"] is None or bound["rank"] is None:
         return None
-    law = Miscoverage(found["n_unlabelled"], found["n_calibration"], found["rank"])
+    law = Miscoverage(bound["n_unlabelled"], bound["n_calibration"], bound["rank"])
 
     def paint(ax: Any) -> None:
-        MiscoverageDisplay.from_law(law, certainty=found["certainty"], ax=ax)
+        MiscoverageDisplay.from_law(law, certainty=bound["certainty"], ax=ax)
         ax.locator_params(axis="x", nbins=6)
         _legend_above(ax)
 
     text = (
-        f"How likely each number of the {found['n_unlabelled']:,} values is to be outside: at most "
-        f"{about(found['expected'])} are expected, and at most {found['at_most']:,} with "
-        f"{percent(found['certainty'])} certainty."
+        f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
+        f"{about(bound['expected'])} are expected, and at most {bound['at_most']:,} with "
+        f"{percent(bound['certainty'])} certainty."
     )
     return Drawing("How many may be outside", text, paint)
 
@@ -228,17 +228,17 @@ def _worst(table: Any, classes: list[str]) -> str:
 
 
 def _rejection(summary: dict[str, Any]) -> Drawing | None:
-    found = (summary["quality"] or {}).get("rejection")
-    if found is None:
+    curve = (summary["quality"] or {}).get("rejection")
+    if curve is None:
         return None
 
     def paint(ax: Any) -> None:
-        RejectionCurveDisplay(np.array(found["errors"]), np.array(found["rejected"])).plot(ax=ax)
+        RejectionCurveDisplay(np.array(curve["errors"]), np.array(curve["rejected"])).plot(ax=ax)
         _legend_above(ax)
 
     text = (
         f"Share of wrong answers among known values, as more and more of the least sure are left aside: "
-        f"{rough_percent(found['error_of_all'])} of all, {rough_percent(found['error_of_surer_half'])} of the surer "
+        f"{rough_percent(curve['error_of_all'])} of all, {rough_percent(curve['error_of_surer_half'])} of the surer "
         "half."
     )
     return Drawing("Errors, if unsure answers are left aside", text, paint)
@@ -268,25 +268,25 @@ def _relevance(summary: dict[str, Any]) -> Drawing | None:
 
 
 def _map(summary: dict[str, Any]) -> Drawing | None:
-    found = summary["map"]
-    if found is None or not found["x"]:
+    places = summary["map"]
+    if places is None or not places["x"]:
         return None
     paint_values = _paint_numbers if summary["task"] == "regression" else _paint_classes
-    near = {axis: _pulled_in(np.array(found[axis], dtype=float)) for axis in ("x", "y")}
-    n_far = int(np.sum((near["x"] != found["x"]) | (near["y"] != found["y"])))
+    near = {axis: _pulled_in(np.array(places[axis], dtype=float)) for axis in ("x", "y")}
+    n_far = int(np.sum((near["x"] != places["x"]) | (near["y"] != places["y"])))
 
     def paint(ax: Any) -> None:
-        paint_values(ax, {**found, **near}, summary["target"])
+        paint_values(ax, {**places, **near}, summary["target"])
         ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
         _legend_of_marks(ax)
 
-    n_unlabelled = sum(found["unlabelled"])
+    n_unlabelled = sum(places["unlabelled"])
     text = (
-        f"{counted(len(found['x']), 'row')}, similar ones near each other: {n_unlabelled:,} filled (dots) among "
-        f"{len(found['x']) - n_unlabelled:,} with a known value (rings). The axes have no unit."
+        f"{counted(len(places['x']), 'row')}, similar ones near each other: {n_unlabelled:,} filled (dots) among "
+        f"{len(places['x']) - n_unlabelled:,} with a known value (rings). The axes have no unit."
     )
-    if len(found["x"]) < found["n_rows"]:
-        text += f" They are spread evenly over all {found['n_rows']:,}."
+    if len(places["x"]) < places["n_rows"]:
+        text += f" They are spread evenly over all {places['n_rows']:,}."
     if n_far:
         text += f" {counted(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
     return Drawing("Map of the rows", text, paint, (WIDTH, 3.5))
@@ -311,15 +311,10 @@ def _pulled_in(places: Any) -> Any:
     return np.clip(places, low - reach, high + reach) if reach > 0.0 else places
 
 
-def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:
+def _points(ax: Any, places: dict[str, Any], mask: Any, color: Any, label: str = "") -> None:
     """Draw filled rows as dots, known ones as rings."""
-    x, y, unlabelled = (
-        np.array(found["x"], float),
-        np.array(found["y"], float),
-        np.array(found["unlabelled"], bool),
-    )
+    x, y, unlabelled = places["x"], places["y"], np.array(places["unlabelled"], bool)
     size = float(np.clip(4000.0 / len(x), 6.0, 26.0))
-    color, label = style["color"], style["label"]
     ax.scatter(x[mask & unlabelled], y[mask & unlabelled], s=size, color=color, linewidths=0, label=label)
     rings = mask & ~unlabelled
     ax.scatter(x[rings], y[rings], s=size + 3, facecolors="none", edgecolors=color, linewidths=0.9)
@@ -327,24 +322,24 @@ def _points(ax: Any, found: dict[str, Any], mask: Any, **style: Any) -> None:
         ax.scatter([], [], s=size, color=color, label=label)
 
 
-def _paint_numbers(ax: Any, found: dict[str, Any], target: str) -> None:
+def _paint_numbers(ax: Any, places: dict[str, Any], target: str) -> None:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    values = np.array([np.nan if value is None else value for value in found["value"]], dtype=float)
+    values = np.array([np.nan if value is None else value for value in places["value"]], dtype=float)
     known = ~np.isnan(values)
     if (~known).any():
-        _points(ax, found, ~known, color=REGION, label="no answer")
+        _points(ax, places, ~known, REGION, "no answer")
         ax.legend(fontsize=8.0, frameon=False, loc="best")
     edges = np.unique(np.quantile(values[known], np.linspace(0, 1, 9))) if known.any() else np.zeros(1)
     if len(edges) < 3:
-        _points(ax, found, known, color=INSIDE, label="")
+        _points(ax, places, known, INSIDE)
         return
     shades = colormaps["viridis_r"](np.linspace(0.12, 1.0, len(edges) - 1))
     group = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     for i, shade in enumerate(shades):
-        _points(ax, found, known & (group == i), color=[shade], label="")
+        _points(ax, places, known & (group == i), [shade])
     scale = ScalarMappable(BoundaryNorm(edges, len(shades)), ListedColormap(shades))
     digits = decimals_for([float(edges[-1] - edges[0])])
     bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=_short(target))
@@ -352,39 +347,36 @@ def _paint_numbers(ax: Any, found: dict[str, Any], target: str) -> None:
     bar.outline.set_visible(False)
 
 
-def _paint_classes(ax: Any, found: dict[str, Any], target: str) -> None:
-    values = np.array(["" if value is None else value for value in found["value"]], dtype=object)
+def _paint_classes(ax: Any, places: dict[str, Any], target: str) -> None:
+    values = np.array(["" if value is None else value for value in places["value"]], dtype=object)
     names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
     shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", OCHRE, VALUE, "#c2558f", "#4aa3b5"]
     for name, shade in zip(names[: len(shades)], shades, strict=False):
-        _points(ax, found, values == name, color=shade, label=_short(name))
+        _points(ax, places, values == name, shade, _short(name))
     others = np.isin(values, names[len(shades) :].tolist()) & (values != "")
     for mask, label in ((others, OTHERS), (values == "", "no answer")):
         if mask.any():
-            _points(ax, found, mask, color=REGION, label=label)
+            _points(ax, places, mask, REGION, label)
     ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=_short(target))
 
 
 def _overlap(summary: dict[str, Any]) -> Drawing | None:
-    found = (summary.get("who_was_labelled") or {}).get("overlap")
-    if found is None:
+    overlap = (summary.get("who_was_labelled") or {}).get("overlap")
+    if overlap is None:
         return None
-    edges = np.array(found["edges"], dtype=float)
+    edges = np.array(overlap["edges"], dtype=float)
 
     def paint(ax: Any) -> None:
         for kind, color in (("labelled", INSIDE), ("unlabelled", OCHRE)):
-            ax.stairs(found[kind], edges, fill=True, alpha=0.45, color=color, label=kind)
-        ax.set(
-            xlabel="score: the further right, the more a row looks unlabelled",
-            ylabel="share of rows",
-            xticks=[],
-        )
+            ax.stairs(overlap[kind], edges, fill=True, alpha=0.45, color=color, label=kind)
+        xlabel = "score: the further right, the more a row looks unlabelled"
+        ax.set(xlabel=xlabel, ylabel="share of rows", xticks=[])
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
     text = (
-        f"A classifier that has not seen a row scores how much it looks like the {found['n_unlabelled']:,} unlabelled "
-        f"rather than the {found['n_labelled']:,} labelled rows. The two groups share "
-        f"{rough_percent(found['shared'])} of their scores; where only unlabelled rows are, no label says anything."
+        "A classifier that has not seen a row scores how much it looks like the "
+        f"{overlap['n_unlabelled']:,} unlabelled rather than the {overlap['n_labelled']:,} labelled rows. The two groups share "
+        f"{rough_percent(overlap['shared'])} of their scores; where only unlabelled rows are, no label says anything."
     )
     return Drawing("Do labelled and unlabelled rows overlap?", text, paint)

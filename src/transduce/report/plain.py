@@ -60,8 +60,8 @@ def _plain_number(value: float) -> float | str | None:
 
 def finite(value: Any) -> float | None:
     """Return a number, or None if it is missing or infinite."""
-    found = plain(value)
-    return float(found) if isinstance(found, int | float) else None
+    number_or_none = plain(value)
+    return float(number_or_none) if isinstance(number_or_none, int | float) else None
 
 
 def decimals_for(values: Iterable[float | None]) -> int:

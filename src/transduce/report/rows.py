@@ -76,10 +76,10 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
 
 
 def _cell(value: Any) -> str:
-    found = plain(value)
-    if isinstance(found, float):
-        return f"{found:.6g}"
-    return "" if found is None else clean(found, LONGEST)
+    shown = plain(value)
+    if isinstance(shown, float):
+        return f"{shown:.6g}"
+    return "" if shown is None else clean(shown, LONGEST)
 
 
 def _number_columns(answer: Answer, order: AnyArray) -> dict[str, list[Any]]:

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
+GUARANTEED = ("kind", "headline", "in_doubt", "confidence", "n_calibration", "assumptions", "tolerance")
+GUARANTEED += (
+    "statement",
+    "factor",
+    "n_unbounded",
+    "n_groups",
+    "n_other",
+    "remedy",
+)  # as `Guarantee` has them
 MOST_MAPPED = 1200  # rows of the map that are drawn
 N_BINS = 24  # of the overlap of labelled and unlabelled rows
 MOST_COLUMNS = 8  # that tell labelled from unlabelled rows
@@ -98,13 +107,13 @@ def today() -> str:
 
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """Return the versions that a report depends on."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            numbers[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            numbers[package] = "unknown"
+    return numbers
 
 
 def _counts(filled: FillResult) -> dict[str, int]:
@@ -142,21 +151,19 @@ def _law(filled: FillResult) -> dict[str, Any] | None:
 
 
 def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
-    found = filled.exchangeability
-    if found is None:
+    test = filled.exchangeability
+    if test is None:
         return None
-    telling = (
-        found.features[found.features["p_value"] <= 0.05].head(5) if found.shifted else found.features[:0]
-    )
+    telling = test.features[test.features["p_value"] <= 0.05].head(5) if test.shifted else test.features[:0]
     return {
-        "verdict": clean(str(found.verdict)),
-        "tested": found.verdict.p_value is not None,
-        "p_value": finite(found.p_value),
-        "area_under_curve": finite(found.auc),
-        "shifted": bool(found.shifted),
-        "suspected": found.verdict.suspected,
-        "detectable": finite(found.detectable),
-        "n_permutations": int(found.n_permutations),
+        "verdict": clean(str(test.verdict)),
+        "tested": test.verdict.p_value is not None,
+        "p_value": finite(test.p_value),
+        "area_under_curve": finite(test.auc),
+        "shifted": bool(test.shifted),
+        "suspected": test.verdict.suspected,
+        "detectable": finite(test.detectable),
+        "n_permutations": int(test.n_permutations),
         "features": [
             {"name": name_of(name), "distance": finite(distance)}
             for name, distance in telling["distance"].items()
@@ -166,36 +173,24 @@ def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
 
 def _guarantee(filled: FillResult) -> dict[str, Any]:
     """Return the guarantee: its data, and its sentences; the verdict of the test stands by itself."""
-    found = filled.guarantee
+    guarantee = filled.guarantee
     return {
-        "kind": found.kind,
-        "headline": found.headline,
-        "in_doubt": found.in_doubt,
-        "confidence": found.confidence,
-        "n_calibration": found.n_calibration,
-        "assumptions": list(found.assumptions),
-        "wrong": _bound(found.wrong),
+        **{name: plain(getattr(guarantee, name)) for name in GUARANTEED},
+        "effective": finite(guarantee.effective),
+        "wrong": _bound(guarantee.wrong),
         "wrong_by_class": [
-            {"class": name_of(label), **(_bound(bound) or {})} for label, bound in found.wrong_by_class
+            {"class": name_of(label), **(_bound(bound) or {})} for label, bound in guarantee.wrong_by_class
         ],
-        "tolerance": found.tolerance,
-        "reason": clean(found.reasons[0]) if found.reasons else "",
-        "statement": clean(found.statement),
-        "factor": found.factor,
-        "effective": finite(found.effective),
-        "n_unbounded": found.n_unbounded,
-        "n_groups": found.n_groups,
-        "n_other": found.n_other,
-        "remedy": list(found.remedy),
-        "grounds": clean(replace(found, verdict=None, drift=None, remedy=()).grounds),
+        "reason": clean(guarantee.reasons[0]) if guarantee.reasons else "",
+        "grounds": clean(replace(guarantee, verdict=None, drift=None, remedy=()).grounds),
     }
 
 
-def _bound(found: CountBound | None) -> dict[str, Any] | None:
+def _bound(bound: CountBound | None) -> dict[str, Any] | None:
     """Return a bound on a count; None where there is none."""
-    if found is None:
+    if bound is None:
         return None
-    return {"at_most": found.at_most, "of": found.of, "certainty": found.certainty}
+    return {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
@@ -223,8 +218,10 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
 def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
     if filled.relevance is None or not len(filled.relevance):
         return None
-    found = [{"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()]
-    return [entry for entry in found if entry["relevance"] is not None] or None
+    entries = [
+        {"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()
+    ]
+    return [entry for entry in entries if entry["relevance"] is not None] or None
 
 
 def _map(filled: FillResult) -> dict[str, Any] | None:
