@@ -375,8 +375,8 @@ def _overlap(summary: dict[str, Any]) -> Drawing | None:
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
     text = (
-        "A classifier that has not seen a row scores how much it looks like the "
-        f"{overlap['n_unlabelled']:,} unlabelled rather than the {overlap['n_labelled']:,} labelled rows. The two groups share "
+        f"A classifier that has not seen a row scores how much it looks like the {overlap['n_unlabelled']:,} "
+        f"unlabelled rather than the {overlap['n_labelled']:,} labelled rows. The two groups share "
         f"{rough_percent(overlap['shared'])} of their scores; where only unlabelled rows are, no label says anything."
     )
     return Drawing("Do labelled and unlabelled rows overlap?", text, paint)

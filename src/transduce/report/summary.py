@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 
 STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
-GUARANTEED = ("kind", "headline", "in_doubt", "confidence", "n_calibration", "assumptions", "tolerance")
-GUARANTEED += (
-    "statement",
-    "factor",
-    "n_unbounded",
-    "n_groups",
-    "n_other",
-    "remedy",
-)  # as `Guarantee` has them
+GUARANTEED = (  # as `Guarantee` has it
+    *("kind", "headline", "statement", "in_doubt", "confidence", "tolerance", "assumptions", "factor"),
+    *("n_calibration", "n_unbounded", "n_groups", "n_other", "remedy"),
+)
 MOST_MAPPED = 1200  # rows of the map that are drawn
 N_BINS = 24  # of the overlap of labelled and unlabelled rows
 MOST_COLUMNS = 8  # that tell labelled from unlabelled rows
