@@ -9,6 +9,7 @@ rises with r. Totals whose martingale has reached it are rejected for good: look
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -132,14 +133,9 @@ def first_rejection(draws: Draws, total: int, level: float) -> int | None:
 
 def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> int:
     """Return the largest total that no look so far has rejected."""
-    draws, low, high = audit.draws[:after], audit.found, audit.most
-    while low < high:  # the rejected totals are the large ones: `low` is not, what is above `high` is
-        middle = (low + high + 1) // 2
-        if first_rejection(draws, middle, level) is None:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    draws, totals = audit.draws[:after], range(audit.found + 1, audit.most + 1)
+    # The rejected totals are the large ones.
+    return audit.found + bisect_left(totals, True, key=lambda r: first_rejection(draws, r, level) is not None)
 
 
 def first_total_below(found: int, recall: float) -> int:
@@ -160,12 +156,13 @@ def draws_needed(audit: Audit, total: int, level: float) -> int | None:
     if missing <= 0:
         return None
     bets = _log_bets(audit.draws, total)[:, -1] if len(audit.draws) else np.zeros(len(BETS))
-    low, high = 0, audit.pool - missing + 1  # so many misses leave fewer rows than hits
-    while low + 1 < high:
-        middle = (low + high) // 2
-        grown = float(_log_mean(bets + _log_misses(audit.pool, missing, middle)))
-        low, high = (low, middle) if grown >= -np.log(level) else (middle, high)
-    return high
+
+    def enough(count: int) -> bool:
+        return float(_log_mean(bets + _log_misses(audit.pool, missing, count))) >= -np.log(level)
+
+    return 1 + bisect_left(
+        range(1, audit.pool - missing + 1), True, key=enough
+    )  # one more leaves too few rows
 
 
 def _log_misses(pool: int, missing: int, count: int) -> Array:

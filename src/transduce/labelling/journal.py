@@ -95,7 +95,9 @@ class Journal:
         *lines, torn = content.split(b"\n")
         good = 0
         for number, line in enumerate(lines, start=1):
-            whole = _parsed(line)
+            whole = None
+            with suppress(ValueError):
+                whole = json.loads(line)
             if whole is None and number == len(lines):
                 torn = line
                 break
@@ -188,23 +190,14 @@ class Journal:
             self._file = None
 
 
-def _parsed(line: bytes) -> object:
-    """Return a line of JSON; None if it is torn."""
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
 def _sync_folder(folder: Path) -> None:
     """Make sure that a new file's name is on disk, where folders can be synchronised."""
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if sys.platform != "win32":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 PACKED_TYPES = ("<i2", "<f8")  # of frozen classes and numbers

@@ -222,16 +222,15 @@ class SecondOpinion:
 
     def ask(self, question: Question) -> bool:
         """Begin to work on a question, unless another is being worked on; return whether one is."""
-        if not self.busy:
-            fresh = self._process is None or self._process.poll() is not None
-            try:
-                process = self._start() if fresh else self._process
-            except OSError:  # the system has no room for a process: the first opinion stays
-                return False
-            self._asking = threading.Thread(
-                target=self._converse, args=(process, question, fresh), daemon=True
-            )
-            self._asking.start()
+        if self.busy:
+            return True
+        fresh = self._process is None or self._process.poll() is not None
+        try:
+            process = self._start() if fresh else self._process
+        except OSError:  # the system has no room for a process: the first opinion stays
+            return False
+        self._asking = threading.Thread(target=self._converse, args=(process, question, fresh), daemon=True)
+        self._asking.start()
         return True
 
     def answer(self, version: int) -> Answers | None:

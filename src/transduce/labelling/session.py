@@ -526,7 +526,7 @@ class Session:
             labels = np.array(list(state.labelled.values()), dtype=float)
             machine = self._first.machine(len(rows))
             return self._second.ask(opinions.Question(state.version, self.task, rows, labels, machine))
-        codes = np.array(list(self.state.codes().values()), dtype=np.int64)
+        codes = np.array(list(state.codes().values()), dtype=np.int64)
         counts = np.unique(codes, return_counts=True)[1]
         if len(counts) < 2 or counts.min() < 2:
             return False
@@ -607,8 +607,8 @@ def export_session(session: Session, folder: Path, *, force: bool = False) -> Ex
     stem, kind = folder / path.name.removesuffix(ending), ending if files.kind_of(path)[0] else ".csv"
     labelled, filled = Path(f"{stem}-labelled{kind}"), Path(f"{stem}-filled{kind}")
     report, certificate = Path(f"{stem}-filled.html"), Path(f"{stem}-certificate.txt")
-    for path in (labelled, filled, report, certificate):
-        check_free(path, force=force)
+    for file in (labelled, filled, report, certificate):
+        check_free(file, force=force)
     source = session.table.source or files.Table(session.table.frame, "csv", None, "table")
     write(labelled, source, label_columns(session), force=force)
     text = certificate_text(session.certificate(), session.state.wanted, session.table.name)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.sample import PartlyLabelled, guess_task
-from transduce.core.types import AnyArray
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.labels import check_columns
@@ -44,7 +44,6 @@ class LabelTable:
     digest: str  # SHA-256 of the file, or of the frame
     path: Path | None = None  # the file
     source: files.Table | None = None  # the file as it was read
-    _texts: dict[str, AnyArray] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -90,19 +89,19 @@ class LabelTable:
         inside = file.is_relative_to(folder) and file.is_file() and file.suffix.lower() in IMAGES
         return file if inside else None
 
+    @cached_property
+    def _shown_text(self) -> pd.Series:
+        columns = [self.frame[name].astype(str).str.casefold() for name in self.show]
+        return columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
+
     def search(self, words: str, limit: int = 50) -> list[int]:
         """Return rows whose shown text has all the words; a number finds that row first."""
         wanted = words.casefold().split()
         if not wanted:
             return []
-        if not self._texts:
-            columns = [self.frame[name].astype(str).str.casefold() for name in self.show]
-            joined = columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
-            self._texts["all"] = joined.to_numpy(dtype=object)
-        text = pd.Series(self._texts["all"], dtype=object)
         found = np.ones(self.n_rows, dtype=bool)
         for word in wanted:
-            found &= text.str.contains(word, regex=False).to_numpy(dtype=bool)
+            found &= self._shown_text.str.contains(word, regex=False).to_numpy(dtype=bool)
         rows = np.flatnonzero(found)[:limit].tolist()
         if len(wanted) == 1 and wanted[0].isdecimal() and 1 <= int(wanted[0]) <= self.n_rows:
             number = int(wanted[0]) - 1

@@ -43,7 +43,7 @@ def view(session: Session) -> dict[str, Json]:
         "version": state.n_events,
         "mode": session.mode,
         "classes": _classes(session, answers),
-        "wanted": _code(session, state.wanted),
+        "wanted": state.places.get(state.wanted),
         "can_want": not state.drawn,
         "proposal": None if proposal is None else proposed(session, proposal, answers),
         "progress": {
@@ -71,8 +71,6 @@ def about(session: Session) -> dict[str, Json]:
         "target": session.table.target,
         "task": session.task,
         "n_rows": session.table.n_rows,
-        "columns": list(session.table.show),
-        "journal": session.journal.name if session.journal is not None else None,
         "map": {
             "rows": session.prepared.map.rows.tolist(),
             "x": (places[:, 0] * 10_000).round().astype(int).tolist(),
@@ -80,10 +78,6 @@ def about(session: Session) -> dict[str, Json]:
         },
         "notes": list(session.notes),
     }
-
-
-def _code(session: Session, label: Label) -> int | None:
-    return session.state.classes.index(label) if label is not None and session.task == "classes" else None
 
 
 def _classes(session: Session, answers: Answers) -> list[Json]:
@@ -104,7 +98,7 @@ def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str
     state = session.state
     shown = row_card(session, proposal.row, answers)
     n_free = state.n_pool + (proposal.row == state.pending)
-    shown |= {"why": why(proposal, state.wanted, n_free), "mode": proposal.mode, "random": proposal.random}
+    shown |= {"why": why(proposal, state.wanted, n_free), "random": proposal.random}
     if proposal.random:
         shown |= {"answer": None, "bounds": None}
     return shown
@@ -112,14 +106,11 @@ def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str
 
 def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     """Return why a row is shown, as a sentence."""
-    return REASONS[proposal.reason].format(
-        rows=counted(n_pool, "unlabelled row"),
-        wanted=wanted,
-        number=proposal.value,
-        share=words.rounded_down(proposal.value),
-        unknown=f"No “{wanted}” is known yet. " if proposal.mode == "find" else "",
-        stays=" It was a random draw and stays one." if proposal.random else "",
-    )
+    unknown = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
+    stays = " It was a random draw and stays one." if proposal.random else ""
+    rows, share = counted(n_pool, "unlabelled row"), words.rounded_down(proposal.value)
+    known = {"rows": rows, "share": share, "wanted": wanted, "unknown": unknown, "stays": stays}
+    return REASONS[proposal.reason].format(number=proposal.value, **known)
 
 
 def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
@@ -133,7 +124,6 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
     hidden = label is None and state.was_drawn(row)
     return {
         "row": row,
-        "title": session.table.title(row),
         "cells": [asdict(cell) for cell in session.table.cells(row)],
         "label": _json(label),
         "by": None if label is None else "person" if row in state.labels else "table",
@@ -143,7 +133,6 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         "bounds": None if hidden else bounds,
         "place": [*session.prepared.map.place(row)],
         "why": "You chose this row.",
-        "mode": "chosen",
         "random": state.was_drawn(row),
     }
 
