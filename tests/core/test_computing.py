@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from transduce import ConformalTransducer, SpectralGraphTransducer, TransductiveBlend
 from transduce.core.computing import once, reusing
-from transduce.methods.spectral_graph import fitted_graph
+from transduce.methods.spectral_graph import graph
 
 
 class Count:
@@ -83,10 +83,8 @@ def test_a_shared_graph_is_the_same_graph_in_any_order(sparse):
 
 def test_both_fits_have_one_spectrum(monkeypatch):
     calls = []
-    real = fitted_graph.graph_spectrum
-    monkeypatch.setattr(
-        fitted_graph, "graph_spectrum", lambda *a, **k: calls.append(len(calls)) or real(*a, **k)
-    )
+    real = graph.graph_spectrum
+    monkeypatch.setattr(graph, "graph_spectrum", lambda *a, **k: calls.append(len(calls)) or real(*a, **k))
     random = np.random.default_rng(1)
     X = random.normal(size=(150, 3))
     y = np.where(np.arange(150) < 60, np.where(X[:, 0] > 0, "u", "v"), None).astype(object)

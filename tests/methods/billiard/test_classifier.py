@@ -19,15 +19,14 @@ from tests import brute
 from transduce import BayesianTransducer
 from transduce.core.ranks import rank_folds
 from transduce.device.kernels import Kernel
-from transduce.methods.billiard.cross_validation import (
+from transduce.methods.billiard.billiard_settings import (
     CV_BALLS,
     CV_BOUNCES,
     LOO_SOFTNESSES,
     LabelledRows,
+    leave_one_out_losses,
 )
-from transduce.methods.billiard.leave_one_out import leave_one_out_losses
-from transduce.methods.billiard.probabilities import Geometry, probabilities
-from transduce.methods.billiard.votes import Game, Tally
+from transduce.methods.billiard.votes import Game, Geometry, Tally, probabilities
 from transduce.metrics import area_under_rejection_curve, rejection_curve
 
 
@@ -129,7 +128,7 @@ def test_the_bayes_point_is_the_mean_separator():
 @pytest.mark.parametrize("names", [("no", "yes"), ("a", "b", "c")])
 @pytest.mark.parametrize("setting", [{}, {"softness": 0.5}, {"softness": "loo"}, {"softness": "cv"}])
 def test_same_seed_same_answer_in_any_order(names, setting, monkeypatch):
-    monkeypatch.setattr("transduce.methods.billiard.cross_validation.SOFTNESSES", (0.1, 1.0))
+    monkeypatch.setattr("transduce.methods.billiard.billiard_settings.SOFTNESSES", (0.1, 1.0))
     X, y, _ = classes(n=36, unlabelled=15, names=names, gap=2.5)
     one, two = (BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.answer_.probabilities, two.answer_.probabilities)

@@ -21,15 +21,13 @@ from transduce.core import computing
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
-    all_pairs,
     chebyshev,
     graph_spectrum,
     neighbor_graph,
+    neighbors,
     spectrum,
 )
-from transduce.methods.spectral_graph import approximate_neighbors as cells
 from transduce.methods.spectral_graph import graph as graph_module
-from transduce.methods.spectral_graph import neighbors as search
 
 
 def blobs(n, d=10, n_centres=4, seed=0):
@@ -74,15 +72,15 @@ def test_search_in_many_blocks_and_threads(monkeypatch):
     X = graph_module.unit_rows(blobs(300))
     true = np.argsort(-(X @ X.T) + 9 * np.eye(300), axis=1)[:, :7]
     own, offsets = np.arange(300), np.zeros(300)
-    monkeypatch.setattr(search, "QUERIES", 32)
-    monkeypatch.setattr(search, "CANDIDATES", 50)
+    monkeypatch.setattr(neighbors, "QUERIES", 32)
+    monkeypatch.setattr(neighbors, "CANDIDATES", 50)
     for _ in range(2):
-        found = search.search_dense(X, own, X, offsets, 7, n_jobs=2)
+        found = neighbors.search_dense(X, own, X, offsets, 7, n_jobs=2)
         np.testing.assert_array_equal(found.ids, true)
-        found = search.search_sparse(sp.csr_array(X), own, sp.csr_array(X), 7)
+        found = neighbors.search_sparse(sp.csr_array(X), own, sp.csr_array(X), 7)
         np.testing.assert_array_equal(found.ids, true)
         for name in ("n_above", "replace_worst", "keep_best", "keep_best_sparse"):
-            monkeypatch.setattr(search, name, plain(getattr(search, name)))
+            monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
 
 
 def nearest_by_definition(X, k):
@@ -97,17 +95,17 @@ def test_every_pair_is_compared_once_for_both_rows(n_jobs, monkeypatch):
     """Blocks that do not divide the table; then the uncompiled form of the compiled loops."""
     X = graph_module.unit_rows(blobs(333))
     true, cosines = nearest_by_definition(X, 7)
-    monkeypatch.setattr(all_pairs, "BLOCK", 40)
+    monkeypatch.setattr(neighbors, "BLOCK", 40)
     shares = []
     for _ in range(2):
-        found = all_pairs.search_pairs(X, 7, n_jobs=n_jobs, report=shares.append)
+        found = neighbors.search_pairs(X, 7, n_jobs=n_jobs, report=shares.append)
         np.testing.assert_array_equal(found.ids, true)
         np.testing.assert_allclose(found.scores, cosines, atol=1e-15)
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
         shares.clear()
         for name in ("n_good", "keep_pairs", "score_again"):
-            monkeypatch.setattr(all_pairs, name, plain(getattr(all_pairs, name)))
+            monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
 
 
 def test_cosines_that_single_precision_cannot_tell_are_told(monkeypatch):
@@ -115,12 +113,11 @@ def test_cosines_that_single_precision_cannot_tell_are_told(monkeypatch):
     rng = np.random.default_rng(0)
     X = graph_module.unit_rows(np.array([1.0, 2.0, -1.0]) + 1e-6 * rng.normal(size=(200, 3)))
     searched = []
+    true = neighbors.search_dense
     monkeypatch.setattr(
-        all_pairs,
-        "search_dense",
-        lambda Q, *a, **b: (searched.append(len(Q)), search.search_dense(Q, *a, **b))[1],
+        neighbors, "search_dense", lambda Q, *a, **b: (searched.append(len(Q)), true(Q, *a, **b))[1]
     )
-    found = all_pairs.search_pairs(X, 5)
+    found = neighbors.search_pairs(X, 5)
     assert searched == [200]
     np.testing.assert_allclose(found.scores, nearest_by_definition(X, 5)[1], atol=1e-15)
 
@@ -130,7 +127,7 @@ def test_pairs_find_the_best_among_equal_rows(n, k, seed):
     """Coordinates of few values, so that rows are equal or 0: the scores are those of the definition."""
     k = min(k, n - 1)
     X = graph_module.unit_rows(np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float))
-    found = all_pairs.search_pairs(X, k)
+    found = neighbors.search_pairs(X, k)
     np.testing.assert_allclose(found.scores, nearest_by_definition(X, k)[1], atol=1e-15)
     assert all(len({*ids, i}) == k + 1 for i, ids in enumerate(found.ids.tolist()))
 
@@ -173,34 +170,34 @@ def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
     """Also uncompiled. With a first visit of two cells the passes have much to do."""
     X = graph_module.unit_rows(blobs(500, d=8)).astype(np.float32)
     offsets = np.zeros(500, dtype=np.float32)
-    monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
-    monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
-    monkeypatch.setattr(cells, "N_CELLS", 2)
-    passes, join = [], cells.join_neighbors
-    monkeypatch.setattr(cells, "join_neighbors", lambda *given: (passes.append(1), join(*given))[1])
+    monkeypatch.setattr(neighbors, "DEAREST_JOIN", 0)
+    monkeypatch.setattr(neighbors, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(neighbors, "N_CELLS", 2)
+    passes, join = [], neighbors.join_neighbors
+    monkeypatch.setattr(neighbors, "join_neighbors", lambda *given: (passes.append(1), join(*given))[1])
     results = []
     for _ in range(2):
         random = np.random.RandomState(0)
         passes.clear()
-        found, reached = cells.search_cells(X, offsets, 4, target=0.97, random=random)
+        found, reached = neighbors.search_cells(X, offsets, 4, target=0.97, random=random)
         assert passes
-        true = search.search_dense(X, np.arange(500), X, offsets, 4).ids
-        assert cells.recall(found.ids, true) == reached >= 0.97
+        true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
+        assert neighbors.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
         for name in ("dot", "keep_row", "keep_listed", "link_both_ways", "join_block"):
-            monkeypatch.setattr(cells, name, plain(getattr(cells, name)))
+            monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
     np.testing.assert_array_equal(*results)
 
 
 def test_cells_are_visited_anew_if_passes_do_not_suffice(monkeypatch):
     X = graph_module.unit_rows(blobs(800, d=8)).astype(np.float32)
-    monkeypatch.setattr(cells, "DEAREST_JOIN", 0)
-    monkeypatch.setattr(cells, "MOST_PASSES", 0)
-    monkeypatch.setattr(cells, "FIRST_RECALL", 0.1)
-    monkeypatch.setattr(cells, "N_CELLS", 1)
-    visits, visit = [], cells.Cells.visit
-    monkeypatch.setattr(cells.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
-    found, reached = cells.search_cells(
+    monkeypatch.setattr(neighbors, "DEAREST_JOIN", 0)
+    monkeypatch.setattr(neighbors, "MOST_PASSES", 0)
+    monkeypatch.setattr(neighbors, "FIRST_RECALL", 0.1)
+    monkeypatch.setattr(neighbors, "N_CELLS", 1)
+    visits, visit = [], neighbors.Cells.visit
+    monkeypatch.setattr(neighbors.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
+    found, reached = neighbors.search_cells(
         X, np.zeros(800, dtype=np.float32), 4, target=0.97, random=np.random.RandomState(0)
     )
     assert len(visits) == 2

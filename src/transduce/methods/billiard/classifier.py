@@ -13,16 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks, validation
+from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
+from transduce.core.guarantee import Guarantee
+from transduce.core.sample import PartlyLabelled
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import KernelLike, uses_width
-from transduce.methods.billiard.answering import make_answer
-from transduce.methods.billiard.cross_validation import choose
-from transduce.methods.billiard.fitting import arrange_rows, drop_balls, take_vote
-from transduce.methods.billiard.probabilities import count_round, probabilities
-from transduce.methods.billiard.settings import read_settings
-from transduce.methods.billiard.votes import Tally
+from transduce.methods.billiard.billiard_settings import BilliardSettings, choose, read_settings
+from transduce.methods.billiard.fitted_billiard import Vote, arrange_rows, drop_balls, take_vote
+from transduce.methods.billiard.votes import Tally, count_round, probabilities
 
 
 class BayesianTransducer(ClassTransducer):
@@ -275,3 +275,38 @@ class BayesianTransducer(ClassTransducer):
             best = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
             return self.classes_[best]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def make_answer(
+    sample: PartlyLabelled, classes: AnyArray, vote: Vote, softness: float, settings: BilliardSettings
+) -> Answer:
+    """Return the answer at the unlabelled rows."""
+    best, ordered = vote.shares.argmax(axis=1), np.sort(vote.shares, axis=1)
+    confidence = ordered[:, -1] - ordered[:, -2]
+    answer = Answer(
+        rows=sample.unlabelled,
+        values=classes[best],
+        status=np.where(confidence > 1e-12, "answered", "tied"),
+        guarantee=_guarantee(vote, softness),
+        confidence=confidence,
+        standard_errors=vote.errors[np.arange(len(best)), best],
+        probabilities=vote.shares,
+        classes=classes,
+        index=None if sample.index is None else sample.index[sample.unlabelled],
+        diagnostics={"n_bounces": vote.n_bounces, "n_balls": settings.n_balls, "r_hat": vote.r_hat},
+    )
+    if settings.reject_below is None and settings.reject_share is None:
+        return answer
+    return answer.reject(below=settings.reject_below, share=settings.reject_share)
+
+
+def _guarantee(vote: Vote, softness: float) -> Guarantee:
+    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
+    said = f"Probabilities are {what}"
+    if vote.errors.size:
+        end = "" if vote.converged else ", where the budget of bounces ended the vote"
+        said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
+    return Guarantee(
+        "none",
+        reasons=(f"{said}.", "For sets of classes with a guarantee, use RidgeConfidenceClassifier."),
+    )

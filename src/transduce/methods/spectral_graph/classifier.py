@@ -24,10 +24,8 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph
-from transduce.methods.spectral_graph.fitted_graph import FittedGraph, fit_graph
-from transduce.methods.spectral_graph.graph import GraphSettings, Metric, similar_rows
-from transduce.methods.spectral_graph.labels import known_labels
+from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, known_labels
+from transduce.methods.spectral_graph.graph import FittedGraph, GraphSettings, Metric, fit_graph, similar_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes

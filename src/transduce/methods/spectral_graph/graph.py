@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,13 +19,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays, checks, validation
-from transduce.core.computing import stage
+from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
-from transduce.device.graph import build_device_graph
+from transduce.device import graph as device_graph
+from transduce.device.graph import DeviceGraph, build_device_graph, device_spectrum
 from transduce.device.neighbors import Neighbors
-from transduce.methods.spectral_graph.all_pairs import search_pairs
-from transduce.methods.spectral_graph.approximate_neighbors import search_cells, search_faiss
-from transduce.methods.spectral_graph.neighbors import search_dense, search_metric, search_sparse
+from transduce.methods.spectral_graph.neighbors import (
+    search_cells,
+    search_dense,
+    search_faiss,
+    search_metric,
+    search_pairs,
+    search_sparse,
+)
+from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 TARGET_RECALL = 0.97
@@ -390,3 +398,85 @@ def _distances(X: AnyArray, ids: AnyArray) -> Array:
         rows = slice(start, start + 10_000)
         distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
     return np.where(ids >= 0, distances, np.inf)
+
+
+MOST_KEPT = 100_000  # rows of a graph that is kept for the next fit
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGraph:
+    """What no labelling changes: the graph of all rows, its spectrum, and what new rows are compared with.
+
+    `rows` have norm 1 if the metric is the cosine; None if the graph was given.
+    """
+
+    settings: GraphSettings
+    n_components: int
+    index: Any
+    rows: Any
+    scale: float | None
+    graph: NeighborGraph | DeviceGraph | None
+    spectrum: Spectrum
+
+
+def fit_graph(
+    X: Any, rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+) -> FittedGraph:
+    """Return graph and spectrum of rows that have been read, or what was given instead of them."""
+    settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
+    known, scale, graph, spectrum = None, None, None, X
+    if arrays.is_foreign(rows):
+        return fit_device_graph(rows, settings, n_components, random)
+    if settings.precomputed and not isinstance(X, Spectrum):
+        graph = NeighborGraph(check_graph(rows))
+        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
+    elif not settings.precomputed:
+        graph, spectrum = graph_with_spectrum(rows, settings, n_components, random)
+        known = unit_rows(rows) if settings.metric == "cosine" else rows
+        scale = graph.diagnostics["scale"]
+    if graph is not None and settings.precomputed:
+        spectrum = graph_spectrum(
+            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
+        )
+    return FittedGraph(settings, n_components, getattr(X, "index", None), known, scale, graph, spectrum)
+
+
+def graph_with_spectrum(
+    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+) -> tuple[NeighborGraph, Spectrum]:
+    """Return graph and spectrum of features.
+
+    They are computed in an order that is the rows' own, and put back: so fits that share their work
+    (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same answers.
+    """
+
+    def compute(rows: Any) -> tuple[NeighborGraph, Spectrum]:
+        graph = build_graph(rows, settings, random)
+        return graph, graph_spectrum(
+            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
+        )
+
+    order = row_order(rows)
+    ordered, seed = rows[order], pickle.dumps(random.get_state())
+    if callable(settings.metric) or rows.shape[0] > MOST_KEPT:
+        graph, spectrum = compute(ordered)
+    else:
+        graph, spectrum = once("graph", ordered, (settings, n_components, seed), lambda: compute(ordered))
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    found = NeighborGraph(graph[back][:, back])
+    found.sort_indices()
+    found.diagnostics = dict(graph.diagnostics)
+    return found, spectrum.take(back)
+
+
+def fit_device_graph(
+    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+) -> FittedGraph:
+    """Return graph and spectrum of rows on a device."""
+    if settings.precomputed:
+        raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
+    graph = device_graph.build_device_graph(rows, settings, random)
+    spectrum = Spectrum(*device_spectrum(graph, n_components, random))
+    known = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
+    return FittedGraph(settings, n_components, None, known, graph.diagnostics["scale"], graph, spectrum)

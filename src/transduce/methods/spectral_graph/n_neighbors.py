@@ -15,7 +15,7 @@ from transduce.core.computing import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
 from transduce.device.neighbors import Neighbors
-from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph
+from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, known_labels
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     Metric,
@@ -26,7 +26,6 @@ from transduce.methods.spectral_graph.graph import (
     nearest_rows,
     similarities,
 )
-from transduce.methods.spectral_graph.labels import known_labels
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
 from transduce.metrics import precision_recall_break_even
 

@@ -1,25 +1,74 @@
-"""Width and softness of Bayesian transduction: as set, by a rule, by leave-one-out or by cross-validation."""
+"""Settings of Bayesian transduction, and how width and softness are chosen: by a rule, leave-one-out or folds."""
 
 from __future__ import annotations
 
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr
 from sklearn.utils.parallel import Parallel, delayed
 
+from transduce.core import checks
 from transduce.core.ranks import rank_folds
 from transduce.core.types import AnyArray, Array
-from transduce.device.kernels import Kernel, median_width, uses_width
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
-from transduce.methods.billiard.leave_one_out import leave_one_out_losses
-from transduce.methods.billiard.probabilities import LAST, Geometry, count_round, n_games, probabilities
-from transduce.methods.billiard.settings import Settings
-from transduce.methods.billiard.votes import Tally
+from transduce.methods.billiard.votes import LAST, Geometry, Tally, count_round, held_classes, probabilities
+
+
+@dataclass(frozen=True)
+class BilliardSettings:
+    """Settings of `BayesianTransducer`, checked."""
+
+    kernel: KernelLike
+    width: float | str
+    softness: float | str
+    bias: float
+    n_balls: int
+    tolerance: float
+    max_bounces: int
+    reject_below: float | None
+    reject_share: float | None
+    max_memory_mb: float
+    standardize: bool
+    n_jobs: int | None
+
+
+def read_settings(given: dict[str, Any]) -> BilliardSettings:
+    """Return the settings of an estimator, or raise a ValueError that says which one to mend."""
+    read = {field.name: given[field.name] for field in fields(BilliardSettings)}
+    check_kernel(read["kernel"])
+    if not isinstance(read["width"], str) or read["width"] not in ("median", "cv"):
+        words = "width (a number, 'median' or 'cv')"
+        read["width"] = checks.check_positive(words, read["width"], least=1e-100, most=1e100)
+    if not isinstance(read["softness"], str) or read["softness"] not in ("loo", "cv"):
+        checks.check_number("softness (a number from 0, 'loo' or 'cv')", read["softness"])
+        read["softness"] = checks.check_not_negative(
+            "softness", read["softness"], "'loo', 'cv' or a number from 0"
+        )
+    checks.check_number("bias", read["bias"])
+    read["bias"] = checks.check_not_negative("bias", read["bias"], "a number from 0")
+    checks.check_whole("n_balls", read["n_balls"], least=2)
+    checks.check_whole("max_bounces", read["max_bounces"], least=1)
+    for name in ("tolerance", "max_memory_mb"):
+        read[name] = checks.check_positive(name, read[name])
+    checks.check_choice("predict_with", given["predict_with"], ("vote", "bayes_point"))
+    checks.check_flag("standardize", read["standardize"])
+    checks.check_jobs(read["n_jobs"])
+    for name in ("reject_below", "reject_share"):
+        if read[name] is not None:
+            checks.check_number(name, read[name])
+            if not 0.0 <= read[name] <= 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1; got {read[name]!r}.")
+    if read["reject_below"] is not None and read["reject_share"] is not None:
+        raise ValueError("Give either reject_below or reject_share, not both.")
+    return BilliardSettings(**read)
+
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +78,7 @@ LOO_SOFTNESSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 N_FOLDS = 5
 CV_BALLS, CV_BOUNCES = 3, 2_000
+LEAST = 1e-3  # probabilities below count as this
 
 
 class LabelledRows(NamedTuple):
@@ -75,7 +125,9 @@ class LabelledRows(NamedTuple):
         for k in range(int(fold.max()) + 1):
             shown, hidden = fold != k, fold == k
             geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games(n_classes), CV_BALLS))
+            seeds = np.random.RandomState(seed).randint(
+                2**31 - 1, size=(len(held_classes(n_classes)), CV_BALLS)
+            )
             try:
                 games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
             except EmptyVersionSpaceError:
@@ -86,7 +138,7 @@ class LabelledRows(NamedTuple):
             voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
             count_round(games, tallies, [(slice(None), voter)], LAST, None)
             right = probabilities(tallies)[0][np.arange(int(hidden.sum())), self.codes[hidden]]
-            total -= float(np.sum(np.log(np.clip(right, 1e-3, 1.0))))
+            total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
         log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
         return total / len(self.codes)
 
@@ -96,7 +148,7 @@ def _as_path(grid: Sequence[tuple[float, float]], losses: Sequence[float] | Arra
     return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
 
 
-class Choice(NamedTuple):
+class KernelChoice(NamedTuple):
     """Width and softness, and the table of what was tried, if anything was."""
 
     width: float
@@ -104,13 +156,13 @@ class Choice(NamedTuple):
     path: pd.DataFrame | None = None
 
     @classmethod
-    def best_of(cls, path: pd.DataFrame) -> Choice:
+    def best_of(cls, path: pd.DataFrame) -> KernelChoice:
         """Return the line with the smallest log-loss."""
         best = path.iloc[int(path["log_loss"].to_numpy().argmin())]
         return cls(float(best["width"]), float(best["softness"]), path)
 
 
-def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> Choice:
+def choose(shown: LabelledRows, rows: Array, settings: BilliardSettings, seed: int) -> KernelChoice:
     """Choose width and softness; the median distance is that of all rows (n, d)."""
     has_width, wanted = uses_width(settings.kernel), settings.width
     middle = median_width(rows) if has_width and isinstance(wanted, str) else 1.0
@@ -125,19 +177,58 @@ def choose(shown: LabelledRows, rows: Array, settings: Settings, seed: int) -> C
         softnesses = [float(settings.softness)]
     width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
     if len(widths) * len(softnesses) == 1:
-        return Choice(width, softness)
+        return KernelChoice(width, softness)
     if np.bincount(shown.codes).min() < 2:
         warnings.warn(
             f"A class has one label only, too few to choose width or softness by: width {width:.3g} and softness "
             f"{softness:.3g} are used.",
             stacklevel=3,
         )
-        return Choice(width, softness)
+        return KernelChoice(width, softness)
     if settings.softness == "loo":
-        choices = [Choice.best_of(shown.leave_one_out(each)) for each in widths]
+        choices = [KernelChoice.best_of(shown.leave_one_out(each)) for each in widths]
         if len(choices) == 1:
             return choices[0]
         grid = [(choice.width, choice.softness) for choice in choices]
     else:
         grid = [(each, value) for each in widths for value in softnesses]
-    return Choice.best_of(shown.compare(grid, seed, settings.n_jobs))
+    return KernelChoice.best_of(shown.compare(grid, seed, settings.n_jobs))
+
+
+def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
+    """Return the mean leave-one-out log-loss of every softness, by a Gaussian process. Shapes: K (l, l), codes (l,).
+
+    With the kernel ``A = K + softness I`` times an unknown scale, labels of -1 and 1 as if they were latent values, and
+    one of them left out, the latent value there is Student's t: its mean, spread and scale follow from ``A^-1`` and
+    ``A^-1 y``, which one eigendecomposition of K gives for every softness.
+    """
+    values, vectors = np.linalg.eigh(K)
+    values = np.maximum(values, 0.0)
+    signs = np.where(codes[:, None] == held_classes(int(codes.max()) + 1), 1.0, -1.0)
+    turned, squares = vectors.T @ signs, vectors**2
+    losses = []
+    for softness in softnesses:
+        inverse = 1.0 / (values + softness)
+        weights = vectors @ (inverse[:, None] * turned)
+        shares = left_out_shares(signs, weights, squares @ inverse)
+        shares = np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
+        right = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), np.finfo(float).tiny)
+        losses.append(-np.mean(np.log(np.clip(right, LEAST, 1.0))))
+    return np.array(losses)
+
+
+def left_out_shares(signs: Array, weights: Array, diagonal: Array) -> Array:
+    """Return the probability of +1 at each row from all the others.
+
+    Shapes: signs (l, c), weights (l, c), diagonal (l,); returns (l, c).
+
+    Notes
+    -----
+    Without row i the mean there is ``y_i - weights_i / diagonal_i``, the spread ``1 / diagonal_i`` times the scale, and
+    the scale ``y' A^-1 y / l`` of the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``.
+    """
+    rest = len(signs) - 1
+    inverse = diagonal[:, None]
+    means = signs - weights / inverse
+    scales = np.maximum((signs * weights).sum(axis=0) - weights**2 / inverse, np.finfo(float).tiny) / rest
+    return stdtr(rest, means * np.sqrt(inverse / scales))

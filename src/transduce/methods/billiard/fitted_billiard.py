@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +16,22 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, uses_width
-from transduce.methods.billiard.cross_validation import Choice, LabelledRows
+from transduce.methods.billiard.billiard_settings import BilliardSettings, KernelChoice, LabelledRows
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
-from transduce.methods.billiard.probabilities import Geometry, Voters, n_games, play_until, probabilities
-from transduce.methods.billiard.settings import Settings
-from transduce.methods.billiard.votes import Game
+from transduce.methods.billiard.votes import (
+    LAST,
+    Game,
+    Geometry,
+    Tally,
+    Voters,
+    count_round,
+    held_classes,
+    probabilities,
+)
+
+MIN_BOUNCES = 2_000
+
+log = logging.getLogger(__name__)
 
 
 class Arranged(NamedTuple):
@@ -34,7 +46,7 @@ class Arranged(NamedTuple):
     own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
 
 
-def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: Settings) -> Arranged:
+def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: BilliardSettings) -> Arranged:
     """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes."""
     rows, labelled, kernel = sample.X, np.flatnonzero(sample.labelled), Kernel(settings.kernel)
     names = range(len(rows)) if sample.index is None else sample.index
@@ -55,7 +67,7 @@ def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: Settings) ->
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedBilliard:
     """What a fit keeps: labelled rows with the kernel as used, how to read new rows, balls and their flights."""
 
     shown: LabelledRows
@@ -81,21 +93,21 @@ class Fitted:
 
 
 def drop_balls(
-    arranged: Arranged, choice: Choice, settings: Settings, random: np.random.RandomState
-) -> Fitted:
+    arranged: Arranged, choice: KernelChoice, settings: BilliardSettings, random: np.random.RandomState
+) -> FittedBilliard:
     """Put balls into version space, or raise a ValueError if it is empty."""
     shown = arranged.shown
     K, n_classes = shown.gram(choice.width), int(shown.codes.max()) + 1
     geometry = Geometry.of(K, softness=choice.softness)
     if choice.softness == 0.0:
         check_contradictions(K, arranged)
-    seeds = random.randint(2**31 - 1, size=(n_games(n_classes), settings.n_balls))
+    seeds = random.randint(2**31 - 1, size=(len(held_classes(n_classes)), settings.n_balls))
     try:
         games = geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
         raise ValueError(_inseparable(choice.softness, uses_width(settings.kernel))) from None
     shown = shown._replace(kernel=replace(shown.kernel, width=choice.width))
-    return Fitted(shown, arranged.labelled, arranged.scaling, arranged.own, geometry, games)
+    return FittedBilliard(shown, arranged.labelled, arranged.scaling, arranged.own, geometry, games)
 
 
 def check_contradictions(K: Array, arranged: Arranged) -> None:
@@ -140,7 +152,7 @@ class Vote(NamedTuple):
     r_hat: float  # NaN if no row is unlabelled
 
 
-def take_vote(fitted: Fitted, unlabelled: Array, settings: Settings) -> Vote:
+def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BilliardSettings) -> Vote:
     """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
     voters = fitted.voters(unlabelled, settings.max_memory_mb)
     tallies, converged = play_until(fitted.games, len(unlabelled), voters, settings)
@@ -155,3 +167,36 @@ def take_vote(fitted: Fitted, unlabelled: Array, settings: Settings) -> Vote:
             stacklevel=3,
         )
     return Vote(shares, errors, converged, n_bounces, r_hat)
+
+
+def play_until(
+    games: list[Game], n_rows: int, voters: Callable[[], Voters], settings: BilliardSettings
+) -> tuple[list[Tally], bool]:
+    """Play rounds, each as long as all before it, until the largest standard error is small enough.
+
+    The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
+    manner, and what their starts have in common their differences cannot tell.
+    """
+    rounds: list[list[Tally]] = []
+    lengths: list[int] = []
+    n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
+    while True:
+        before = games[0].n_bounces
+        for game in games:
+            game.play(n_bounces)
+        done = games[0].n_bounces
+        fresh = [Tally.empty(len(game.balls), n_rows) for game in games]
+        count_round(games, fresh, voters(), LAST, settings.n_jobs)
+        rounds.append(fresh)
+        lengths.append(done - before)
+        while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
+            del rounds[0], lengths[0]
+            for game in games:
+                game.forget(1)
+        tallies = [Tally.sum(parts) for parts in zip(*rounds, strict=True)]
+        error = float(probabilities(tallies)[1].max()) if n_rows else np.inf
+        log.info("%d bounces of each ball: largest standard error %.4f", done, error)
+        n_bounces = min(done, settings.max_bounces - done)
+        enough = error <= settings.tolerance and done >= MIN_BOUNCES
+        if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
+            return tallies, n_rows == 0 or error <= settings.tolerance
