@@ -297,6 +297,7 @@ class SparseRows:
             kind = torch.int32 if self.data.is_cuda and len(self.data) < 2**31 else torch.int64
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+                warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
                 return torch.sparse_csr_tensor(
                     self.indptr.to(kind),
                     self.indices.to(kind),
