@@ -13,7 +13,7 @@ from transduce.filling.lazily import fill_partitions
 from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
 from transduce.filling.sources import is_dask
 from transduce.filling.whole import fill_whole
-from transduce.tables.columns import as_pandas, beside, check_names
+from transduce.tables.columns import as_pandas, check_names, with_new_columns
 from transduce.tables.files import Table
 from transduce.tables.labels import Target, check_columns, read_target
 from transduce.tables.numbers import without
@@ -208,7 +208,7 @@ def fill(  # noqa: PLR0913
     else:
         result = fill_whole(frame, labels, settings, prefer)
     result = replace(result, options=asked | {"task": labels.task})
-    return result if given is frame else replace(result, frame=beside(given, result.new))
+    return result if given is frame else replace(result, frame=with_new_columns(given, result.new))
 
 
 def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:

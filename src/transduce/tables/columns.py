@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,43 +47,43 @@ def new_columns(
 ) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given". Shapes: right (m,)."""
     known = target.labels[~target.missing] if known is None else known
-    n, unlabelled = len(index), answer.rows
-    status = np.full(n, "given", dtype=object)
-    status[unlabelled] = answer.status
-    confidence = np.full(n, np.nan)
-    shares: list[AnyArray] = []
+
+    def at_unlabelled(values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
+        column = np.full(len(index), elsewhere, dtype=dtype)
+        column[answer.rows] = values
+        return column
+
+    classes: list[Any] = []
     if target.task == "regression":
         assert answer.regions is not None
-        filled, bounds = target.labels.astype(float), np.full((n, 2), np.nan)
-        filled[unlabelled], bounds[unlabelled] = answer.values, answer.regions.hull()
-        confidence[unlabelled] = narrowness(answer.regions.measure(), known, level)
-        middle: list[AnyArray] = [bounds[:, 0], bounds[:, 1]]
+        filled = at_unlabelled(answer.values, target.labels)
+        middle = [at_unlabelled(end) for end in answer.regions.hull().T]
+        confidence = at_unlabelled(narrowness(answer.regions.measure(), known, level))
     else:
-        filled = target.labels.copy()
-        filled[unlabelled] = np.array([*answer.values.tolist(), None], dtype=object)[:-1]
-        assert answer.confidence is not None
-        confidence[unlabelled] = answer.confidence
-        chance = np.full(n, np.nan)
-        chance[unlabelled] = np.nan if right is None else right
-        middle = [_sets(answer, n), chance]
-        if probabilities and answer.probabilities is not None:
-            wide = np.full((n, answer.probabilities.shape[1]), np.nan)
-            wide[unlabelled] = answer.probabilities
-            shares = list(wide.T)
-    classes = answer.classes.tolist() if shares and answer.classes is not None else ()
+        assert answer.classes is not None
+        filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
+        middle = [
+            at_unlabelled(_sets(answer), None, object),
+            at_unlabelled(np.nan if right is None else right),
+        ]
+        confidence = at_unlabelled(answer.confidence)
+        classes = answer.classes.tolist() if probabilities and answer.probabilities is not None else []
+    shares = [at_unlabelled(answer.probabilities[:, j]) for j in range(len(classes))]  # type: ignore[index]
+    columns = [filled, *middle, confidence, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
-    columns = dict(zip(names, [filled, *middle, confidence, status, *shares], strict=True))
-    return pd.DataFrame({name: _typed(values) for name, values in columns.items()}).set_index(index)
+    return pd.DataFrame(dict(zip(names, map(_typed, columns), strict=True))).set_index(index)
+
+
+def _objects(values: list[Any]) -> AnyArray:
+    """Return values as an array of objects, also where they are sequences."""
+    return np.array([*values, None], dtype=object)[:-1]
 
 
 def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None) -> pd.DataFrame:
     """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it."""
     new = new.copy()
-    shares = [
-        name
-        for name in new.columns
-        if str(name).startswith((f"{target}_probability", f"{target}_confidence"))
-    ]
+    starts = (f"{target}_probability", f"{target}_confidence")
+    shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
     if task == "regression":
         names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
@@ -100,26 +101,22 @@ def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = 
 def _decimals(labels: Array) -> int:
     """Return how many decimals answers have: those of the labels, or more where that would be coarse."""
     texts = [repr(float(label)) for label in np.unique(labels)[:10_000]]
-    own = max(
-        (len(text.partition(".")[2]) for text in texts if "e" not in text and not text.endswith(".0")),
-        default=0,
-    )
+    fractions = [text.partition(".")[2] for text in texts if "e" not in text and not text.endswith(".0")]
+    own = max(map(len, fractions), default=0)
     largest = float(np.abs(labels).max(initial=0.0)) or 1.0
     spread = float(np.std(labels / largest)) * min(largest, 1e300) if len(labels) else 0.0
     fine = int(np.ceil(-np.log10(spread / 50.0))) if spread > 0.0 else 0
     return int(np.clip(max(own, fine), 0, 12))
 
 
-def _sets(answer: Answer, n: int) -> AnyArray:
-    """Return the sets as text, classes parted by " | ", for all n rows of the table."""
+def _sets(answer: Answer) -> AnyArray:
+    """Return the sets as text, with " | " between classes. Returns shape (m,)."""
     assert answer.label_sets is not None
     assert answer.classes is not None
-    sets, names = np.full(n, None, dtype=object), [str(label) for label in answer.classes]
+    names = [str(label) for label in answer.classes]
     kinds, which = np.unique(np.packbits(answer.label_sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
-    texts = [SEPARATOR.join(name for name, inside in zip(names, row, strict=True) if inside) for row in rows]
-    sets[answer.rows] = np.array([*texts, None], dtype=object)[which.ravel()]
-    return sets
+    return _objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
 
 
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
@@ -149,19 +146,11 @@ def _typed(values: AnyArray) -> pd.Series:
     return pd.Series(values)
 
 
-def beside(table: Any, new: pd.DataFrame) -> Any:
+def with_new_columns(table: Any, new: pd.DataFrame) -> Any:
     """Return a polars frame with new columns after its own."""
     import polars
 
-    plain = new.reset_index(drop=True)
-    columns = [
-        polars.Series(
-            name, [None if value is pd.NA or value is None else value for value in plain[name].tolist()]
-        )
-        for name in plain.columns
-    ]
-    floats = [series.fill_nan(None) if series.dtype.is_float() else series for series in columns]
-    return table.with_columns(floats)
+    return table.hstack(polars.from_pandas(new.reset_index(drop=True)))
 
 
 def as_pandas(table: Any) -> pd.DataFrame:

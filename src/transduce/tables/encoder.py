@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,13 +53,6 @@ def as_floats(series: pd.Series) -> Array:
     return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
 
 
-class Reading(Protocol):
-    """Turns the cells of one column into features, before they are scaled; there may be more than are wanted."""
-
-    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
-        """Return features by name."""
-
-
 @dataclass(frozen=True)
 class NumberReading:
     """How a column of numbers is read."""
@@ -71,11 +64,12 @@ class NumberReading:
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, and what is missing, below or above its value."""
-        side = np.zeros(len(series), dtype=int)
         if is_number(series):
-            values = as_floats(series)
-        else:
-            values, side = read_cells(as_texts(series), self.decimal, self.unit)
+            return self.named(name, as_floats(series), np.zeros(len(series)))
+        return self.named(name, *read_cells(as_texts(series), self.decimal, self.unit))
+
+    def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:
+        """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
         missing = ~np.isfinite(values) | np.isin(values, self.marks)
         return {
             str(name): np.where(missing, self.middle, values),
@@ -117,9 +111,8 @@ class WordsReading:
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the weights of words, or the directions that they were reduced to."""
         weights = self.weights.transform(as_texts(series).fillna(""))
-        return self.named(
-            name, weights.toarray() if self.reduction is None else self.reduction.transform(weights)
-        )
+        dense = weights.toarray() if self.reduction is None else self.reduction.transform(weights)
+        return self.named(name, dense)
 
     def named(self, name: Any, matrix: Array) -> dict[str, Array]:
         """Return columns of weights, or of directions, as features. Shapes: matrix (n, k)."""
@@ -149,15 +142,13 @@ class TableReading:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = self.vectorizer.transform(table)
-        parts: dict[Any, dict[str, Array]] = {}
+        parts: dict[Any, dict[str, Array]] = {name: {} for name in self.keys}
         for name in self.keys:
-            parts[name] = {}
             for feature, output, middle in self.features[name]:
                 values = found[output].to_numpy(dtype=float, na_value=np.nan)
                 parts[name][feature] = np.where(np.isfinite(values), values, middle)[codes[name]]
             if name in self.dates:
-                gone = pd.isna(levels[name])
-                parts[name][f"{name} is missing"] = np.asarray(gone, dtype=float)[codes[name]]
+                parts[name][f"{name} is missing"] = pd.isna(levels[name]).astype(float)[codes[name]]
         return parts
 
     def dated(self, name: Any, series: pd.Series) -> pd.Series:
@@ -203,7 +194,7 @@ class Scale(NamedTuple):
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, Reading] = field(default_factory=dict)
+    readings: dict[Any, NumberReading | LevelsReading | WordsReading] = field(default_factory=dict)
     table: TableReading | None = None  # how dates and categories are read
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 

@@ -195,7 +195,8 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if is_number(series):
-        return _number(name, series, "as it is", rows)
+        treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else "as it is"
+        return _number(name, as_floats(series), treatment, rows)
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
     texts = as_texts(series)
@@ -246,10 +247,7 @@ def _by_letters(name: Any, present: pd.Series, distinct: int) -> list[str]:
 def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:
     """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
     unit = f" in {found.unit}" if found.unit else ""
-    column = _number(name, pd.Series(found.values), f"text read as numbers{unit}", rows)
-    for side, word in ((-1, "below"), (1, "above")):
-        if column.kind == "number" and (found.side == side).any():
-            column.parts[f"{name} is {word} its value"] = (found.side == side).astype(float)
+    column = _number(name, found.values, f"text read as numbers{unit}", rows, found.side)
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
@@ -291,10 +289,8 @@ def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None
     return texts.mask(texts.index.isin(present.index[odd]), None)
 
 
-def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Column:
-    """Return a column of numbers, with a feature that marks what is missing."""
-    treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else treatment
-    values = as_floats(series)
+def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | int = 0) -> _Column:
+    """Return a column of numbers, with features that mark what is missing, below or above its value."""
     marks = sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     present, n_missing = values[~missing], int(missing.sum())
@@ -304,17 +300,14 @@ def _number(name: Any, series: pd.Series, treatment: str, rows: AnyArray) -> _Co
     own = len(np.unique(present)) == len(values) > 2 and np.all(present == np.round(present))
     if own and _IDENTIFIER.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    middle = float(np.median(present))
-    parts = {str(name): np.where(missing, middle, values)}
-    if n_missing:
-        treatment += ", median where missing"
-        parts[f"{name} is missing"] = missing.astype(float)
+    reading = NumberReading(float(np.median(present)), tuple(marks))
+    parts = reading.named(name, values, np.broadcast_to(side, len(values)))
+    treatment += ", median where missing" if n_missing else ""
     notes = sentinel_note(name, marks, empty=True)
     notes += far_note(name, np.where(missing, np.nan, values), rows)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
-    reading = NumberReading(middle, tuple(marks))
     return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
 
 
@@ -406,8 +399,11 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
     """Return some rows of a table as numbers, and the names of the columns."""
     if sparse.issparse(X):
         return _sparse_columns(X.tocsr()[rows])
-    if hasattr(X, "columns") and hasattr(X, "shape"):
-        columns = [(repr(name), _column(X, j, name, rows)) for j, name in enumerate(X.columns)]
+    if isinstance(X, pd.DataFrame):
+        some = X.iloc[rows].reset_index(drop=True)
+        columns = [(repr(name), some.iloc[:, j]) for j, name in enumerate(X.columns)]
+    elif hasattr(X, "columns") and hasattr(X, "shape"):  # of polars
+        columns = [(repr(name), pd.Series(X[name].gather(rows).to_list())) for name in X.columns]
     else:
         array = np.asarray(X)
         if array.ndim == 1:
@@ -416,13 +412,6 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
         columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
     parts = [part for name, column in columns for part in _numbers(name, column)]
     return _varying([values for _, values in parts], [name for name, _ in parts], len(rows))
-
-
-def _column(X: Any, j: int, name: Any, rows: Any) -> pd.Series:
-    """Return some rows of one column of a frame."""
-    if isinstance(X, pd.DataFrame):
-        return X.iloc[rows, j].reset_index(drop=True)
-    return pd.Series(X[name].gather(rows).to_list())
 
 
 def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
@@ -436,10 +425,9 @@ def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
         column = column.astype(object)
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     if np.isnan(values[~missing]).any():
-        levels = column[~missing].astype(str)
-        common = levels.value_counts().index[:_MOST_COMPARED_LEVELS]
-        text = column.astype(str).to_numpy()
-        parts = [(f"{name} is {level!r}", (text == level).astype(float)) for level in common]
+        texts = column.astype(str).to_numpy()
+        common = pd.Series(texts[~missing]).value_counts().index[:_MOST_COMPARED_LEVELS]
+        parts = [(f"{name} is {level!r}", (texts == level).astype(float)) for level in common]
     else:
         middle = float(np.median(values[~missing])) if not missing.all() else 0.0
         parts = [(name, np.where(missing, middle, values))]
