@@ -236,7 +236,7 @@ def test_lines_of_the_benchmark_of_shifts():
     X = rng.normal(size=(240, 2))
     y = X[:, 0] + rng.normal(size=240)
     lines = {line["way"]: line for line in shift.measure("t", X, y, "mild", 70, 0)}
-    assert list(lines) == list(shift.SETTINGS)
+    assert list(lines) == list(shift.DESIGNS)
     assert lines["factor 1.5"]["width"] > lines["as usual"]["width"]
     assert lines["random 20"]["kind"] == "exact"
 
