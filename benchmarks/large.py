@@ -169,9 +169,15 @@ def labelled_table(name: str) -> tuple[pd.DataFrame, str]:
 
 def methods(names: list[str], n_labels: int = 5000) -> None:
     """Compare all methods with those that answer ten million rows quickly, at rows that no fit saw."""
-    from transduce.filling.large import at, draw, fit_sample, scan
-    from transduce.filling.settings import FillSettings
-    from transduce.tables.labels import read_target
+    from dataclasses import replace
+
+    from transduce.filling.diagnostics import Diagnosis
+    from transduce.filling.engine import draw, fit_rows
+    from transduce.filling.fitted import FittedFill
+    from transduce.filling.options import Options
+    from transduce.filling.plan import for_task
+    from transduce.filling.sources import FrameSource, Rows
+    from transduce.tables.labels import LabelReading
 
     lines = []
     for name in names:
@@ -180,16 +186,22 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         hidden = np.random.default_rng(0).permutation(len(frame))[min(n_labels, len(frame) // 2) :]
         shown = frame.copy()
         shown[target] = shown[target].mask(np.isin(np.arange(len(frame)), hidden))
-        labels = read_target(shown, target)
-        settings = FillSettings.read(target, {"sample": 2000, "n_jobs": 2}).for_task(labels.task)
-        roles = draw([scan(shown, labels.missing, settings)], settings)
-        rows = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
-        held, rest = roles.calibration[:, 1], np.setdiff1d(hidden, rows)
-        parts = shown.iloc[rows], shown.iloc[held], (at(labels, rows), at(labels, held))
+        options = Options(sample=2000, n_jobs=2)
+        source = FrameSource.read(shown, target, options)
+        settled = for_task(options, source.labels.task)
+        roles = draw(source.scan(target, options), target, options)
+        inside, held = source.take(roles, target, options)
+        rest = np.setdiff1d(hidden, roles.sampled[:, 1])
+        rows = Rows(inside.frame.reset_index(drop=True), inside.labels)
+        reading = LabelReading.of(
+            inside.labels, pd.concat([inside.frame[target], held.frame[target]]), "point"
+        )
         for n_outside in (0, 10_000_000):
-            found = fit_sample(*parts, settings, n_outside=n_outside)
-            new = found.fitted.answer(shown.iloc[rest])
-            weights = found.result.members.set_index("name")["weight"].dropna().round(2)
+            fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside=n_outside)
+            diagnosis = Diagnosis(fit, settled.method, 0)
+            fitted = FittedFill.of(fit, diagnosis.chance, held.frame, held.labels, reading, options)
+            new = fitted.new_columns(shown.iloc[rest])
+            weights = diagnosis.members.set_index("name")["weight"].dropna().round(2)
             lines.append((name, n_outside, *measures(new, target, truth[rest]), weights.to_dict()))
             print(pd.DataFrame(lines, columns=MEASURES).round(3).to_string(index=False), flush=True)
 

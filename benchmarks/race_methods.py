@@ -5,7 +5,7 @@ which can only help those that would see the labelled rows alone. Settings:
 
 - Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
   the Gaussian processes' lengths by likelihood; forests have 200 trees; all else is at its default.
-- Ours have the settings of `choose_method` (`transduce.model_selection.methods.MEMBERS`), except the Gaussian
+- Ours have the settings of `choose_method` (`transduce.model_selection.methods.every_member`), except the Gaussian
   process, which has its defaults, with moment matching.
 - ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
 """
@@ -33,10 +33,12 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
 from transduce import TransductiveGPRegressor
+from transduce.conformal import Chance
 from transduce.core.answer import Answer
-from transduce.filling.plan import PlanSettings, plan
+from transduce.filling.options import Options
+from transduce.filling.plan import make_plan
 from transduce.model_selection.ask import last_step
-from transduce.model_selection.methods import MEMBERS, Case
+from transduce.model_selection.methods import Case, every_member
 
 TREES = 200
 PENALTIES = np.logspace(-3, 4, 30)
@@ -146,7 +148,7 @@ def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
 
 
 def _member(name: str, task: str) -> Method:
-    return transducer(lambda n_rows, seed: MEMBERS[name].make(Case(task, n_rows, random_state=seed)))
+    return transducer(lambda n_rows, seed: every_member(Case(task, n_rows, random_state=seed))[name])
 
 
 def transducer(make: Callable[[int, int], object]) -> Method:
@@ -162,9 +164,8 @@ def _auto(task: str) -> Method:
     """Fit what `fill` takes its values from, by the size of the table."""
 
     def answer(X: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-        found = plan(
-            "auto", task, n_rows=len(X), n_labels=len(labels), settings=PlanSettings(random_state=seed)
-        )
+        case = Case(task, len(X), len(labels), standardize=False, random_state=seed)
+        found = make_plan(case, Options(random_state=seed), Chance())
         model = found.values if found.values is not None else found.model.estimator
         return _values(model.fit(X, with_holes(X, labels)).answer_, labels)
 

@@ -49,7 +49,10 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from threadpoolctl import threadpool_limits
 
-from transduce.filling.plan import PlanSettings, plan
+from transduce.conformal import Chance
+from transduce.filling.options import Options
+from transduce.filling.plan import make_plan
+from transduce.model_selection.methods import Case
 from transduce.tables.features import vectorize
 
 HERE = Path(__file__).parent
@@ -92,8 +95,8 @@ def _auto(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> np.n
     X = vectorize(frame, random_state=0).matrix
     y = np.full(len(X), np.nan if task == "regression" else None, dtype=labels.dtype)
     y[: len(labels)] = labels
-    settings = PlanSettings(random_state=seed)
-    found = plan("auto", task, n_rows=len(X), n_labels=len(labels), settings=settings)
+    case = Case(task, len(X), len(labels), standardize=False, random_state=seed)
+    found = make_plan(case, Options(random_state=seed), Chance())
     model = found.values if found.values is not None else found.model.estimator
     return model.fit(X, y).answer_.values
 

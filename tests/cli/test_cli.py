@@ -365,7 +365,7 @@ def test_words_are_not_broken(capsys, monkeypatch):
 
 def test_options_are_named_as_on_the_command_line(houses):
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--probabilities")
-    assert "--label-conditional and --probabilities are for classes" in result.stderr
+    assert "--probabilities is for classes" in result.stderr
     result = run("fill", houses, "--target", "target", "--method", "ridge")
     assert "ask for classes with --task classification" in result.stdout
     assert "--guarantee column does that" in result.stdout

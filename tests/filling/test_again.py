@@ -12,7 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import transduce
+from transduce import conformal
 from transduce.cli.app import app
+from transduce.cli.commands import read_options
+from transduce.core.words import flag
+from transduce.filling.engine import fill_table
 
 N = 320
 COMMON = {
@@ -24,7 +28,7 @@ COMMON = {
     "id": ["id"],
     "missing": [["-", "-9"]],
     "label_next": [True],
-    "reject_share": [0.1],
+    "reject": [0.1],
     "budget_seconds": [77.0],
     "sample": [110, 150],
     "random_state": [3],
@@ -40,13 +44,6 @@ COMMON = {
 OF_TASK = {
     "price": {"tolerance": [2.5], "minimum": [-40.0], "maximum": [60.0]},
     "sort": {"label_conditional": [True], "probabilities": [True]},
-}
-FLAGS = {
-    "random_state": "seed",
-    "budget_seconds": "budget",
-    "n_jobs": "jobs",
-    "minimum": "min",
-    "maximum": "max",
 }
 
 
@@ -87,9 +84,8 @@ def as_words(options: dict) -> list[str]:
     """Return options as a user writes them on the command line."""
     words = []
     for name, value in options.items():
-        flag = f"--{FLAGS.get(name, name).replace('_', '-')}"
         for one in value if isinstance(value, list) else [value]:
-            words += [flag] if one is True else [f"{flag}={one}"]
+            words += [flag(name)] if one is True else [f"{flag(name)}={one}"]
     return words
 
 
@@ -103,11 +99,11 @@ def test_the_printed_call_does_it_again(table, seed):
     other = "sort" if target == "price" else "price"
     options["ignore"] = [*options.get("ignore", []), other]
     try:
-        result = transduce.fill(table, target, **options)
+        result = fill_table(table, target, read_options(options))
     except ValueError:
         pytest.skip("these options are refused")
     call = result.summary()["again"]
-    twin = eval(call, {"fill": transduce.fill, "table": table})
+    twin = eval(call, {"fill": transduce.fill, "table": table, **vars(conformal)})
     pd.testing.assert_frame_equal(twin.frame, result.frame, check_exact=True)
     assert twin.guarantee == result.guarantee
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.filling import LocalRunner, cluster_runner, fill_folder, fill_lazily
+from transduce.filling import LocalRunner, cluster_runner, fill_folder
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 pytest.importorskip("distributed", reason="distributed is not installed")
@@ -41,7 +41,7 @@ def whole(frame):
 @pytest.mark.timeout(120)
 def test_partitions_and_order_change_nothing(frame, whole, partitions):
     mixed = frame.sample(frac=1.0, random_state=partitions).reset_index(drop=True)
-    found = fill_lazily(dd.from_pandas(mixed, npartitions=partitions), "y", **SETTINGS)
+    found = fill(dd.from_pandas(mixed, npartitions=partitions), "y", **SETTINGS)
     back = found.frame.compute(scheduler="synchronous").sort_values("number")
     assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
     assert found.guarantee.outside == whole.guarantee.outside
@@ -49,10 +49,19 @@ def test_partitions_and_order_change_nothing(frame, whole, partitions):
 
 @pytest.mark.timeout(120)
 def test_fill_returns_a_lazy_frame(frame):
-    lazy = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
+    result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
+    lazy = result.frame
     assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_confidence", "y_status"]
     assert lazy.npartitions == 3
     assert lazy.dtypes["y_filled"].kind == "f"
+    assert result.totals == {
+        "rows": 900,
+        "labelled": frame["y"].count(),
+        "unlabelled": frame["y"].isna().sum(),
+    }
+    assert "The rows of this page are those of the sample." in result.report()
+    cut = result.table(minimum=frame["y"].min()).compute(scheduler="synchronous")
+    assert cut["y_lower"].min() == frame["y"].min() > lazy["y_lower"].min().compute(scheduler="synchronous")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -63,7 +72,9 @@ def test_workers_change_nothing(frame, whole, workers, tmp_path):
     with cluster_runner("local", n_workers=workers) as runner:
         assert runner.n_here == workers
         found = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", runner=runner, **SETTINGS)
-    back = pd.concat([pd.read_parquet(tmp_path / "out" / part) for part in found.parts], ignore_index=True)
+    back = pd.concat(
+        [pd.read_parquet(tmp_path / "out" / part) for part in found.frame.parts], ignore_index=True
+    )
     assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
 
 

@@ -20,11 +20,20 @@ from transduce import (
     fill,
     show_progress,
 )
+from transduce.conformal import Chance
 from transduce.filling.diagnostics import RightChance, row_map, score
-from transduce.filling.plan import PlanSettings, plan
+from transduce.filling.engine import fill_table
+from transduce.filling.options import Options
+from transduce.filling.plan import make_plan
 from transduce.model_selection.methods import METHODS, Case, default_members
 from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize
+
+
+def plan(method, task, *, n_outside=0, n_classes=0, n_features=None, n_rows, n_labels, **options):
+    """Return what is planned for a table of some size."""
+    case = Case(task, n_rows, n_labels, n_features, n_classes, standardize=False, random_state=0)
+    return make_plan(case, Options(method=method, **options), Chance(), n_outside=n_outside)
 
 
 def line_table(n=60, every=3):
@@ -108,7 +117,7 @@ def test_few_labels_have_regions_by_the_confidence_machine():
 
 
 def test_certainty_is_in_the_guarantee():
-    result = fill(line_table(), "price", method="ridge", certainty=0.99, guarantee="column")
+    result = fill(line_table(), "price", method="ridge", guarantee="column").ask(certainty=0.99)
     law = result.model.miscoverage_
     assert (
         f"With 99 % certainty at most {law.quantile(0.99)} of the 20 true values"
@@ -134,17 +143,13 @@ def test_auto_goes_by_the_number_of_labels_alone():
     few, many = (plan("auto", "regression", n_rows=900, n_labels=n).calibrated for n in (20, 400))
     assert (few, many) == (False, True)
     for n in (20, 400):
-        assert not plan(
-            "auto", "regression", n_rows=900, n_labels=n, settings=PlanSettings(guarantee="row")
-        ).calibrated
-        assert plan(
-            "auto", "regression", n_rows=900, n_labels=n, settings=PlanSettings(guarantee="column")
-        ).calibrated
+        assert not plan("auto", "regression", n_rows=900, n_labels=n, guarantee="row").calibrated
+        assert plan("auto", "regression", n_rows=900, n_labels=n, guarantee="column").calibrated
 
 
 def test_how_many_are_wrong_is_said():
     frame, truth = wild_table("two classes")
-    result = fill(frame, "target", method="ridge", guarantee="column", probabilities=True)
+    result = fill(frame, "target", method="ridge", guarantee="column").ask(probabilities=True)
     wrong = (result.answer.values != truth.to_numpy()[result.answer.rows]).sum()
     assert wrong <= result.guarantee.wrong.at_most <= len(result.answer)
     assert "of the" in result.guarantee.statement
@@ -218,7 +223,7 @@ def test_every_method(method):
     pd.testing.assert_frame_equal(result.frame, again.frame)
     assert len(result.out_of_fold)
     assert result.members["score"].notna().all()
-    assert result.options["method"] == method
+    assert result.options.method == method
     assert f"({task}, {method})" in repr(result)
     assert (result.relevance is None) == (method not in ("gaussian-process", "forest", "blend"))
     if result.relevance is not None:
@@ -287,7 +292,7 @@ def test_whole_numbers_as_classes_stay_whole():
 @pytest.mark.parametrize("kind", ["mixed", "two classes", "many classes"])
 def test_the_least_certain_rows_are_rejected(kind):
     frame, _ = wild_table(kind)
-    result = fill(frame, "target", reject_share=0.25, method="blend" if kind == "mixed" else "ridge")
+    result = fill(frame, "target", method="blend" if kind == "mixed" else "ridge").ask(reject=0.25)
     rejected = (result.frame["target_status"] == "rejected").sum()
     assert 0 < rejected <= 0.25 * len(result.answer)
     assert any(note.startswith(f"{rejected} of") for note in result.notes)
@@ -299,7 +304,7 @@ def test_the_least_certain_rows_are_rejected(kind):
 
 def test_rejection_without_probabilities_goes_by_confidence():
     frame, _ = wild_table("two classes")
-    answer = fill(frame, "target", method="confidence-machine", reject_share=0.3).answer
+    answer = fill(frame, "target", method="confidence-machine").ask(reject=0.3).answer
     assert answer.probabilities is None
     gone = answer.status == "rejected"
     assert 0 < gone.sum() <= 0.3 * len(answer)
@@ -318,7 +323,7 @@ def test_shifted_rows_are_told():
     assert result.guarantee.kind == "none"  # they have nothing in common
     assert "rows differ" in result.guarantee.grounds
     assert len(result.guarantee.remedy) == 20
-    result = fill(frame, "price", method="ridge", shift="ignore")
+    result = fill(frame, "price", method="ridge", labels=Chance(reweight=False))
     assert result.guarantee.kind == "approximate"
     assert "rows differ" in result.guarantee.grounds
 
@@ -326,7 +331,7 @@ def test_shifted_rows_are_told():
 def test_stages_are_reported_and_an_interrupt_goes_through():
     seen = []
     with show_progress(lambda name, share: seen.append(name)):
-        fill(line_table(), "price", method="blend")
+        fill(line_table(), "price", method="blend").report()
     assert {"columns", "answers", "methods", "cross-validation", "how well it does", "map"} <= set(seen)
     order = list(seen)
     forecast = next(name for name in order if name.startswith("forecast: "))
@@ -356,9 +361,7 @@ def test_report_and_json_say_the_same(tmp_path):
 
 
 def test_plans_depend_on_sizes_alone():
-    found = plan(
-        "auto", "regression", n_rows=100_000, n_labels=1000, settings=PlanSettings(budget_seconds=30)
-    )
+    found = plan("auto", "regression", n_rows=100_000, n_labels=1000, budget_seconds=30)
     assert "gaussian_process" in found.left_out or "transductive_ridge" in found.left_out
     assert "of a budget of 30 s" in next(iter(found.left_out.values()))
     assert found.seconds <= 30
@@ -366,13 +369,9 @@ def test_plans_depend_on_sizes_alone():
         default_members(Case("regression", 100_000, 850))[0]
     )
     assert found.model.estimator.budget_seconds == pytest.approx(0.8 * 30 / 2)  # it is fitted twice
-    tiny = plan(
-        "auto", "classification", n_rows=1000, n_labels=500, settings=PlanSettings(budget_seconds=1e-6)
-    )
+    tiny = plan("auto", "classification", n_rows=1000, n_labels=500, budget_seconds=1e-6)
     assert len(tiny.model.estimator.estimators) == 1
-    large = plan(
-        "blend", "classification", n_rows=90_000, n_labels=4000, settings=PlanSettings(budget_seconds=1e6)
-    )
+    large = plan("blend", "classification", n_rows=90_000, n_labels=4000, budget_seconds=1e6)
     assert large.left_out == {"spectral_graph": "90,000 rows are more than 20,000"}
     assert plan("bayesian", "classification", n_rows=100, n_labels=50).seconds > 0
 
@@ -382,7 +381,7 @@ def test_slow_methods_are_left_out_where_very_many_rows_are_answered():
     sizes = {"n_rows": 25_000, "n_labels": 4650}
 
     def planned(task="regression", **settings):
-        return plan("auto", task, **sizes, settings=PlanSettings(guarantee="column", **settings))
+        return plan("auto", task, **sizes, guarantee="column", **settings)
 
     few, many = planned(n_outside=100_000), planned(n_outside=10_000_000)
     assert not few.left_out
@@ -402,8 +401,8 @@ def test_slow_methods_are_left_out_where_very_many_rows_are_answered():
 
 def test_the_gaussian_process_answers_very_many_rows_from_some_points():
     def process(n_labels, n_outside):
-        settings = PlanSettings(guarantee="column", n_outside=n_outside)
-        found = plan("auto", "regression", n_rows=22_000, n_labels=n_labels, settings=settings)
+        sizes = {"n_rows": 22_000, "n_labels": n_labels, "n_outside": n_outside}
+        found = plan("auto", "regression", **sizes, guarantee="column")
         members = found.model.estimator.estimators
         return None if members is None else members["gaussian_process"].max_exact
 
@@ -413,8 +412,8 @@ def test_the_gaussian_process_answers_very_many_rows_from_some_points():
 
 
 def test_a_wide_table_keeps_its_settings_where_methods_are_left_out():
-    settings = PlanSettings(guarantee="column", n_outside=10_000_000, n_features=300)
-    found = plan("auto", "regression", n_rows=22_000, n_labels=2000, settings=settings)
+    sizes = {"n_rows": 22_000, "n_labels": 2000, "n_outside": 10_000_000, "n_features": 300}
+    found = plan("auto", "regression", **sizes, guarantee="column")
     assert not found.model.estimator.estimators["gaussian_process"].relevance
 
 
@@ -527,7 +526,7 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"ignore": ["price"]}, "is the target"),
         (line_table(), {"confidence": 1.5}, "confidence must lie strictly between"),
         (line_table(), {"certainty": 0}, "certainty must lie strictly between"),
-        (line_table(), {"reject_share": 1.0}, "reject_share must lie strictly between"),
+        (line_table(), {"reject": 1.0}, "reject must lie strictly between"),
         (line_table(), {"budget_seconds": 0}, "budget_seconds"),
         (line_table(), {"task": "clustering"}, "task must be one of"),
         (line_table(), {"n_jobs": 0}, "n_jobs"),
@@ -535,8 +534,10 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
     ],
 )
 def test_bad_input_gets_one_sentence(frame, settings, message):
+    options = dict(settings)
+    target = options.pop("target", "price")
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        fill(frame, **{"target": "price", **settings})
+        fill_table(frame, target, Options.read(options, questions=True))
     assert "\n" not in str(caught.value)
 
 
@@ -605,10 +606,7 @@ def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task)
 
 def test_many_classes_cost_time():
     """With a thousand classes the members whose cost grows with them are left out, so that the budget holds."""
-    few, many = (
-        plan("auto", "classification", n_rows=3000, n_labels=2000, settings=PlanSettings(n_classes=k))
-        for k in (5, 1000)
-    )
+    few, many = (plan("auto", "classification", n_rows=3000, n_labels=2000, n_classes=k) for k in (5, 1000))
     assert "transductive_ridge" not in few.left_out
     assert "transductive_ridge" in many.left_out
     assert many.seconds <= 300

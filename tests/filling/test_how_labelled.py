@@ -14,6 +14,7 @@ from tests.conformal.test_weights import designed
 from transduce import fill
 from transduce.cli.app import app
 from transduce.conformal import Sampled
+from transduce.filling.options import design_of
 
 
 def table(seed=0, n=400, strength=1.2):
@@ -32,9 +33,10 @@ def table(seed=0, n=400, strength=1.2):
 EXTRA = ["p", "group", "day"]
 
 
-def filled(frame, **settings):
-    named = [value for value in settings.values() if isinstance(value, str)]
-    return fill(frame, "y", method="ridge", ignore=[name for name in EXTRA if name not in named], **settings)
+def filled(frame, guarantee="auto", **flags):
+    """Return the table filled, with flags as the command line has them."""
+    ignore = [name for name in EXTRA if name not in flags.values()]
+    return fill(frame, "y", method="ridge", guarantee=guarantee, ignore=ignore, labels=design_of(flags))
 
 
 @cache
@@ -80,7 +82,7 @@ def test_known_probabilities():
     assert result.columns.set_index("name")["kind"]["p"] == "ignored"
     assert result.exchangeability is None
     assert isinstance(result.model.labels, Sampled)
-    constant = filled(frame.assign(p=0.4), sampling_probability="p", guarantee="column", shift="ignore")
+    constant = filled(frame.assign(p=0.4), sampling_probability="p", guarantee="column")
     usual = filled(frame, guarantee="column", shift="ignore")
     pd.testing.assert_frame_equal(constant.new, usual.new)
     inside = result.answer.regions.contains(truth[result.answer.rows]).mean()
@@ -167,7 +169,7 @@ def test_bad_columns_get_one_sentence(change, settings, words):
 def test_the_machine_and_few_labels_are_refused():
     frame, _ = table(n=120)
     with pytest.raises(ValueError, match="choose another method"):
-        fill(frame, "y", method="confidence-machine", sampling_probability="p")
+        fill(frame, "y", method="confidence-machine", labels=Sampled("p"))
     few = frame.assign(y=frame["y"].where(frame["y"].notna().cumsum() <= 10))
     with pytest.raises(
         ValueError, match="10 labels are too few to hold some out and guarantee 90 %: it takes 13"
@@ -186,8 +188,8 @@ def test_options_of_the_command_line(tmp_path, monkeypatch):
     assert "Guarantee, exact if the odds of a label are off by no more than a factor of 1.2" in found.output
     found = run(app, [*common, "--within", "kind", "--order", "day", "--shift", "ignore", "--json", "t.json"])
     assert found.exit_code == 0, found.output
-    settings = json.loads((tmp_path / "t.json").read_text())["options"]
-    assert (settings["within"], settings["order"], settings["shift"]) == ("kind", "day", "ignore")
+    labels = json.loads((tmp_path / "t.json").read_text())["options"]["labels"]
+    assert labels == {"design": "Chance", "within": "kind", "order": "day", "reweight": False}
     frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan)).to_csv("t.csv", index=False)
     found = run(app, [*common, "--groups", "group"])
     assert "a row drawn at random from a new group" in found.output

@@ -16,6 +16,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transduce import TransductiveBlend, TransductiveGPRegressor, fill
+from transduce.conformal import Chance, Drawn, Grouped
 from transduce.conformal.outside import calibrate_outside
 from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
@@ -92,10 +93,10 @@ def test_parts_give_the_same_answers_as_memory(files, filled, tmp_path, monkeypa
     found = fill_folder(f"{files}/*.parquet", "y", tmp_path / "out", ignore=["number"], **SETTINGS)
     assert np.array_equal(columns(read(tmp_path / "out")), columns(filled.frame), equal_nan=True)
     assert found.guarantee.outside == filled.guarantee.outside
-    assert found.counts["rows"] == 1500
-    assert found.counts["answered"] == len(filled.answer)
+    assert found.totals["rows"] == 1500
+    assert found.totals["answered"] == len(filled.answer)
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["state"] == "complete"
-    summary = found.result.summary()
+    summary = found.summary()
     assert summary["counts"]["rows"] == 1500
 
 
@@ -184,9 +185,11 @@ def test_classes_in_parts(files, tmp_path):
     found = fill_folder(str(files), "y", tmp_path / "out", **settings)
     new = read(tmp_path / "out")
     assert set(new["y_filled"].dropna().astype(int)) <= {1, 2, 3}
-    assert sum(found.counts["by_class"].values()) == found.counts["unlabelled"]
-    assert found.guarantee.wrong.of == found.counts["unlabelled"]
+    assert sum(found.frame.by_class.values()) == found.totals["unlabelled"]
+    assert found.guarantee.wrong.of == found.totals["unlabelled"]
+    del settings["probabilities"]
     memory = fill(pd.concat([pd.read_parquet(p) for p in sorted(files.glob("?.parquet"))]), "y", **settings)
+    memory = memory.ask(probabilities=True)
     same = [name for name in memory.new.columns if "probability" in name]
     assert np.array_equal(new[same].to_numpy(), memory.new[same].to_numpy(), equal_nan=True)
 
@@ -266,10 +269,10 @@ def test_saved_and_loaded(table, tmp_path):
     save(tmp_path / "m.transduce", frame, "y", **SETTINGS)
     one = load(tmp_path / "m.transduce")
     other = fit_fill(frame, "y", **SETTINGS)
-    assert one.fitted.answer(later).equals(other.fitted.answer(later))
+    assert one.new_columns(later).equals(other.new_columns(later))
     assert one.guarantee_of_later(50) == other.guarantee_of_later(50)
     with zipfile.ZipFile(tmp_path / "m.transduce") as archive:
-        assert sorted(archive.namelist()) == ["settings.json", "table.parquet"]
+        assert sorted(archive.namelist()) == ["options.json", "table.parquet"]
     with pytest.raises(FileExistsError):
         save(tmp_path / "m.transduce", frame, "y", **SETTINGS)
 
@@ -283,9 +286,9 @@ def test_what_is_not_a_saved_file(tmp_path):
 def test_recipe_for_batches(table):
     """What the docs have for Spark and Ray: the answers of batches are those of the whole."""
     frame = table[0].drop(columns="number")
-    fitted = fit_fill(frame, "y", **SETTINGS).fitted
-    whole = frame.join(fitted.answer(frame))
-    parts = pd.concat([part.join(fitted.answer(part)) for part in (frame.iloc[:7], frame.iloc[7:])])
+    fitted = fit_fill(frame, "y", **SETTINGS)
+    whole = frame.join(fitted.new_columns(frame))
+    parts = pd.concat([part.join(fitted.new_columns(part)) for part in (frame.iloc[:7], frame.iloc[7:])])
     assert parts.equals(whole)
 
 
@@ -305,23 +308,23 @@ def test_decimal_commas_in_parts(tmp_path, table):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"groups": "word"},
-        {"within": "word"},
-        {"sensitivity": 2.0},
-        {"order": "u"},
-        {"reject_share": 0.1},
+        {"labels": Grouped("word")},
+        {"labels": Chance(within="word")},
+        {"labels": Chance(sensitivity=2.0)},
+        {"labels": Drawn("word", order="u")},
+        {"reject": 0.1},
         {"device": "cpu"},
     ],
 )
 def test_settings_that_need_all_rows(files, tmp_path, settings):
-    with pytest.raises(ValueError, match=f"{next(iter(settings))} needs a table in memory"):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))}.* needs a table in memory"):
         fill_folder(str(files), "y", tmp_path / "out", method="ridge", **settings)
 
 
 def test_rejected_rows_are_of_the_whole_table(table):
     frame = table[0].drop(columns="number")
     frame["y"] = np.where(frame["y"].isna(), None, np.where(frame["y"] > 0, "p", "q"))
-    result = fill(frame, "y", reject_share=0.2, **SETTINGS)
+    result = fill(frame, "y", **SETTINGS).ask(reject=0.2)
     share = np.mean(result.answer.status == "rejected")
     assert 0.1 < share <= 0.2
     assert any("marked as rejected" in note for note in result.notes)
@@ -330,16 +333,16 @@ def test_rejected_rows_are_of_the_whole_table(table):
 def test_an_empty_part(files, tmp_path):
     pd.read_parquet(files / "1.parquet").iloc[:0].to_parquet(files / "0a.parquet", index=False)
     found = fill_folder(str(files), "y", tmp_path / "out", method="ridge", sample=300)
-    assert len(found.parts) == 3
+    assert len(found.frame.parts) == 3
     assert len(read(tmp_path / "out")) == 1500
 
 
 def test_marks_of_holes_in_later_rows(table):
     frame = table[0].drop(columns="number")
-    fitted = fit_fill(frame, "y", missing=["-999"], **SETTINGS).fitted
+    fitted = fit_fill(frame, "y", missing=["-999"], **SETTINGS)
     row = frame.iloc[[0]].assign(u=-999.0, y=-999.0)
     same = frame.iloc[[0]].assign(u=np.nan, y=np.nan)
-    assert fitted.answer(row).equals(fitted.answer(same))
+    assert fitted.new_columns(row).equals(fitted.new_columns(same))
 
 
 def test_a_class_that_is_called_na(files, tmp_path):
@@ -349,7 +352,7 @@ def test_a_class_that_is_called_na(files, tmp_path):
         kinds = np.where(frame["y"] > 0, "NA", "DE").astype(object)
         frame.assign(y=np.where(frame["y"].isna(), None, kinds)).to_parquet(path, index=False)
     found = fill_folder(f"{files}/?.parquet", "y", tmp_path / "out", method="ridge", sample=300)
-    assert set(found.counts["by_class"]) == {"NA", "DE"}
+    assert set(found.frame.by_class) == {"NA", "DE"}
 
 
 @pytest.mark.parametrize("batch_rows", [40, 100_000])
@@ -387,7 +390,7 @@ def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
     assert np.array_equal(other.index, told.index)
     assert list(other.columns) == list(read(tmp_path / "one").columns)
     assert np.array_equal(columns(other), columns(read(tmp_path / "one")), equal_nan=True)
-    assert "code" not in set(found.result.columns["name"])
+    assert "code" not in set(found.columns["name"])
     single = read_file(tmp_path / "told" / "0.parquet")
     assert len(single.index) == 1
     small = fill(single, "y", method="ridge")
@@ -397,7 +400,7 @@ def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
 def test_an_index_that_the_user_names_is_a_column(table, tmp_path):
     table[0].sample(frac=1, random_state=0).set_index("number").to_parquet(tmp_path / "0.parquet")
     found = fill_folder(str(tmp_path / "0.parquet"), "y", tmp_path / "out", id="number", **SETTINGS)
-    kinds = found.result.columns.set_index("name")["kind"]
+    kinds = found.columns.set_index("name")["kind"]
     assert kinds["number"] == "identifier"
 
 
@@ -417,7 +420,7 @@ def test_folders_that_name_a_column(table, tmp_path, kind):
         else:
             rows.to_json(folder / "0.jsonl", orient="records", lines=True)
     found = fill_folder(str(tmp_path / "in"), "y", tmp_path / "out", **SETTINGS)
-    assert found.result.columns.set_index("name")["kind"][["word", "year"]].tolist() == [
+    assert found.columns.set_index("name")["kind"][["word", "year"]].tolist() == [
         "category",
         "constant",
     ]
@@ -544,13 +547,13 @@ def test_a_class_whose_labels_are_all_held_out(labels):
     seen = set()
     for seed in range(8):
         settings = {"method": "ridge", "guarantee": "column", "task": "classification", "random_state": seed}
-        found = fit_fill(frame, "kind", sample=200, **settings)
+        found = fill(frame, "kind", sample=200, **settings)
         seen.add(len(set(found.fitted.labels)))
-        new = found.fitted.answer(frame)
+        new = found.fitted.new_columns(frame)
         assert set(new["kind_status"]) == {"given", "answered"}
-        assert found.guarantee(300).outside.of == 500
+        assert found.guarantee.outside.of == 500
         if len(set(found.fitted.labels)) == 1:
             assert (new["kind_filled"].iloc[1:].astype(str) == str(names[0])).all()
             assert new["kind_set"].dropna().str.contains(str(names[0])).all()
-            assert found.result.report()
+            assert found.report()
     assert seen == {1, 2}

@@ -40,7 +40,7 @@ def test_rows_far_from_labels_and_from_each_other_are_picked():
 def test_fill_says_what_to_label_next():
     frame = table()
     frame.loc[[11, 13], "a"] = [9.0, -9.0]  # far from all others
-    result = fill(frame, "y", method="ridge", label_next=True)
+    result = fill(frame, "y", method="ridge").ask(label_next=True)
     assert len(result.advice.rows) == 10
     assert {11, 13} <= set(result.advice.rows)
     assert 0.0 <= result.advice.smaller <= 0.5
@@ -50,7 +50,7 @@ def test_fill_says_what_to_label_next():
     assert str(result.advice) in result.report().replace("\u00a0", " ")
     assert "y_label_next" not in fill(frame, "y", method="ridge").frame
     with pytest.raises(ValueError, match="'y_label_next' already"):
-        fill(frame.assign(y_label_next=1), "y", method="ridge", label_next=True)
+        fill(frame.assign(y_label_next=1), "y", method="ridge").table(label_next=True)
 
 
 def test_classes_and_few_labels():
@@ -84,19 +84,19 @@ def test_more_labels_help_where_they_do():
 def test_limits_cut_intervals_and_values(guarantee):
     frame = table()
     free = fill(frame, "y", method="ridge", guarantee=guarantee)
-    cut = fill(frame, "y", method="ridge", guarantee=guarantee, minimum=0, maximum=40)
+    cut = free.ask(minimum=0, maximum=40)
     rows = free.answer.rows
     for name, low in (("y_lower", True), ("y_upper", False), ("y_filled", None)):
         np.testing.assert_allclose(cut.frame[name][rows], np.clip(free.frame[name][rows], 0, 40))
         assert low is not True or (free.frame[name][rows] < 0).any()
     assert cut.guarantee == free.guarantee
     with pytest.raises(ValueError, match=r"has the label .*, beyond minimum=0\.5"):
-        fill(frame, "y", method="ridge", minimum=0.5)
+        free.table(minimum=0.5)
     with pytest.raises(ValueError, match="minimum=2 is not below maximum=1"):
-        fill(frame, "y", method="ridge", minimum=2, maximum=1)
+        free.table(minimum=2, maximum=1)
     classes = frame.assign(y=(frame["y"] > 1).map({True: "u", False: "v"}).where(frame["y"].notna(), None))
     with pytest.raises(ValueError, match="minimum is for numbers"):
-        fill(classes, "y", method="ridge", minimum=0)
+        fill(classes, "y", method="ridge").table(minimum=0)
 
 
 def test_a_notebook_shows_the_result():

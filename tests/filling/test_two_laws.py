@@ -46,22 +46,21 @@ def split_counts(folder, split, task="regression"):
     found = fill_folder(
         str(folder / f"{split}.parquet"), "y", folder / f"out{split}", random_state=split, **SETTINGS
     )
-    new = pd.read_parquet(folder / f"out{split}" / found.parts[0]).sort_values("row")
+    new = pd.read_parquet(folder / f"out{split}" / found.frame.parts[0]).sort_values("row")
     if task == "regression":
         out = ((truth < new["y_lower"]) | (truth > new["y_upper"])).to_numpy()
     else:
         pairs = zip(truth, new["y_set"].fillna(""), strict=True)
         out = np.array([label not in text.split(" | ") for label, text in pairs])
     unlabelled = np.setdiff1d(np.arange(N_ROWS), shown)
-    sample = found.sample.result
-    inside = np.intersect1d(sample.frame["row"].to_numpy(), unlabelled)
+    inside = np.intersect1d(found.shown["row"].to_numpy(), unlabelled)
     outside = np.setdiff1d(unlabelled, inside)
     assert len(inside) == SAMPLE
     laws = [
         Miscoverage.at(CONFIDENCE, n_unlabelled=len(rows), n_calibration=c)
         for rows, c in (
-            (inside, len(sample.model.calibration_rows_)),
-            (outside, len(found.sample.fitted.outside.labels)),
+            (inside, len(found.model.calibration_rows_)),
+            (outside, len(found.fitted.outside.labels)),
         )
     ]
     return [(int(out[rows].sum()), law) for rows, law in zip((inside, outside), laws, strict=True)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +21,39 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.filling.result import FillResult
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """What a report reads of a `FillResult`, as plain fields that a test can replace."""
+
+    frame: pd.DataFrame
+    target: str
+    task: str
+    answer: Any
+    model: Any
+    members: pd.DataFrame
+    out_of_fold: pd.DataFrame
+    columns: pd.DataFrame
+    miscoverage: Any = None
+    exchangeability: Any = None
+    sensitivity: Any = None
+    relevance: Any = None
+    map: Any = None
+    confidence: float = 0.9
+    certainty: float = 0.95
+    asked: dict = field(default_factory=dict)
+    again: str = "transduce fill table.csv --target y"
+    notes: list = field(default_factory=list)
+    advice: Any = None
+    totals: Any = None
+
+    @property
+    def guarantee(self):
+        return self.answer.guarantee
 
 
 def _hide(frame, target, n_unlabelled, seed):
@@ -79,9 +109,7 @@ def make(frame, target, model, method, *, task):
         "target": target,
         "task": task,
         "answer": answer,
-        "new": pd.DataFrame(),
         "model": model,
-        "values_model": model,
         "miscoverage": getattr(model, "miscoverage_", None),
         "exchangeability": getattr(model, "exchangeability_", None),
         "confidence": 0.9,
@@ -91,10 +119,10 @@ def make(frame, target, model, method, *, task):
         "columns": columns,
         "relevance": relevance,
         "map": pd.DataFrame(plane, columns=["x", "y"]),
-        "options": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
+        "asked": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
         "notes": ["The task was guessed from the target."],
     }
-    return FillResult(**values)
+    return Filled(**values)
 
 
 def _half(method, X, y, task):
@@ -214,7 +242,8 @@ def spoil(filled):
         target=NASTY + LONG,
         columns=pd.concat([columns, extra], ignore_index=True),
         relevance=relevance,
-        options={"source": NASTY, NASTY: [NASTY], "none": None, "nested": {"a": np.nan, NASTY: np.inf}},
+        again=f"transduce fill {NASTY}",
+        asked={"source": NASTY, NASTY: [NASTY], "none": None, "nested": {"a": np.nan, NASTY: np.inf}},
         notes=[NASTY],
         members=filled.members.assign(name=[NASTY, LONG, ""], note=NASTY),
     )

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tests.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
 from transduce.conformal import Chance, exchangeability_test
+from transduce.filling.options import Options
 from transduce.report import render_html, render_json, summarize
-from transduce.report.again import again
 from transduce.report.figures import figures
 from transduce.report.plain import clean, interval_text, name_of, number, plain, rough_percent
 from transduce.report.quality import class_quality, number_quality
@@ -403,7 +403,7 @@ def test_bare_records():
         out_of_fold=filled.out_of_fold[:0],
         relevance=None,
         map=None,
-        options={},
+        asked={},
         notes=[],
     )
     summary = summarize(bare)
@@ -571,19 +571,13 @@ def test_never_nothing_beside_a_number(pages):
 
 
 def test_to_do_it_again(summaries, pages, monkeypatch):
-    settings = {
-        "source": "/home/me/my houses.csv",
-        "target": "price",
-        "task": "regression",
-        "missing": ["-", "x y"],
-    }
-    command = "transduce fill 'my houses.csv' --target price --task regression --missing=- --missing 'x y'"
-    assert (
-        again(settings | {"probabilities": True, "random_state": 0})
-        == f"{command.replace(' --missing=-', ' --probabilities --missing=-')}"
-    )
-    assert again(settings | {"source": "a database"}).startswith("fill(table, target='price'")
-    assert again({}) == ""
+    options = Options(missing=["-", "x y"], probabilities=True, random_state=0)
+    command = options.as_command("my houses.csv", "price", "regression")
+    words = "--target price --task regression --probabilities --missing=- --missing 'x y'"
+    assert command == f"transduce fill 'my houses.csv' {words}"
+    call = options.as_call("price", "regression")
+    assert call == "fill(table, 'price', task='regression', missing=['-', 'x y']).ask(probabilities=True)"
+    assert summaries["numbers"]["again"] in pages["numbers"]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     assert today() == "1970-01-02"
     assert f"which is of {summaries['numbers']['made']}" in pages["numbers"]

@@ -1,29 +1,30 @@
-"""The command line: ``transduce fill``, ``compare``, ``methods`` and ``demo``."""
+"""The command line: ``transduce fill``, ``compare``, ``methods`` and ``demo``, its options those of `Options`."""
 
 from __future__ import annotations
 
-from enum import Enum
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 import transduce
 from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.words import GUARANTEES, SHIFTS, TASKS
-from transduce.model_selection.methods import METHODS
-
-MethodName = Enum("MethodName", {name: name for name in METHODS}, type=str)  # type: ignore[misc]
-TaskName = Enum("TaskName", {name: name for name in TASKS}, type=str)  # type: ignore[misc]
-DemoName = Enum("DemoName", {name: name for name in TABLES}, type=str)  # type: ignore[misc]
-GuaranteeName = Enum("GuaranteeName", {name: name for name in GUARANTEES}, type=str)  # type: ignore[misc]
-AUTO_GUARANTEE = GuaranteeName("auto")
-ShiftName = Enum("ShiftName", {name: name for name in SHIFTS}, type=str)  # type: ignore[misc]
-AUTO_SHIFT = ShiftName("auto")
-LabelTask = Enum("LabelTask", {name: name for name in ("auto", "classes", "numbers")}, type=str)  # type: ignore[misc]
-AUTO_LABELS = LabelTask("auto")
-AUTO_METHOD, AUTO_TASK, FIRST_DEMO = MethodName("auto"), TaskName("auto"), DemoName("diabetes")
+from transduce.core.words import flag
+from transduce.filling.options import (
+    COLUMNS,
+    DEFAULTS,
+    LABEL_DEFAULTS,
+    LABEL_FLAGS,
+    LARGE,
+    OPTIONS,
+    OUTPUT,
+    PANELS,
+    Option,
+)
 
 app = typer.Typer(
     name="transduce",
@@ -36,9 +37,83 @@ app = typer.Typer(
 )
 
 
-def _share(value: float | None) -> float | None:
+# ----------------------------------------------------------------------------------------- options of several commands
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help shows options in panels, in the order of a user's questions."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options, panel by panel."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": []} | {panel: [] for panel in PANELS}
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            panel = (
+                "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
+            )
+            if record is not None:
+                panels.setdefault(panel or "Options", []).append(record)
+        for panel, records in panels.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take options of `fill`, spelled, explained and checked as there."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        plain = inspect.signature(command, eval_str=True)
+        own = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        every = [*own, *map(_parameter, names)]
+        command.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in every}
+        return command
+
+    return add
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return an option as typer reads it."""
+    one = OPTIONS.get(name) or LABEL_FLAGS[name]
+    default = DEFAULTS[name] if name in DEFAULTS else LABEL_DEFAULTS[name]
+    kind: Any = Literal[one.choices] if one.choices else one.kind
+    help = one.help
+    if kind is list:
+        kind, default, help = list[str] | None, None, f"{help} May be repeated."
+    elif default is None:
+        kind = kind | None
+    about = typer.Option(
+        flag(name),
+        help=help,
+        metavar=one.metavar or None,
+        callback=_checked(flag(name), one),
+        rich_help_panel=one.panel,
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, about]
+    )
+
+
+def _checked(word: str, one: Option) -> Callable[[Any], Any] | None:
+    """Return what checks an option where it is read, so that a bad one is bad usage."""
+    if one.check is None or one.choices or one.kind is list:
+        return None
+
+    def check(value: Any) -> Any:
+        if value is not None and one.check is not None:
+            try:
+                one.check(word, value)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from None
+        return value
+
+    return check
+
+
+def _share(value: float) -> float:
     """Return a share, or refuse what does not lie strictly between 0 and 1."""
-    if value is not None and not 0.0 < value < 1.0:
+    if not 0.0 < value < 1.0:
         raise typer.BadParameter(f"{value} does not lie strictly between 0 and 1.")
     return value
 
@@ -69,13 +144,6 @@ def _plot(value: Path | None) -> Path | None:
     return value
 
 
-def _jobs(value: int | None) -> int | None:
-    """Return a number of jobs, or refuse 0."""
-    if value == 0:
-        raise typer.BadParameter("it must be a number of jobs, or -1 for one on each core.")
-    return value
-
-
 TableFile = Annotated[
     str,
     typer.Argument(
@@ -87,48 +155,25 @@ TableFile = Annotated[
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
 ]
-TargetsOption = Annotated[
-    list[str],
-    typer.Option(
-        "--target", metavar="COLUMN", help="The column to fill. May be repeated.", show_default=False
-    ),
-]
-MethodOption = Annotated[MethodName, typer.Option(help="How to fill; see `transduce methods`.")]
-ConfidenceOption = Annotated[
-    float,
-    typer.Option(callback=_share, help="Probability with which each interval or set contains the truth."),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", callback=_jobs, help="Number of fits at the same time; -1 for one on each core."
-    ),
-]
-TaskOption = Annotated[TaskName, typer.Option(help="Whether labels are numbers or classes.")]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave out this column. May be repeated.")
-]
-TextOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Read this column word by word. May be repeated.")
-]
-MissingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="VALUE",
-        help="Take cells of any column that hold this value as empty, for example --missing=-999. May be repeated.",
-    ),
-]
 SheetOption = Annotated[
-    str | None, typer.Option(metavar="SHEET", help="The sheet of an Excel file, by name or number.")
+    str | None,
+    typer.Option(
+        metavar="SHEET", help="The sheet of an Excel file, by name or number.", rich_help_panel=COLUMNS
+    ),
 ]
-IdOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that names the rows.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", help="Show results and errors only, no progress and no notes.")
+    bool,
+    typer.Option(
+        "--quiet", help="Show results and errors only, no progress and no notes.", rich_help_panel=OUTPUT
+    ),
 ]
 ForceOption = Annotated[
     bool,
-    typer.Option("--force", help="Replace existing files; go on with a table that may not fit into memory."),
+    typer.Option(
+        "--force",
+        help="Replace existing files; go on with a table that may not fit into memory.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 
@@ -150,130 +195,62 @@ def _start(
     """
 
 
-@app.command("fill")
+# ------------------------------------------------------------------------------------------------------ the commands
+
+
+@app.command("fill", cls=PanelCommand)
+@takes(*(name for name in OPTIONS if name != "labels"), *LABEL_FLAGS)
 def fill_command(  # noqa: PLR0913
     table: TableFile,
-    target: TargetsOption,
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            metavar="COLUMN",
+            help="The column to fill. May be repeated.",
+            show_default=False,
+            rich_help_panel=PANELS[0],
+        ),
+    ],
+    sheet: SheetOption = None,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             callback=_out_or_folder,
+            rich_help_panel=OUTPUT,
             help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
             "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a report: one HTML file to read and to pass on."),
+        typer.Option(
+            metavar="FILE",
+            help="Write a report: one HTML file to read and to pass on.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the numbers of the report as JSON.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the numbers of the report as JSON.", rich_help_panel=OUTPUT),
     ] = None,
-    method: MethodOption = AUTO_METHOD,
-    confidence: ConfidenceOption = 0.9,
-    certainty: Annotated[
-        float, typer.Option(callback=_share, help="Certainty of the guarantee for the whole column.")
-    ] = 0.95,
-    guarantee: Annotated[
-        GuaranteeName,
+    save: Annotated[
+        Path | None,
         typer.Option(
-            help="What is guaranteed: each row by itself with no label held out, or the column too; auto goes by the "
-            "number of labels."
-        ),
-    ] = AUTO_GUARANTEE,
-    label_conditional: Annotated[
-        bool, typer.Option("--label-conditional", help="Classes: let the guarantee hold within every class.")
-    ] = False,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, metavar="AMOUNT", help="Numbers: bound how many answers are off by more than this."
+            metavar="FILE",
+            help="Save what `transduce answer` needs to answer rows that come later.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    probabilities: Annotated[
-        bool,
-        typer.Option("--probabilities", help="Classes: add a column for the probability of every class."),
-    ] = False,
-    random_labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
-        ),
-    ] = None,
-    sampling_probability: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="The probability with which each row was chosen to be labelled, if known."
-        ),
-    ] = None,
-    shift: Annotated[
-        ShiftName,
-        typer.Option(
-            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never."
-        ),
-    ] = AUTO_SHIFT,
-    sensitivity: Annotated[
-        float,
-        typer.Option(
-            min=1.0, metavar="FACTOR", help="Hold even if odds of a label depend on the value by this factor."
-        ),
-    ] = 1.0,
-    groups: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Groups of rows: the guarantee is about rows of new groups."),
-    ] = None,
-    within: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Categories: the guarantee holds within each.")
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="An order, such as a date: test for drift along it.")
-    ] = None,
-    task: TaskOption = AUTO_TASK,
-    ignore: IgnoreOption = None,
-    text: TextOption = None,
-    id: IdOption = None,
-    missing: MissingOption = None,
-    sheet: SheetOption = None,
-    seed: SeedOption = 0,
-    minimum: Annotated[
-        float | None,
-        typer.Option("--min", metavar="NUMBER", help="Numbers: the least value that is possible."),
-    ] = None,
-    maximum: Annotated[
-        float | None,
-        typer.Option("--max", metavar="NUMBER", help="Numbers: the largest value that is possible."),
-    ] = None,
-    label_next: Annotated[
-        bool,
-        typer.Option("--label-next", help="Add a column that numbers the rows whose labels would help most."),
-    ] = False,
-    reject_share: Annotated[
-        float | None,
-        typer.Option(
-            callback=_share,
-            metavar="SHARE",
-            help="Mark this share of the answers, the least certain, as rejected.",
-        ),
-    ] = None,
-    sample: Annotated[
-        int,
-        typer.Option(
-            min=100,
-            metavar="ROWS",
-            help="How many rows without a label the fit sees; it answers all others one by one.",
-        ),
-    ] = 20_000,
-    device: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Where to compute: cuda, for the methods that can."),
-    ] = None,
+    quiet: QuietOption = False,
+    force: ForceOption = False,
     memory: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
             help="For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
+            rich_help_panel=LARGE,
         ),
     ] = None,
     cluster: Annotated[
@@ -281,23 +258,10 @@ def fill_command(  # noqa: PLR0913
         typer.Option(
             metavar="ADDRESS",
             help="For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
+            rich_help_panel=LARGE,
         ),
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Save what `transduce answer` needs to answer rows that come later."
-        ),
-    ] = None,
-    budget: Annotated[
-        float,
-        typer.Option(
-            min=1.0, metavar="SECONDS", help="Leave slow methods out of the blend to finish within this time."
-        ),
-    ] = 300.0,
-    jobs: JobsOption = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
+    **options: Any,
 ) -> None:
     """Fill the empty cells of a column, with an interval or a set of classes, a confidence and a status at each.
 
@@ -311,41 +275,9 @@ def fill_command(  # noqa: PLR0913
         with progress_bars(quiet=quiet):
             from transduce.cli import commands
 
-            show = commands.fill_file(
-                table,
-                target,
-                commands.Outputs(out, report, json, save=save, force=force, quiet=quiet),
-                commands.Parts(memory, cluster),
-                method=method.value,
-                confidence=confidence,
-                certainty=certainty,
-                guarantee=guarantee.value,
-                label_conditional=label_conditional,
-                tolerance=tolerance,
-                probabilities=probabilities,
-                random_labels=random_labels,
-                sampling_probability=sampling_probability,
-                shift=shift.value,
-                sensitivity=sensitivity,
-                groups=groups,
-                within=within,
-                order=order,
-                task=task.value,
-                ignore=ignore or [],
-                text=text or [],
-                id=id,
-                missing=missing or [],
-                sheet=sheet,
-                minimum=minimum,
-                maximum=maximum,
-                label_next=label_next,
-                reject_share=reject_share,
-                budget_seconds=budget,
-                sample=sample,
-                device=device,
-                n_jobs=jobs,
-                random_state=seed,
-            )
+            outputs = commands.Outputs(out, report, json, save=save, force=force, quiet=quiet)
+            parts = commands.Parts(memory, cluster)
+            show = commands.fill_file(table, target, outputs, parts, commands.read_options(options), sheet)
         show()
 
 
@@ -366,7 +298,7 @@ def answer(
 ) -> None:
     """Answer rows that come later, from a table that was filled with --save.
 
-    The file holds the table that was filled and the settings, no code: the fit is done again. The rows need the columns
+    The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
     of that table; they come back with the new columns after their own.
     """
     with refusals():
@@ -378,11 +310,11 @@ def answer(
 
 
 @app.command()
-def draw(  # noqa: PLR0913
+@takes("missing", "random_state")
+def draw(
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
-    missing: MissingOption = None,
     sheet: SheetOption = None,
     out: Annotated[
         str | None,
@@ -392,9 +324,9 @@ def draw(  # noqa: PLR0913
             help="Where to write the table. By default beside it, as NAME-draw.",
         ),
     ] = None,
-    seed: SeedOption = 0,
     quiet: QuietOption = False,
     force: ForceOption = False,
+    **options: Any,
 ) -> None:
     """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
 
@@ -410,8 +342,8 @@ def draw(  # noqa: PLR0913
                 target,
                 commands.Outputs(out, force=force, quiet=quiet),
                 number=number,
-                seed=seed,
-                missing=missing or [],
+                seed=options["random_state"],
+                missing=options["missing"] or [],
                 sheet=sheet,
             )
         show()
@@ -439,7 +371,9 @@ def label(  # noqa: PLR0913
         ),
     ] = None,
     wanted: Annotated[str | None, typer.Option(metavar="CLASS", help="The class to be found.")] = None,
-    task: Annotated[LabelTask, typer.Option(help="Whether labels are classes or numbers.")] = AUTO_LABELS,
+    task: Annotated[
+        Literal["auto", "classes", "numbers"], typer.Option(help="Whether labels are classes or numbers.")
+    ] = "auto",
     recall: Annotated[
         float, typer.Option(callback=_share, help="Share of the wanted rows that is to be found.")
     ] = 0.95,
@@ -467,7 +401,7 @@ def label(  # noqa: PLR0913
             show=_parted(show),
             classes=_parted(classes),
             wanted=wanted,
-            settings=SessionSettings(recall=recall, certainty=certainty, task=task.value, seed=seed),
+            settings=SessionSettings(recall=recall, certainty=certainty, task=task, seed=seed),
             port=port,
             browser=not no_browser,
             demo=demo,
@@ -477,19 +411,15 @@ def label(  # noqa: PLR0913
 
 
 def _parted(words: str | None) -> list[str]:
-    """Return words that commas part."""
+    """Return words that commas separate."""
     return [] if words is None else [word.strip() for word in words.split(",") if word.strip()]
 
 
 @app.command()
-def compare(  # noqa: PLR0913
+@takes("task", "ignore", "text", "id", "missing", "random_state", "n_jobs")
+def compare(
     table: TableFile,
     target: TargetOption,
-    task: TaskOption = AUTO_TASK,
-    ignore: IgnoreOption = None,
-    text: TextOption = None,
-    id: IdOption = None,
-    missing: MissingOption = None,
     sheet: SheetOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
     plot: Annotated[
@@ -498,29 +428,18 @@ def compare(  # noqa: PLR0913
             metavar="FILE", callback=_plot, help="Save a plot as PNG, SVG or PDF, as the name says."
         ),
     ] = None,
-    seed: SeedOption = 0,
-    jobs: JobsOption = None,
     quiet: QuietOption = False,
     force: ForceOption = False,
+    **options: Any,
 ) -> None:
     """Score every method that suits the table, and a random forest, by hiding labels in turn."""
     with refusals():
         with progress_bars(quiet=quiet):
             from transduce.cli import commands
 
+            outputs = commands.Outputs(plot=plot, force=force, quiet=quiet)
             show = commands.compare_file(
-                table,
-                target,
-                commands.Outputs(plot=plot, force=force, quiet=quiet),
-                task=task.value,
-                ignore=ignore or [],
-                text=text or [],
-                id=id,
-                missing=missing or [],
-                sheet=sheet,
-                folds=folds,
-                n_jobs=jobs,
-                random_state=seed,
+                table, target, outputs, commands.read_options(options), sheet=sheet, folds=folds
             )
         show()
 
@@ -547,13 +466,12 @@ def example(
 
 
 @app.command()
+@takes("method", "confidence", "random_state")
 def demo(
-    name: Annotated[DemoName, typer.Argument(help="The table.")] = FIRST_DEMO,
+    name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path("demo-output"),
-    method: MethodOption = AUTO_METHOD,
-    confidence: ConfidenceOption = 0.9,
-    seed: SeedOption = 0,
     quiet: QuietOption = False,
+    **options: Any,
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
 
@@ -563,9 +481,7 @@ def demo(
         with progress_bars(quiet=quiet):
             from transduce.cli import commands
 
-            show = commands.run_demo(
-                name.value, folder, method=method.value, confidence=confidence, random_state=seed
-            )
+            show = commands.run_demo(name, folder, **options)
         show()
 
 

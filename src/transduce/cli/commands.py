@@ -22,9 +22,10 @@ from transduce.core.words import option
 from transduce.datasets import load_houses
 from transduce.display.methods import plot_comparison
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling import FillResult, cluster_runner, fill, fill_folder, load, save
+from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
+from transduce.filling.engine import fill_table
+from transduce.filling.options import DEFAULTS, LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS
-from transduce.filling.settings import suited
 from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
 from transduce.model_selection.methods import METHODS
@@ -75,8 +76,16 @@ class Parts:
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
 
 
+def read_options(given: dict[str, Any]) -> Options:
+    """Return the options of a command, as `fill` and its result take them."""
+    flags = {name: given[name] for name in LABEL_FLAGS if name in given}
+    options = {name: value for name, value in given.items() if name in OPTIONS}
+    lists = {name: options[name] or [] for name in ("ignore", "text", "missing") if name in options}
+    return Options.read({**options, **lists, "labels": design_of(flags)}, questions=True)
+
+
 def fill_file(
-    table: str, targets: list[str], to: Outputs, parts: Parts, *, sheet: str | None = None, **settings: Any
+    table: str, targets: list[str], to: Outputs, parts: Parts, options: Options, sheet: str | None = None
 ) -> Show:
     """Fill columns of a table in a file, and write the filled table, and a report and the numbers of each."""
     twice = [name for place, name in enumerate(targets) if name in targets[:place]]
@@ -85,13 +94,13 @@ def fill_file(
     if len(targets) > 1 and to.save is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
     if _in_parts(table, to, parts):
-        if len(targets) > 1 or settings.get("label_next"):
+        if len(targets) > 1 or options.label_next:
             raise typer.BadParameter(
                 "several targets and --label-next are for a table that is filled in memory."
             )
         if sheet is not None:
             raise typer.BadParameter("--sheet is for a workbook that is filled in memory.")
-        return _fill_parts(table, targets[0], to, parts, **settings)
+        return _fill_parts(table, targets[0], to, parts, options)
     out = default_out(table) if to.out is None else to.out
     ways = [to.for_target(name if len(targets) > 1 else "") for name in targets]
     reports = [path for way in ways for path in (way.report, way.json)]
@@ -101,19 +110,13 @@ def fill_file(
             check_free(path, force=to.force)
     source = _read(table, to.force, sheet)
     check_fits(out, source, 10 * len(targets))
-    for name in targets:
-        source.check_column(name)
-    check_columns(source.frame, targets)
-    ignored = list(settings.pop("ignore", ()))  # one target tells nothing of another
-    tasks = _tasks(source, targets, settings) if len(targets) > 1 else {}
-    results = []
-    for name in targets:
-        given = suited(settings, tasks[name], set(tasks.values())) if tasks else settings
-        others = set(targets) - {name}
-        results.append(fill(source, name, source=source.name, ignore=[*ignored, *others], **given))
+    results = _fill_targets(source, targets, options)
     if to.save is not None:
-        save(to.save, source, targets[0], force=to.force, ignore=ignored, **settings)
+        save(to.save, source, targets[0], force=to.force, **vars(options))
     written = _write(source, results, out, ways)
+    if not to.quiet:
+        for result in results:
+            result.compute_all()
 
     def show() -> None:
         for result in results if not to.quiet else []:
@@ -122,11 +125,24 @@ def fill_file(
     return show
 
 
-def _tasks(source: tables.Table, targets: list[str], settings: dict[str, Any]) -> dict[str, str]:
-    """Return what the labels of each target are."""
-    frame = without(source.frame, list(settings.get("missing", ())))
-    task = settings.get("task", "auto")
-    return {name: read_target(frame, name, task=task, cells=source.cells(name)).task for name in targets}
+def _fill_targets(source: tables.Table, targets: list[str], options: Options) -> list[FillResult]:
+    """Return the results of all targets; one target tells nothing of another, and options suit some of them."""
+    for name in targets:
+        source.check_column(name)
+    check_columns(source.frame, targets)
+    if len(targets) == 1:
+        return [fill_table(source, targets[0], options)]
+    frame = without(source.frame, options.missing)
+    tasks = {
+        name: read_target(frame, name, task=options.task, cells=source.cells(name)).task for name in targets
+    }
+    results = []
+    for name in targets:
+        others = set(tasks.values()) - {tasks[name]}
+        unsuited = {other: DEFAULTS[other] for other, one in OPTIONS.items() if one.task in others}
+        ignored = [*options.ignore, *(other for other in targets if other != name)]
+        results.append(fill_table(source, name, replace(options, ignore=ignored, **unsuited)))
+    return results
 
 
 def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:
@@ -142,7 +158,7 @@ def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:
     return streamed and not to.force and free is not None and tables.memory_needed(table) > free
 
 
-def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, **settings: Any) -> Show:
+def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, options: Options) -> Show:
     """Fill a table part by part into a folder."""
     if to.save is not None:
         raise typer.BadParameter("--save is for a table that is filled in memory.")
@@ -161,22 +177,23 @@ def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, **settings: 
     limit = None if parts.memory is None else read_size(parts.memory)
     with contextlib.ExitStack() as stack:
         runner = stack.enter_context(cluster_runner(parts.cluster)) if parts.cluster else None
-        jobs = -1 if settings.get("n_jobs") is None else settings["n_jobs"]
-        found = fill_folder(
+        result = fill_folder(
             table,
             target,
             out,
             memory=limit,
-            runner=runner,
+            runner=runner or LocalRunner(-1 if options.n_jobs is None else options.n_jobs),
             force=to.force,
-            **{**settings, "n_jobs": jobs, "source": table},
+            **vars(options),
         )
-    result = found.result
     if to.report is not None:
         result.report(to.report, force=to.force)
     if to.json is not None:
         result.json(to.json, force=to.force)
-    written = [f"{out} ({len(found.parts):,} parts)", *(str(path) for path in (to.report, to.json) if path)]
+    written = [
+        f"{out} ({len(result.frame.parts):,} parts)",
+        *(str(path) for path in (to.report, to.json) if path),
+    ]
 
     def show() -> None:
         if not to.quiet:
@@ -200,17 +217,17 @@ def answer_file(model: Path, table: str, to: Outputs) -> Show:
     _check_paths(table, out)
     check_free(out, force=to.force)
     source = _read(table, to.force)
-    found = load(model)
+    fitted = load(model)
     with stage("answers"):
-        new = found.fitted.answer(source.frame)
+        new = fitted.new_columns(source.frame)
     taken = [name for name in new.columns if name in source.frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename or drop it first.")
     with stage("writing"):
         write(out, source, new, force=to.force)
-    status = new.iloc[:, list(new.columns).index(f"{found.fitted.reading.name}_status")]
+    status = new.iloc[:, list(new.columns).index(f"{fitted.reading.name}_status")]
     lost, given = int((status == "unreached").sum()), int((status == "given").sum())
-    guarantee = found.guarantee_of_later(len(new) - lost - given, lost)
+    guarantee = fitted.guarantee_of_later(len(new) - lost - given, lost)
 
     def show() -> None:
         if not to.quiet:
@@ -326,47 +343,41 @@ def _readable(choice: MethodChoice) -> pd.DataFrame:
     )
 
 
-def compare_file(  # noqa: PLR0913
-    table: str,
-    target: str,
-    to: Outputs,
-    *,
-    task: str,
-    ignore: Collection[str],
-    text: Collection[str],
-    id: str | None,
-    missing: Collection[str],
-    sheet: str | None,
-    folds: int,
-    n_jobs: int | None,
-    random_state: int,
+def compare_file(
+    table: str, target: str, to: Outputs, options: Options, *, sheet: str | None, folds: int
 ) -> Show:
     """Compare the methods on the labels of a table in a file, and draw it if that is wanted."""
     if to.plot is not None:
         check_free(to.plot, force=to.force)
     source = _read(table, to.force, sheet)
     source.check_column(target)
-    frame = without(source.frame, list(missing))
-    check_columns(frame, [target, *ignore, *text, *([] if id is None else [id])])
-    labels = read_target(frame, target, task=task, cells=source.cells(target))
+    frame = without(source.frame, options.missing)
+    check_columns(frame, options.columns(target))
+    labels = read_target(frame, target, task=options.task, cells=source.cells(target))
     if labels.n_labels < folds:
         raise ValueError(
             f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label more rows, or ask for "
             f"{option('folds', max(2, labels.n_labels // 2))}."
         )
     features = vectorize(
-        frame, target, ignore=ignore, text=text, id=id, prefer=source.prefer, random_state=random_state
+        frame,
+        target,
+        ignore=options.ignore,
+        text=options.text,
+        id=options.id,
+        prefer=source.prefer,
+        random_state=options.random_state,
     )
     choice = choose_method(
         features.matrix,
         labels.labels,
-        _candidates(labels.task, random_state),
+        _candidates(labels.task, options.random_state),
         task=labels.task,
         scoring=SCORES[labels.task],
         cv=folds,
         standardize=False,
-        n_jobs=n_jobs,
-        random_state=random_state,
+        n_jobs=options.n_jobs,
+        random_state=options.random_state,
     )
     shown = _readable(choice)
     if to.plot is not None:
@@ -426,10 +437,10 @@ def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_
         guarantee="column",
         task="regression" if truth.dtype.kind == "f" else "classification",
         random_state=random_state,
-        source=str(path),
     )
     to = Outputs(report=folder / f"{name}.html", json=folder / f"{name}.json", force=True)
     written = _write(source, [result], default_out(str(path)), [to])
+    result.compute_all()
 
     def show() -> None:
         say(f"{TABLES[name][2]}.")

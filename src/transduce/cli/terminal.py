@@ -118,9 +118,9 @@ def tell(text: str, *, err: bool = False) -> None:
 
 def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
     """Print what was filled, what is guaranteed, how good it is, a few rows, and what was written."""
-    source = f"{result.options['source']}: " if result.options.get("source") else ""
+    source = f"{result.source.name}: " if result.source.name else ""
     what = "numbers" if result.task == "regression" else "classes"
-    totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.frame)}
+    totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
     tell(f"{source}{count} filled ({what}, {_how(result)}).", err=err)
     tell(f"Guarantee, {result.guarantee}", err=err)
@@ -156,14 +156,14 @@ def _how(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    from transduce.tables.columns import as_pandas, rounded
+    from transduce.tables.columns import rounded
 
     rows = result.answer.rows[:n_rows]
     columns = list(result.new.columns[:5])
     lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
-    id = result.options.get("id")
-    names = rows + 1 if id is None else as_pandas(result.frame)[id].to_numpy()[rows]
+    id = result.options.id
+    names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)
     confidence = (

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,13 @@ def _inner_has(name: str) -> Any:
         return True
 
     return available_if(check)
+
+
+def _check_tolerance(tolerance: Any, is_class: bool) -> float:
+    """Return by how much a number may be off, or raise a ValueError."""
+    if is_class:
+        raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
+    return checks.check_positive("tolerance", tolerance)
 
 
 class ConformalTransducer(Transducer):
@@ -259,9 +267,7 @@ class ConformalTransducer(Transducer):
         if not isinstance(self.transductive, bool | np.bool_) and self.transductive != "auto":
             raise ValueError(f"transductive must be 'auto', True or False; got {self.transductive!r}.")
         if self.tolerance is not None:
-            if is_class:
-                raise ValueError("tolerance is for numbers: an answer that is a class is right or wrong.")
-            checks.check_positive("tolerance", self.tolerance)
+            _check_tolerance(self.tolerance, is_class)
         return confidence, "classification" if is_class else "regression"
 
     def _fit_estimator(
@@ -359,7 +365,9 @@ class ConformalTransducer(Transducer):
 
     # ------------------------------------------------------------------------------------------- guarantees
 
-    def guarantee_at(self, confidence: float | None = None, *, certainty: float = 0.95) -> Guarantee:
+    def guarantee_at(
+        self, confidence: float | None = None, *, certainty: float = 0.95, tolerance: float | None = None
+    ) -> Guarantee:
         """Return what is guaranteed at a level, with the number of rows outside bounded at a certainty.
 
         Parameters
@@ -368,13 +376,18 @@ class ConformalTransducer(Transducer):
             Level; that of the fit by default.
         certainty : float, default=0.95
             Of the guarantee for the whole column.
+        tolerance : float, optional
+            Numbers: by how much an answer may be off; that of the fit by default.
 
         Returns
         -------
         Guarantee
         """
         check_is_fitted(self)
-        return self._fit.guarantee(
+        fit: CalibratedFit = self._fit
+        if tolerance is not None:
+            fit = replace(fit, tolerance=_check_tolerance(tolerance, fit.problem.classes is not None))
+        return fit.guarantee(
             checks.check_confidence(self.confidence if confidence is None else confidence),
             checks.check_share("certainty", certainty),
         )
@@ -580,9 +593,17 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        """Return the fitted estimator's class probabilities at rows (m, d), shape (m, n_classes).
+        """Return the fitted estimator's class probabilities at rows.
 
-        They are 0 for a class all of whose labels were held out.
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m, n_classes)
+            0 for a class all of whose labels were held out.
         """
         check_is_fitted(self)
         fitted = self._fit.answering
@@ -592,7 +613,17 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
-        """Return the fitted estimator's decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
+        """Return the fitted estimator's decision values at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Rows, as in `predict`.
+
+        Returns
+        -------
+        array of shape (m,) for two classes, else (m, n_classes)
+        """
         check_is_fitted(self)
         fitted = self._fit.answering
         scores = np.asarray(fitted.estimator.decision_function(fitted.own(X)))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import arrays
 from transduce.core.types import Array
 
 
@@ -82,6 +81,8 @@ def check_square(K: Array) -> None:
 
 
 def _is_symmetric(K: Any) -> bool:
+    from transduce.core import arrays  # brings scikit-learn, for which help must not wait
+
     xp = arrays.namespace(K)
     return bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T))))
 

@@ -12,12 +12,13 @@ TASKS = ("auto", "regression", "classification")
 GUARANTEES = ("auto", "row", "column")
 SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ
 _ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
-_NAMES = {
+FLAGS = {  # of the command line, where they are not the names of options
     "random_state": "seed",
     "budget_seconds": "budget",
     "n_jobs": "jobs",
     "minimum": "min",
     "maximum": "max",
+    "reject": "reject-share",
 }
 
 
@@ -31,11 +32,21 @@ def command_line() -> Iterator[None]:
         _ON_COMMAND_LINE.reset(token)
 
 
+def on_command_line() -> bool:
+    """Return whether messages are to name options of the command line."""
+    return _ON_COMMAND_LINE.get()
+
+
+def flag(name: str) -> str:
+    """Return the flag of the command line for an option."""
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
+
+
 def option(name: str, value: Any = None) -> str:
     """Return a setting as the user would write it, with a value if one is given."""
-    if not _ON_COMMAND_LINE.get():
+    if not on_command_line():
         return name if value is None else f"{name}={value!r}"
-    word = f"--{_NAMES.get(name, name).replace('_', '-')}"
+    word = flag(name)
     if value is None:
         return word
     text = shlex.quote(str(value))
@@ -44,7 +55,7 @@ def option(name: str, value: Any = None) -> str:
 
 def missing_option(words: list[Any]) -> str:
     """Return the setting that says which values mark empty cells."""
-    if not _ON_COMMAND_LINE.get():
+    if not on_command_line():
         return f"missing={words!r}"
     return " ".join(option("missing", word) for word in words)
 

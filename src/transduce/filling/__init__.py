@@ -7,25 +7,20 @@ from transduce.core.lazy import lazy_names
 if TYPE_CHECKING:
     from transduce.filling.engine import fill, fit_fill
     from transduce.filling.fitted import FittedFill
-    from transduce.filling.folder import FolderResult, fill_folder
-    from transduce.filling.large import SampleFit
-    from transduce.filling.lazily import LazyFill, fill_lazily
+    from transduce.filling.folder import FilledFolder, fill_folder
     from transduce.filling.result import FillResult
     from transduce.filling.saved import load, save
     from transduce.filling.sources import LocalRunner, Runner, cluster_runner
 
 __all__ = [
     "FillResult",
+    "FilledFolder",
     "FittedFill",
-    "FolderResult",
-    "LazyFill",
     "LocalRunner",
     "Runner",
-    "SampleFit",
     "cluster_runner",
     "fill",
     "fill_folder",
-    "fill_lazily",
     "fit_fill",
     "load",
     "save",
@@ -33,16 +28,13 @@ __all__ = [
 
 _HOMES = {
     "FillResult": "transduce.filling.result",
+    "FilledFolder": "transduce.filling.folder",
     "FittedFill": "transduce.filling.fitted",
-    "FolderResult": "transduce.filling.folder",
-    "LazyFill": "transduce.filling.lazily",
     "LocalRunner": "transduce.filling.sources",
     "Runner": "transduce.filling.sources",
-    "SampleFit": "transduce.filling.large",
     "cluster_runner": "transduce.filling.sources",
     "fill": "transduce.filling.engine",
     "fill_folder": "transduce.filling.folder",
-    "fill_lazily": "transduce.filling.lazily",
     "fit_fill": "transduce.filling.engine",
     "load": "transduce.filling.saved",
     "save": "transduce.filling.saved",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,27 +16,24 @@ from sklearn.base import clone
 
 from transduce.core import arrays
 from transduce.core.answer import Answer
+from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling.plan import FOLDS, Plan, parts
+from transduce.filling.plan import FOLDS, parts
 from transduce.model_selection.ask import is_transducer
 from transduce.model_selection.cross_validation import cross_val_transduce
+from transduce.model_selection.folds import in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.tables.columns import answered_probability
 from transduce.tables.features import Features
 from transduce.tables.labels import Target
 
+if TYPE_CHECKING:
+    from transduce.filling.fitted import TableFit
+
 MOST_MAPPED = 20_000
+SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 SCORERS = {"regression": "R²", "classification": "accuracy"}
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """What the values come from."""
-
-    estimator: Any  # fitted to all labels
-    order: AnyArray  # positions in the table of the rows that it was fitted to
-    groups: AnyArray | None = None  # (n,) groups of all rows, which folds must not split
 
 
 def score(task: str, true: AnyArray, answered: AnyArray) -> float:
@@ -48,19 +47,80 @@ def score(task: str, true: AnyArray, answered: AnyArray) -> float:
     return float(accuracy_score([str(label) for label in true], [str(label) for label in answered]))
 
 
-def members_and_folds(
-    values: Values, method: str, plan: Plan, features: Features, target: Target, seconds: float, seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return how each method did, and the out-of-fold answers at the labelled rows."""
-    if isinstance(values.estimator, TransductiveBlend):
-        lines, folds = _of_blend(values.estimator, values.order, target)
-    else:
-        folds = _cross_validate(values, features, target, seed)
-        lines = [(method, 1.0, score(target.task, folds["true"], folds["answered"]), seconds, "")]
-    lines += [(name, np.nan, np.nan, np.nan, why) for name, why in plan.left_out.items()]
-    members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
-    members.insert(3, "scorer", SCORERS[target.task])
-    return members, folds
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What a fit tells about itself, each thing computed when it is first asked for, and none so that asking fails."""
+
+    fit: TableFit
+    method: str
+    seed: int
+    notes: list[str] = field(default_factory=list)  # what could not be computed, and why
+
+    @cached_property
+    def _quality(self) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
+        """A line for each method, and the out-of-fold answers."""
+        return self._try("How well the methods do", self._look_at_labels, ([], _no_folds()))
+
+    def _look_at_labels(self) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
+        fit, target = self.fit, self.fit.target
+        with stage("how well it does"):
+            if isinstance(fit.values_model, TransductiveBlend):
+                return _of_blend(fit.values_model, fit.order, target)
+            folds = _cross_validate(fit, self.seed)
+        share = score(target.task, folds["true"], folds["answered"])
+        return [(self.method, 1.0, share, fit.seconds, "")], folds
+
+    @property
+    def out_of_fold(self) -> pd.DataFrame:
+        """``true`` and ``answered`` at the labelled rows, each answered while it was hidden."""
+        return self._quality[1]
+
+    @cached_property
+    def members(self) -> pd.DataFrame:
+        """One line for each method."""
+        left_out = [(name, np.nan, np.nan, np.nan, why) for name, why in self.fit.plan.left_out.items()]
+        lines = [*self._quality[0], *left_out]
+        members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
+        members.insert(3, "scorer", SCORERS[self.fit.target.task])
+        return members
+
+    @cached_property
+    def chance(self) -> RightChance:
+        """How probable it is that an answered class is right; of numbers nothing is said."""
+        return RightChance.of(self.out_of_fold) if self.fit.target.task == "classification" else RightChance()
+
+    @cached_property
+    def relevance(self) -> pd.Series | None:
+        """How much each column matters, where a method says so."""
+        fit = self.fit
+        return self._try("How much columns matter", lambda: relevance(fit.values_model, fit.features), None)
+
+    @cached_property
+    def map(self) -> pd.DataFrame | None:
+        """The place of every row along the two leading vectors of its neighbour graph."""
+        return self._try("The map", lambda: row_map(self.fit.features.matrix, self.seed), None)
+
+    @cached_property
+    def gain(self) -> float | None:
+        """By which share errors get smaller with twice the labels."""
+        return self._try("What more labels would bring", lambda: _gain(self.fit, self.seed), None)
+
+    def next_labels(self, answer: Answer) -> NextLabels:
+        """Return what to label next, given the answers as they are shown."""
+        fit = self.fit
+        with stage("what to label next"):
+            rows = self._try("What to label next", lambda: _next_rows(fit, answer, self.seed), [])
+            about = "intervals" if fit.target.task == "regression" else "errors"
+            return NextLabels(tuple(rows), self.gain, about)
+
+    def _try(self, what: str, compute: Callable[[], Any], otherwise: Any) -> Any:
+        """Return what is computed; where that fails, leave a note: the answers must not be lost with a picture."""
+        try:
+            with few_threads(len(self.fit.frame), SMALL):
+                return compute()
+        except Exception as error:
+            self.notes.append(f"{what} could not be computed: {in_a_sentence(error)}")
+            return otherwise
 
 
 def _of_blend(
@@ -97,17 +157,18 @@ def _no_folds() -> pd.DataFrame:
     return pd.DataFrame({"true": [], "answered": []})
 
 
-def _cross_validate(values: Values, features: Features, target: Target, seed: int) -> pd.DataFrame:
+def _cross_validate(fit: TableFit, seed: int) -> pd.DataFrame:
     """Return out-of-fold answers of a single method."""
+    target = fit.target
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answers = cross_val_transduce(
-                values.estimator,
-                features.matrix,
+                fit.values_model,
+                fit.features.matrix,
                 target.labels,
                 cv=FOLDS,
-                groups=values.groups,
+                groups=fit.groups,
                 random_state=seed,
             ).answers
     except ValueError:  # too few labels of a class, say: there is nothing to show then
@@ -145,7 +206,7 @@ def row_map(matrix: Array, seed: int) -> pd.DataFrame | None:
 
     if not 5 <= len(matrix) <= MOST_MAPPED:
         return None
-    with warnings.catch_warnings():
+    with stage("map"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph = neighbor_graph(matrix, metric="euclidean", random_state=seed)
         spectrum = graph_spectrum(graph, n_components=2, random_state=seed)
@@ -231,34 +292,31 @@ def unsureness(answer: Answer) -> Array:
     return np.where(np.isfinite(widths), widths, known.max() if len(known) else 1.0)
 
 
-def next_labels(answer: Answer, values: Values, features: Features, target: Target, seed: int) -> NextLabels:
-    """Return what to label next."""
+def _next_rows(fit: TableFit, answer: Answer, seed: int) -> list[int]:
+    """Return the rows whose labels would help most."""
     random = np.random.default_rng(seed)
-    labelled = np.flatnonzero(~target.missing)
+    labelled = np.flatnonzero(~fit.target.missing)
     if len(labelled) > MOST_COMPARED:
         labelled = random.choice(labelled, MOST_COMPARED, replace=False)
     places = np.arange(len(answer))
     if len(places) > MOST_COMPARED:
         places = np.sort(random.choice(places, MOST_COMPARED, replace=False))
-    rows = pick_rows(features.matrix, labelled, answer.rows[places], unsureness(answer)[places])
-    about = "intervals" if target.task == "regression" else "errors"
-    return NextLabels(tuple(rows), _gain(values, features, target, seed), about)
+    return pick_rows(fit.features.matrix, labelled, answer.rows[places], unsureness(answer)[places])
 
 
-def _gain(values: Values, features: Features, target: Target, seed: int) -> float | None:
+def _gain(fit: TableFit, seed: int) -> float | None:
     """Return by which share errors get smaller with twice the labels, by a power law through two sizes."""
-    method = _quick(values.estimator, target)
-    if method is None or target.n_labels < 20 or target.n_labels > MOST_COMPARED:
+    n_labels = fit.target.n_labels
+    method = _quick(fit.values_model, fit.target)
+    if method is None or n_labels < 20 or n_labels > MOST_COMPARED:
         return None
     sizes, errors = [], []
     for folds in (2, 5):
         sizes.append(1.0 - 1.0 / folds)
-        found = [
-            _error(method, features, target, folds, seed + k) for k in range(REPEATS if folds == 2 else 1)
-        ]
-        if any(error is None for error in found):
+        repeats = [_error(method, fit, folds, seed + k) for k in range(REPEATS if folds == 2 else 1)]
+        if any(error is None for error in repeats):
             return None
-        errors.append(float(np.mean([error for error in found if error is not None])))
+        errors.append(float(np.mean([error for error in repeats if error is not None])))
     if min(errors) <= 0.0:
         return None
     power = np.log(errors[0] / errors[1]) / np.log(sizes[1] / sizes[0])
@@ -284,20 +342,21 @@ def _quick(model: Any, target: Target) -> Any:
     return None
 
 
-def _error(method: Any, features: Features, target: Target, folds: int, seed: int) -> float | None:
+def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float | None:
     """Return the mean error at hidden labels; None where the method cannot answer them."""
+    target = fit.target
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = cross_val_transduce(
-                method, features.matrix, target.labels, cv=folds, random_state=seed
+            answers = cross_val_transduce(
+                method, fit.features.matrix, target.labels, cv=folds, random_state=seed
             ).answers
     except ValueError:
         return None
-    true = target.labels[found.rows]
+    true = target.labels[answers.rows]
     if target.task == "regression":
-        return float(np.mean(np.abs(true.astype(float) - found.values.astype(float))))
-    return float(np.mean([str(a) != str(b) for a, b in zip(true, found.values, strict=True)]))
+        return float(np.mean(np.abs(true.astype(float) - answers.values.astype(float))))
+    return float(np.mean([str(a) != str(b) for a, b in zip(true, answers.values, strict=True)]))
 
 
 _EDGE = 1e-6  # probabilities are kept this far from 0 and 1
@@ -315,7 +374,7 @@ class RightChance:
 
     share: float = np.nan  # of right answers at hidden labels; NaN if it is not known
     stretch: float | None = None  # what the stated log-odds are multiplied by, and what is added to them
-    shift: float = 0.0  # what the stated log-odds are multiplied by, and what is added to them
+    shift: float = 0.0
 
     @classmethod
     def of(cls, folds: pd.DataFrame) -> RightChance:

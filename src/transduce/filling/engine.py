@@ -1,58 +1,45 @@
-"""Filling the empty cells of one column of a table."""
+"""Filling the empty cells of one column of a table: draw, plan, fit, calibrate, answer."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 
-from transduce.filling.large import SampleFit, fill_by_sample, fit_table, is_sampled
-from transduce.filling.lazily import fill_partitions
-from transduce.filling.settings import BUDGET_SECONDS, SAMPLE, FillSettings
-from transduce.filling.sources import is_dask
-from transduce.filling.whole import fill_whole
-from transduce.tables.columns import as_pandas, check_names, with_new_columns
-from transduce.tables.files import Table
-from transduce.tables.labels import Target, check_columns, read_target
+from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal.calibrated import holding_values, with_values
+from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core import arrays
+from transduce.core.answer import Answer
+from transduce.core.computing import few_threads, stage
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.core.ranks import fewest_calibration
+from transduce.core.regions import Regions
+from transduce.core.types import AnyArray
+from transduce.core.words import option
+from transduce.filling.diagnostics import SMALL, Diagnosis
+from transduce.filling.fitted import FittedFill, TableFit
+from transduce.filling.options import FIT, FillOptions, Options, described
+from transduce.filling.plan import ROW_BELOW, Plan, check_questions, for_task, make_plan, plan_weights
+from transduce.filling.result import FillResult
+from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
+from transduce.model_selection.ask import answer_of, ask, read_problem
+from transduce.model_selection.methods import Case
+from transduce.tables.draws import PartScan, RowDraw, draw_roles
+from transduce.tables.features import Features, vectorize
+from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
 
+MOST_LABELS = 50_000  # more are not fitted to
+BATCH = 50_000
 
-def fill(  # noqa: PLR0913
-    table: Any,
-    target: Any,
-    *,
-    method: str = "auto",
-    confidence: float = 0.9,
-    certainty: float = 0.95,
-    guarantee: str = "auto",
-    label_conditional: bool = False,
-    tolerance: float | None = None,
-    probabilities: bool = False,
-    random_labels: Any = None,
-    sampling_probability: Any = None,
-    shift: str = "auto",
-    sensitivity: float = 1.0,
-    groups: Any = None,
-    within: Any = None,
-    order: Any = None,
-    task: str = "auto",
-    ignore: Collection[Any] = (),
-    text: Collection[Any] = (),
-    id: Any = None,
-    missing: Any = (),
-    minimum: float | None = None,
-    maximum: float | None = None,
-    label_next: bool = False,
-    reject_share: float | None = None,
-    budget_seconds: float = BUDGET_SECONDS,
-    sample: int = SAMPLE,
-    device: str | None = None,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-    source: str = "",
-) -> Any:
+
+@described(FIT)
+def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult:
     """Fill the empty cells of one column, and say what is guaranteed.
 
     Parameters
@@ -61,84 +48,15 @@ def fill(  # noqa: PLR0913
         All rows; columns of any kind. A `Table` is one read from a file by `transduce.tables.files.read`.
     target : str
         The column to fill.
-    method : str, default="auto"
-        ``"auto"``: the blend of the methods that suit the table. Or ``"ridge"``, ``"gaussian-process"`` (numbers),
-        ``"spectral-graph"``, ``"bayesian"`` (classes), ``"confidence-machine"``, ``"blend"``, ``"forest"``.
-    confidence : float, default=0.9
-        Probability with which each interval, or set of classes, contains the truth.
-    certainty : float, default=0.95
-        Certainty of the guarantee for the whole column.
-    guarantee : {"auto", "row", "column"}, default="auto"
-        ``"row"``: intervals from the confidence machine that is tuned on the completed sample, with no label held out;
-        each holds with the stated probability. ``"column"``: some labels are held out to calibrate the answers, so that
-        the number of rows outside, and of wrong answers, is bounded too. ``"auto"``: the first with few labels, the
-        second with many, where measurements put the switch (see `transduce.filling.plan`).
-    label_conditional : bool, default=False
-        Classes: whether the guarantee is to hold within every class, rare ones included.
-    tolerance : float, optional
-        Numbers: an answer off by more than this counts as wrong; the number of wrong answers is bounded where labels
-        are held out.
-    probabilities : bool, default=False
-        Classes: whether to add a column for the probability of every class.
-    random_labels : str, optional
-        A column that marks rows which were drawn at random from those without a label, and then labelled (see the
-        command ``transduce draw``). Their labels calibrate, all others teach, however those were chosen; the guarantee
-        then needs nothing else. The column is not a feature.
-    sampling_probability : str, optional
-        A column with the probability with which each row was chosen to be labelled: the guarantee is exact for each
-        row, and says nothing of the column. It is not a feature.
-    shift : {"auto", "estimate", "ignore"}, default="auto"
-        Whether labels are weighted by odds of a label that are estimated from the other columns: where a test says that
-        labelled and unlabelled rows differ, always, or never. The guarantee is then approximate, or none.
-    sensitivity : float, default=1.0
-        A factor from 1 on: the guarantee holds even if the odds of a label also depend on the value itself by up to
-        this factor, either way.
-    groups : str, optional
-        A column that names groups of rows, such as patients with several visits: the guarantee is about a row of a
-        group without a label. It is not a feature.
-    within : str, optional
-        A column of categories: the guarantee holds within each.
-    order : str, optional
-        A column that orders the rows, such as a date: whether errors drift along it is tested. It is not a feature.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Whether labels are numbers or classes. ``"auto"``: texts are classes unless all of them are numbers, and so
-        are whole numbers of 2 to 10 different values of which some occur twice.
-    ignore, text : sequence of str
-        Columns to leave out, and columns to read word by word.
-    id : str, optional
-        The column that names the rows in the answer.
-    missing : value or sequence of values
-        Values that mark an empty cell in any column, besides those that are empty: ``"-"``, ``-999``. Numbers are
-        found however they are written, texts in small and capital letters.
-    minimum, maximum : float, optional
-        Numbers: the least and the largest value that is possible; intervals and values end there. The guarantee stays
-        as it is if no true value lies beyond.
-    label_next : bool, default=False
-        Whether to add a column that numbers the rows whose labels would help most.
-    reject_share : float, optional
-        The least certain rows, up to this share, get the status "rejected"; their values stay.
-    budget_seconds : float, default=300
-        The slowest members of the blend are left out until the others are likely to finish in time.
-    sample : int, default=20,000
-        If more rows than this have no label, the fit sees so many of them, drawn at random, and answers all others one
-        by one.
-    device : str, optional
-        Where to compute, as torch names it: ``"cuda"``. For the methods ridge, gaussian-process and spectral-graph,
-        with a guarantee for the column; all rows then take part in the fit.
-    n_jobs : int or None, default=None
-        Fits at the same time, in joblib's way.
-    random_state : int, default=0
-        The same seed gives the same answer.
-    source : str, default=""
-        Where the table came from, for the report.
+    OPTIONS
 
     Returns
     -------
     FillResult
         ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
-        ``_probability``), ``_confidence`` and ``_status`` after its own; ``answer``, ``guarantee``, ``report()``,
-        ``json()``. Of a Dask frame, a lazy frame with the new columns (see `transduce.filling.fill_lazily` for its
-        guarantee).
+        ``_probability``), ``_confidence`` and ``_status`` after its own, lazy for a Dask frame; ``answer``,
+        ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it: ``table(minimum=0)``,
+        ``guarantee_at(certainty=0.99)``.
 
     See Also
     --------
@@ -165,75 +83,28 @@ def fill(  # noqa: PLR0913
     >>> fill(table, "price", method="ridge").frame.columns.tolist()
     ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_confidence', 'price_status']
     """
-    settings = FillSettings.read(
-        target,
-        {
-            "method": method,
-            "confidence": confidence,
-            "certainty": certainty,
-            "guarantee": guarantee,
-            "label_conditional": label_conditional,
-            "tolerance": tolerance,
-            "probabilities": probabilities,
-            "random_labels": random_labels,
-            "sampling_probability": sampling_probability,
-            "shift": shift,
-            "sensitivity": sensitivity,
-            "groups": groups,
-            "within": within,
-            "order": order,
-            "task": task,
-            "ignore": ignore,
-            "text": text,
-            "id": id,
-            "missing": missing,
-            "minimum": minimum,
-            "maximum": maximum,
-            "label_next": label_next,
-            "reject_share": reject_share,
-            "budget_seconds": budget_seconds,
-            "sample": sample,
-            "device": device,
-            "n_jobs": n_jobs,
-            "random_state": random_state,
-            "source": source,
-        },
-    )
+    return fill_table(table, target, Options.read(given))
+
+
+def fill_table(table: Any, target: Any, options: Options) -> FillResult:
+    """Fill a column, with options that were read, questions to the result among them."""
+    options.check_design()
     if is_dask(table):
-        return fill_partitions(table, settings).frame
-    asked = settings.as_given(table)
-    given, frame, labels, settings, prefer = read_table(table, settings)
-    if is_sampled(settings, labels, frame):
-        result = fill_by_sample(frame, labels, settings, prefer)
-    else:
-        result = fill_whole(frame, labels, settings, prefer)
-    result = replace(result, options=asked | {"task": labels.task})
-    return result if given is frame else replace(result, frame=with_new_columns(given, result.new))
+        options.check_sampled()
+        return fill_sample(DaskSource(table), target, options)
+    frame = FrameSource.read(table, target, options)
+    check_questions(options, frame.labels)
+    settled = for_task(options, frame.labels.task)
+    if is_sampled(frame, settled):
+        return _answer_others(fill_sample(frame, target, options), frame)
+    fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer)
+    diagnosis = Diagnosis(fit, settled.method, settled.random_state)
+    n_rows = len(frame.frame)
+    counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
+    return FillResult(fit, frame, options, frame.labels, fit.answer, diagnosis, counts)
 
 
-def read_table(table: Any, settings: FillSettings) -> tuple[Any, pd.DataFrame, Target, FillSettings, str]:
-    """Return the table as given and as a frame, its labels, the settings for their task, and the decimal sign."""
-    given = table
-    if isinstance(table, Table):
-        given = table.frame.drop(columns=[name for name in table.index if name not in settings.named])
-    frame, target = as_pandas(given), settings.target
-    if isinstance(table, Table):
-        table.check_column(target)
-    check_columns(frame, settings.named)
-    cells = table.cells(target) if isinstance(table, Table) else None
-    labels = read_target(
-        without(frame, settings.missing),
-        target,
-        task=settings.task,
-        cells=cells,
-    )
-    check_names(frame, labels, settings.probabilities, settings.label_next)
-    if isinstance(table, Table):
-        labels = replace(labels, notes=[*labels.notes, *table.notes])
-    return given, frame, labels, settings.for_task(labels.task), getattr(table, "prefer", "point")
-
-
-def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> SampleFit:
+def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> FittedFill:
     """Fit a model of one column, to answer rows that come later.
 
     Parameters
@@ -244,14 +115,14 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> S
         The column.
     prefer : {"point", "comma"}, optional
         The decimal sign of numbers in text, in case of doubt; that of the table by default.
-    **settings
-        As those of `fill`.
+    **options
+        As those of `fill`, and of `FillResult.ask`.
 
     Returns
     -------
-    SampleFit
-        ``fitted.answer(rows)`` gives the new columns of later rows, ``result`` is the table filled, and
-        ``guarantee_of_later(n)`` says what holds for n later rows.
+    FittedFill
+        ``new_columns(rows)`` gives the new columns of later rows, and ``guarantee_of_later(n)`` says what holds for n
+        of them.
 
     Notes
     -----
@@ -264,10 +135,329 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **settings: Any) -> S
     >>> import pandas as pd
     >>> size = np.arange(200.0)
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> found = fit_fill(table, "price", method="ridge")
-    >>> found.fitted.answer(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
+    >>> fitted = fit_fill(table, "price", method="ridge")
+    >>> fitted.new_columns(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
     [25.0]
     """
-    _, frame, labels, read, sign = read_table(table, FillSettings.read(target, settings))
+    read = Options.read(options, questions=True)
+    read.check_design()
+    source = FrameSource.read(table, target, read)
     read.check_sampled()
-    return fit_table(frame, labels, read, prefer or sign)[0]
+    fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read).fitted
+    assert fitted is not None
+    return fitted
+
+
+# ------------------------------------------------------------------------------------------------ all rows take part
+
+
+def fit_rows(
+    rows: Rows, options: Options, *, prefer: str = "point", n_outside: int = 0, classes: tuple[Any, ...] = ()
+) -> TableFit:
+    """Fit what suits a table to all of its rows.
+
+    `options` suit the task; `n_outside` rows are to be answered besides; `classes` are known besides those of labels.
+    """
+    frame, target = rows.frame, rows.labels
+    features = vectorize(
+        without(frame, options.missing),
+        target.name,
+        ignore=[*options.ignore, *options.design.not_features],
+        text=options.text,
+        id=options.id,
+        prefer=prefer,
+        random_state=options.random_state,
+    )
+    if features.matrix.shape[1] == 0:
+        raise ValueError(
+            f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
+        )
+    with few_threads(len(frame), SMALL):
+        plan, compared = _planned(rows, features, options, n_outside, classes)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = _fit(rows, features, plan, options, compared)
+    notes = [*target.notes, *features.notes, *_about_columns(features), *_about_copies(features)]
+    said = (str(note.message) for note in caught if not _is_said(note.category, note.message, fit.model))
+    return replace(fit, notes=[*notes, *plan.notes, *dict.fromkeys(said)])
+
+
+def _planned(
+    rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
+) -> tuple[Plan, Exchangeability | None]:
+    """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
+    target, more = rows.labels, {"n_outside": n_outside, "classes": classes}
+    is_class = target.task == "classification"
+    case = Case(
+        target.task,
+        len(rows.frame),
+        target.n_labels,
+        features.matrix.shape[1],
+        len(set(target.labels[~target.missing].tolist())) if is_class else 0,
+        standardize=False,
+        random_state=options.random_state,
+    )
+    plan = make_plan(case, options, options.design.read(target.missing, rows.frame), **more)
+    if plan.calibrated or options.design == Chance(reweight=False):
+        return plan, None
+    compared = _compare(features, target, options)
+    if compared.shifted and options.guarantee == "auto":
+        plan = plan_weights(plan, case, options, **more)
+    return plan, compared
+
+
+def _fit(
+    rows: Rows, features: Features, plan: Plan, options: Options, compared: Exchangeability | None
+) -> TableFit:
+    """Fit the model and what the values come from."""
+    frame, target = rows.frame, rows.labels
+    index = frame.index if options.id is None else pd.Index(frame[options.id])
+    y = pd.Series(target.labels, index=index, name=target.name)
+    began = time.perf_counter()
+    with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
+        pass
+    with stage("answers"):
+        model = _fit_model(plan.model, features, options.device, y)
+    answer, values_model, order = _values(model, plan, features, target)
+    seconds = time.perf_counter() - began
+    if isinstance(model, ConformalTransducer):
+        compared = model.exchangeability_
+    elif compared is None:
+        compared = _compare(features, target, options)
+    if compared is not None:
+        compared = compared.named(features.origins)
+    return TableFit(
+        frame, target, features, plan, model, values_model, order, answer, compared, seconds, notes=[]
+    )
+
+
+def _fit_model(model: Any, features: Features, device: str | None, y: pd.Series) -> Any:
+    """Fit a model where the features are to be."""
+    if device is None:
+        return model.fit(features.matrix, y)
+    with arrays.dispatching():
+        return model.fit(arrays.to_device(features.matrix, device), y)
+
+
+def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple[Answer, Any, AnyArray]:
+    """Return the answer with values from a fit to all labels, the estimator that was fitted so, and to which rows."""
+    if isinstance(model, ConformalTransducer):
+        return model.answer_, model.refitted_, model.fitted_rows_
+    every = np.arange(len(target.labels))
+    if plan.values is None:
+        return holding_values(model.answer_), model, every
+    with stage("values"):
+        problem = read_problem(features.matrix, target.labels, task=target.task)
+        reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+        better = answer_of(reply, problem, Guarantee("none"))
+    assert reply.fitted is not None
+    return with_values(model.answer_, better), reply.fitted.estimator, every
+
+
+def _compare(features: Features, target: Target, options: Options) -> Exchangeability:
+    """Return how labelled and unlabelled rows compare."""
+    with stage("exchangeability"):
+        return exchangeability_test(features.matrix, ~target.missing, random_state=options.random_state)
+
+
+def _is_said(category: type[Warning], message: Any, model: Any) -> bool:
+    """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
+    own = getattr(model, "exchangeability_", None)
+    return issubclass(category, TooFewLabelsWarning) or (own is not None and str(message) == str(own.verdict))
+
+
+def _about_columns(features: Features) -> list[str]:
+    """Return a note on the columns that were dropped although nobody asked for it."""
+    dropped = features.columns[features.columns["treatment"].str.startswith("dropped")]
+    if dropped.empty:
+        return []
+    names = ", ".join(
+        f"{name!r} ({kind})" for name, kind in zip(dropped["name"], dropped["kind"], strict=True)
+    )
+    return [f"Left out: {names}."]
+
+
+def _about_copies(features: Features) -> list[str]:
+    """Return a note where many rows with numbers in them are copies of others, as after entering a table twice."""
+    if "number" not in set(features.columns["kind"]):
+        return []
+    distinct = len(np.unique(features.matrix.round(9), axis=0))
+    n = len(features.matrix)
+    if distinct > 0.7 * n:
+        return []
+    return [
+        f"{n - distinct:,} of the {n:,} rows are copies of others. If they were entered twice, keep one of each, or "
+        f"name them with {option('groups')}: copies that are labelled together are not chosen by chance one by one."
+    ]
+
+
+# -------------------------------------------------------------------------------------- the fit sees some of the rows
+
+
+def is_sampled(source: FrameSource, options: Options) -> bool:
+    """Return whether a table in memory has too many rows for a fit that sees them all.
+
+    With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
+    """
+    labels = source.labels
+    if int(labels.missing.sum()) <= options.sample:
+        return False
+    design = options.design.read(labels.missing, source.frame)
+    few = options.guarantee == "row" or design.needs_all_rows or options.device is not None
+    few |= options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
+    if isinstance(design, Drawn):
+        few |= int(design.rows.sum()) < 2 * fewest_calibration(float(options.confidence))
+    return not few
+
+
+def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
+    """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
+    n_labels = sum(int((~scan.missing).sum()) for scan in scans)
+    number = calibration_number(n_labels, float(options.confidence), by_class=options.label_conditional)
+    if isinstance(options.design, Drawn):
+        drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
+        least = 2 * fewest_calibration(float(options.confidence))
+        if drawn < least:
+            raise ValueError(
+                f"{drawn} labels of rows drawn at random are too few for a table of which the fit sees a sample: half "
+                f"of them calibrate the sample and half all other rows, so it takes {least}."
+            )
+        number = drawn // 2
+    roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
+    if roles.n_unlabelled == 0:
+        raise ValueError(f"No cell of column {target!r} is empty, so there is nothing to fill.")
+    if roles.n_labelled == 0:
+        raise ValueError(f"All cells of column {target!r} are empty: some must have a label to learn from.")
+    return roles
+
+
+def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
+    """Fit to a sample of a table, calibrate the fit for all other rows, and return the result that shows the sample."""
+    with stage("reading"):
+        roles = draw(source.scan(target, options), target, options)
+    with stage("sample"):
+        inside, held = source.take(roles, target, options)
+    shown, kept = inside.labels, held.labels
+    check_questions(options, shown)
+    check_questions(options, kept)
+    settled = for_task(options, shown.task)
+    fit = fit_rows(
+        replace(inside, frame=inside.frame.reset_index(drop=True)),
+        replace(settled, guarantee=_guarantee_inside(shown, options)),
+        prefer=source.prefer,
+        n_outside=roles.n_unlabelled - len(roles.sampled),
+        classes=_other_classes(shown, kept),
+    )
+    column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
+    reading = LabelReading.of(shown, without(column, options.missing)[target], source.prefer)
+    diagnosis = Diagnosis(fit, settled.method, settled.random_state)
+    fitted = FittedFill.of(
+        fit, diagnosis.chance, held.frame, kept, replace(reading, words=source.words), options
+    )
+    nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
+    n_rows = roles.n_labelled + roles.n_unlabelled
+    return FillResult(
+        fit,
+        replace(source, roles=roles),  # type: ignore[type-var]
+        options,
+        shown,
+        join_answers([fit.answer, nobody], by_class=options.label_conditional),
+        diagnosis,
+        {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)},
+        fitted,
+        outside=(roles.n_unlabelled - len(roles.sampled), 0),
+        totals={"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled},
+    )
+
+
+def _guarantee_inside(shown: Target, options: Options) -> str:
+    """Return whether labels of the sample are enough to hold some out."""
+    confidence = float(options.confidence)
+    enough = calibration_number(shown.n_labels, confidence, by_class=options.label_conditional)
+    return "column" if enough or isinstance(options.design, Drawn) else "row"
+
+
+def _other_classes(shown: Target, kept: Target) -> tuple[Any, ...]:
+    """Return the classes of labels that are kept from the fit where chance left one class to it.
+
+    That class is the answer then, as where all others are held out of the fit.
+    """
+    if shown.task != "classification" or len({*shown.labels[~shown.missing].tolist()}) > 1:
+        return ()
+    return tuple(sorted({*kept.labels[~kept.missing].tolist()}, key=str))
+
+
+def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
+    """Return the result of a table in memory, given that of the rows that the fit saw."""
+    fit, fitted, roles = sample.fit, sample.fitted, sample.source.roles
+    assert fitted is not None
+    assert roles is not None
+    rows = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+    others = np.setdiff1d(np.flatnonzero(source.labels.missing), rows)
+    answers = [replace(fit.answer, rows=rows[fit.answer.rows])]
+    with stage("other rows") as report:
+        known = without(source.frame, fitted.options.missing)
+        for start in range(0, len(others), BATCH):
+            some = others[start : start + BATCH]
+            answers.append(fitted.unasked(known.iloc[some], some))
+            report((start + len(some)) / len(others))
+    answer = join_answers(answers, by_class=fitted.options.label_conditional)
+    lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
+    id = fitted.options.id
+    index = source.frame.index if id is None else pd.Index(source.frame[id])
+    return replace(
+        sample,
+        source=source,
+        labels=source.labels,
+        unasked=replace(answer, index=index[answer.rows]),
+        rows=rows,
+        outside=(len(others) - lost, lost),
+        totals=None,
+    )
+
+
+def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
+    """Return several answers of one table as one, in the order of its rows."""
+    classes = parts[-1].classes
+    parts = [part if part.classes is None else _widened(part, classes, by_class) for part in parts]
+    rows = np.concatenate([part.rows for part in parts])
+    order = np.argsort(rows, kind="stable")
+
+    def together(name: str) -> Any:
+        arrays_of = [getattr(part, name) for part in parts]
+        return None if any(one is None for one in arrays_of) else np.concatenate(arrays_of)[order]
+
+    regions = [part.regions for part in parts if part.regions is not None]
+    names = ("confidence", "credibility", "standard_errors", "p_values", "probabilities", "label_sets")
+    return Answer(
+        rows=rows[order],
+        values=np.concatenate([part.values for part in parts])[order],
+        status=np.concatenate([part.status for part in parts])[order],
+        guarantee=parts[0].guarantee,
+        regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
+        classes=classes,
+        diagnostics=parts[0].diagnostics,
+        **{name: together(name) for name in names},
+    )
+
+
+def _widened(part: Answer, classes: AnyArray | None, by_class: bool) -> Answer:
+    """Return an answer with columns for all classes, one that its fit did not know among them."""
+    if classes is None or part.classes is None or len(part.classes) == len(classes):
+        return part
+    places = np.searchsorted(classes, part.classes)
+
+    def wide(numbers: Any, absent: Any) -> Any:
+        if numbers is None:
+            return None
+        every = np.full((len(numbers), len(classes)), absent, dtype=numbers.dtype)
+        every[:, places] = numbers
+        return every
+
+    return replace(
+        part,
+        classes=classes,
+        p_values=wide(part.p_values, float(by_class)),
+        probabilities=wide(part.probabilities, 0.0),
+        label_sets=wide(part.label_sets, by_class),
+    )

@@ -1,4 +1,4 @@
-"""What was fitted to the visible labels and some rows, from which any other row is answered by itself."""
+"""What was fitted: to the rows of a table, and, calibrated by rows that the fit did not see, for any other row."""
 
 from __future__ import annotations
 
@@ -9,18 +9,55 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn
+from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
+from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
+from transduce.core.guarantee import Guarantee, Verdict, too_few_labels
+from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import RightChance, right_of
-from transduce.filling.result import FillResult
-from transduce.filling.settings import FillSettings
+from transduce.filling.options import Options
+from transduce.filling.plan import Plan
 from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import new_columns
 from transduce.tables.encoder import Encoder
+from transduce.tables.features import Features
 from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
+
+
+@dataclass(frozen=True, eq=False)
+class TableFit:
+    """What was fitted to the rows of a table, and its answers at those without a label."""
+
+    frame: pd.DataFrame
+    target: Target
+    features: Features
+    plan: Plan
+    model: Any  # what intervals or sets come from: a `ConformalTransducer`, or a confidence machine
+    values_model: Any  # what values come from, fitted to all labels
+    order: AnyArray  # positions of the rows that it was fitted to
+    answer: Answer  # before anything is asked of it
+    compared: Exchangeability | None  # how labelled and unlabelled rows compare
+    seconds: float
+    notes: list[str]
+
+    @property
+    def groups(self) -> AnyArray | None:
+        """The group of each row, which no fold may split; None if there are none."""
+        return self.model.labels.together if isinstance(self.model, ConformalTransducer) else None
+
+    def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
+        """Return what is guaranteed of the answers."""
+        found, confidence = self.model.guarantee_, float(self.model.confidence)
+        if isinstance(self.model, ConformalTransducer):
+            found = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
+        if self.compared is not None:
+            found = found.doubted(self.compared.verdict)
+        least = fewest_calibration(confidence)
+        return too_few_labels(found, self.target.n_labels, least) if self.target.n_labels < least else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +74,12 @@ class FittedFill:
         Turns the columns of any row into features.
     outside : OutsideCalibration
         Answers any row that was not fitted to.
-    confidence : float
     chance : RightChance
         How probable it is that an answered class is right.
-    probabilities : bool, default=False
-        Whether to add a column for the probability of every class.
-    missing : tuple
-        Values that mark an empty cell.
-    limits : tuple of two float
-        The least and the largest value that is possible.
+    options : Options
+        What was asked for.
+    verdict : Verdict or None
+        How labelled and unlabelled rows compare.
 
     Examples
     --------
@@ -54,9 +88,11 @@ class FittedFill:
     >>> from transduce.filling import fit_fill
     >>> size = np.arange(200.0)
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> fitted = fit_fill(table, "price", method="ridge").fitted
-    >>> new = fitted.answer(pd.DataFrame({"size": [10.5], "price": [np.nan]}))
+    >>> fitted = fit_fill(table, "price", method="ridge")
+    >>> new = fitted.new_columns(pd.DataFrame({"size": [10.5], "price": [np.nan]}))
     >>> bool(new["price_lower"][0] <= 21.0 <= new["price_upper"][0])
+    True
+    >>> fitted.guarantee_of_later(1000).outside.at_most < 250
     True
     """
 
@@ -64,64 +100,77 @@ class FittedFill:
     reading: LabelReading
     encoder: Encoder
     outside: OutsideCalibration
-    confidence: float
     chance: RightChance
-    probabilities: bool = False
-    limits: tuple[float, float] = (-np.inf, np.inf)
-    missing: tuple[Any, ...] = ()
+    options: Options
+    verdict: Verdict | None = None
 
     @classmethod
     def of(
         cls,
-        result: FillResult,
-        labels: Target,
+        fit: TableFit,
+        chance: RightChance,
         calibration: pd.DataFrame,
         held: Target,
         reading: LabelReading,
-        settings: FillSettings,
+        options: Options,
     ) -> FittedFill:
-        """Return what a filled sample makes possible, calibrated by labelled rows that were kept from it.
+        """Return what a fit makes possible, calibrated by labelled rows that were kept from it.
 
         Parameters
         ----------
-        result : FillResult
-            Of the sample.
-        labels, held : Target
-            Labels of the sample, and of the calibration rows.
+        fit : TableFit
+            To the sample.
+        chance : RightChance
+            Of its answers.
         calibration : pandas.DataFrame
             The calibration rows.
+        held : Target
+            Their labels.
         reading : LabelReading
             How labels are read.
-        settings : FillSettings
+        options : Options
 
         Returns
         -------
         FittedFill
         """
-        shown, known = labels.labels[~labels.missing], held.labels
+        known, missing = fit.target.labels[~fit.target.missing], list(options.missing)
+        shown, kept = known, held.labels
         classes = None
-        if labels.task == "classification":
-            classes = np.array(sorted({*shown.tolist(), *known.tolist()}))
-            shown, known = class_codes(shown, classes), class_codes(known, classes)
-        missing = tuple(settings.missing)
-        matrix = result.encoder.transform(without(calibration, list(missing)))
-        n_rows = len(labels.labels)
-        fitted = FittedEstimator(result.values_model, classes, np.arange(n_rows), n_rows)
+        if fit.target.task == "classification":
+            classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
+            shown, kept = class_codes(shown, classes), class_codes(kept, classes)
+        encoder, n_rows = fit.features.encoder, len(fit.target.labels)
         outside = calibrate_outside(
-            fitted,
-            result.encoder.transform(without(result.frame.iloc[:1000], list(missing))),
+            FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
+            encoder.transform(without(fit.frame.iloc[:1000], missing)),
             shown,
-            matrix,
-            known,
-            by_class=settings.label_conditional,
-            tolerance=settings.tolerance,
+            encoder.transform(without(calibration, missing)),
+            kept,
+            by_class=options.label_conditional,
         )
-        outside = replace(outside, drawn=isinstance(settings.design, Drawn))
-        known = labels.labels[~labels.missing]
-        model = (known, reading, result.encoder, outside, result.confidence, result.chance)
-        return cls(*model, settings.probabilities, settings.limits, missing)
+        outside = replace(outside, drawn=isinstance(options.design, Drawn))
+        verdict = None if fit.compared is None else fit.compared.verdict
+        return cls(known, reading, encoder, outside, chance, options, verdict)
 
-    def answers(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
+    def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
+        """Return the answers at rows, before anything is asked of them.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The columns that were there in the fit; others are not looked at.
+        rows : int array, optional
+            Where the rows are in their table.
+
+        Returns
+        -------
+        Answer
+        """
+        matrix = self.encoder.transform(without(frame, list(self.options.missing)))
+        return self.outside.answer(matrix, float(self.options.confidence), rows)
+
+    def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.
 
         Parameters
@@ -135,10 +184,9 @@ class FittedFill:
         -------
         Answer
         """
-        matrix = self.encoder.transform(without(frame, list(self.missing)))
-        return self.outside.answer(matrix, self.confidence, rows).within(*self.limits)
+        return self.unasked(frame, rows).within(*self.options.limits)
 
-    def answer(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.
 
         Parameters
@@ -151,23 +199,48 @@ class FittedFill:
         pandas.DataFrame
             ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``), ``_confidence`` and ``_status``.
         """
-        frame = without(frame, list(self.missing))
+        frame = without(frame, list(self.options.missing))
         labels = self.reading.read(frame)
-        wanted = np.flatnonzero(labels.missing)
-        return self.columns(labels, self.answers(frame.iloc[wanted], wanted), frame.index)
+        rows = np.flatnonzero(labels.missing)
+        return self.as_columns(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
 
-    def columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
-        """Return the new columns of some rows, given their answers; of the same types, whatever the rows."""
+    def as_columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
+        """Return answers as the new columns of some rows; of the same types, whatever the rows."""
         new = new_columns(
             labels,
             answer,
-            self.confidence,
+            float(self.options.confidence),
             index,
             right=right_of(self.chance, answer),
-            probabilities=self.probabilities,
+            probabilities=self.options.probabilities,
             known=self.labels,
         )
         kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
         if self.reading.whole:
             kinds[f"{self.reading.name}_filled"] = "Int64"
         return new.astype(kinds)
+
+    def guarantee_of_later(
+        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+    ) -> Guarantee:
+        """Return what is guaranteed of rows that the fit did not see.
+
+        Parameters
+        ----------
+        n_answered, n_unreached : int
+            How many have an answer, and how many have none.
+        certainty : float, optional
+            Of the bounds for all of them together; that of the options by default.
+
+        Returns
+        -------
+        Guarantee
+        """
+        options = self.options
+        return replace(self.outside, tolerance=options.tolerance).guarantee(
+            float(options.confidence),
+            n_answered=n_answered,
+            n_unreached=n_unreached,
+            certainty=float(options.certainty) if certainty is None else certainty,
+            verdict=self.verdict,
+        )

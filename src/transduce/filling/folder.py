@@ -16,17 +16,25 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.computing import stage
-from transduce.core.guarantee import Guarantee
 from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.core.types import AnyArray
+from transduce.filling.engine import fill_sample
 from transduce.filling.fitted import FittedFill
-from transduce.filling.large import SampleFit, draw, sample_note
-from transduce.filling.lazily import answer_rows, fit_parts, gather, rows_wanted, scan_frame
+from transduce.filling.options import Options
 from transduce.filling.result import FillResult
-from transduce.filling.settings import FillSettings
-from transduce.filling.sources import LocalRunner, Runner
+from transduce.filling.sources import (
+    LocalRunner,
+    Rows,
+    Runner,
+    SampledColumns,
+    columns_of_part,
+    gather,
+    rows_by_part,
+    sampled_columns,
+    scan_frame,
+)
 from transduce.tables.columns import rounded
-from transduce.tables.draws import PartScan
+from transduce.tables.draws import PartScan, RowDraw
 from transduce.tables.files import memory_free
 from transduce.tables.labels import check_columns
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
@@ -38,53 +46,87 @@ ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".
 
 
 @dataclass(frozen=True, eq=False)
-class FolderResult:
-    """A table that was filled part by part.
+class FilledFolder:
+    """A table that was filled part by part into a folder; nothing is read before it is asked for.
 
     Parameters
     ----------
     folder : Path
         Where the parts and their manifest are.
-    sample : SampleFit
-        The filled sample, and what answered all other rows.
-    guarantee : Guarantee
-        Of all answers together.
-    counts : dict
-        Rows, labels, filled cells, how often each status occurs, and, of classes, how often each was answered.
     parts : list of str
         The files, in the order of the rows.
-    options : dict
-        What was asked for, as it was given.
+    by_class : dict
+        Of classes, how often each was answered.
 
     Examples
     --------
     See `fill_folder`.
 
-    >>> FolderResult.__dataclass_fields__.keys() >= {"folder", "guarantee", "counts"}
-    True
+    >>> FilledFolder(Path("filled"), ["part-00000-a.parquet"]).paths[0].name
+    'part-00000-a.parquet'
     """
 
     folder: Path
-    sample: SampleFit
-    guarantee: Guarantee
-    counts: dict[str, Any]
-    parts: list[str] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
+    parts: list[str]
+    by_class: dict[str, int] = field(default_factory=dict)
 
     @property
-    def result(self) -> FillResult:
-        """The sample as a result with the guarantee and the counts of the whole table, for reports."""
-        found, counts = self.sample.result, self.counts
-        note = sample_note(len(found.frame), counts["rows"], len(self.sample.fitted.outside.labels))
-        return replace(
-            found,
-            answer=replace(found.answer, guarantee=self.guarantee),
-            miscoverage=None,
-            advice=None,
-            options=self.options,
-            totals={name: value for name, value in counts.items() if isinstance(value, int)},
-            notes=[*found.notes, note, "The rows of this page are those of the sample."],
-        )
+    def paths(self) -> list[Path]:
+        """The files, in the order of the rows."""
+        return [self.folder / name for name in self.parts]
+
+
+@dataclass(frozen=True, eq=False)
+class _FileSource:
+    """A table in files, which are read part by part where the work is done."""
+
+    name: str  # the pattern that the user wrote
+    folder: Path  # where the filled parts go
+    files: PartFiles
+    runner: Runner
+    batch_rows: int
+    flags: dict[str, Any] = field(default_factory=dict)
+    roles: RowDraw | None = None  # which rows the fit saw
+    filled: FilledFolder | None = None
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return self.files.prefer
+
+    @property
+    def words(self) -> bool:
+        """Whether texts such as NA stand for a missing label."""
+        return self.files.has_words
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each part."""
+        parts, scans = self.files.parts, {}
+        job = _Job(self.files, target, options, self.batch_rows)
+        with stage("reading") as report:
+            for number, scan in self.runner.map(_scan, job, parts):
+                scans[number] = scan
+                report(len(scans) / len(parts))
+        return [scans[number] for number in range(len(parts))]
+
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        parts = self.files.parts
+        job = _Job(self.files, target, options, self.batch_rows)
+        frames: list[pd.DataFrame | None] = [None] * len(parts)
+        by_part = zip(parts, rows_by_part(roles, len(parts)), strict=True)
+        items = [(part, rows) for part, rows in by_part if rows is not None]
+        with stage("sample") as report:
+            for done, (number, frame) in enumerate(self.runner.map(_take, job, items), start=1):
+                frames[number] = frame
+                report(done / len(items))
+        return gather(frames, self, roles, target, options)
+
+    def with_columns(self, result: FillResult) -> FilledFolder:
+        """Return the folder that was filled, as it was written."""
+        if self.filled is None or result.fitted is None:
+            raise ValueError("The parts are not written yet.")
+        return self.filled
 
 
 @dataclass(frozen=True)
@@ -92,14 +134,15 @@ class _Job:
     """What every worker needs to know."""
 
     files: PartFiles
-    settings: FillSettings
+    target: Any
+    options: Options
     batch_rows: int
 
 
 def _scan(job: _Job, part: Part) -> tuple[int, PartScan]:
     """Return what a draw needs to know of a part."""
     frames = job.files.frames(part, job.batch_rows)
-    scans = [scan_frame(job.settings, frame, words=job.files.has_words) for frame in frames]
+    scans = [scan_frame(job.target, job.options, frame, words=job.files.has_words) for frame in frames]
     drawn = [one.drawn for one in scans if one.drawn is not None]
     return part.number, PartScan(
         np.concatenate([one.missing for one in scans]) if scans else np.empty(0, dtype=bool),
@@ -111,12 +154,12 @@ def _scan(job: _Job, part: Part) -> tuple[int, PartScan]:
 def _take(job: _Job, wanted: tuple[Part, AnyArray]) -> tuple[int, pd.DataFrame]:
     """Return some rows of a part."""
     part, rows = wanted
-    found, start = [], 0
+    frames, start = [], 0
     for frame in job.files.frames(part, job.batch_rows):
         mine = rows[(rows >= start) & (rows < start + len(frame))] - start
-        found.append(frame.iloc[mine])
+        frames.append(frame.iloc[mine])
         start += len(frame)
-    return part.number, pd.concat(found, ignore_index=True)
+    return part.number, pd.concat(frames, ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,25 +182,25 @@ class _Piece:
     """A part, and its rows that the fit saw, with their answers."""
 
     part: Part
-    sampled: tuple[AnyArray, pd.DataFrame] | None
+    sampled: SampledColumns | None
 
 
 def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
     """Answer a part, write it in one piece, and return its counts."""
-    job, part = answering.job, piece.part
+    job, part, reading = answering.job, piece.part, answering.fitted.reading
     name = f"{part.name}{ENDINGS[job.files.kind]}"
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     with whole_file(answering.folder / name, force=True) as file:
-        writer, start = PartWriter(file, job.files, answering.fitted.reading.decimal), 0
+        writer, start = PartWriter(file, job.files, reading.decimal), 0
         for batch in job.files.batches(part, job.batch_rows):
             frame = job.files.frame_of(batch)
-            new = answer_rows(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
+            new = columns_of_part(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
             writer.write(batch, new if job.files.kind == "parquet" else answering.rounded(new))
-            status = new[f"{job.settings.target}_status"]
+            status = new[f"{job.target}_status"]
             counts.update(status.value_counts().to_dict())
-            if job.settings.task == "classification":
-                filled = new.loc[(status != "given").to_numpy(), f"{job.settings.target}_filled"]
+            if reading.task == "classification":
+                filled = new.loc[(status != "given").to_numpy(), f"{job.target}_filled"]
                 classes.update({str(label): int(n) for label, n in filled.value_counts().items()})
             start += len(frame)
         writer.close()
@@ -170,9 +213,7 @@ def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
     }
 
 
-def _within(
-    sampled: tuple[AnyArray, pd.DataFrame] | None, start: int, length: int
-) -> tuple[AnyArray, pd.DataFrame] | None:
+def _within(sampled: SampledColumns | None, start: int, length: int) -> SampledColumns | None:
     """Return the sampled rows of a batch, counted from its start."""
     if sampled is None:
         return None
@@ -246,19 +287,19 @@ class _Manifest:
         write_text(self.path, json.dumps(content, indent=1, default=str, ensure_ascii=False), force=True)
 
 
-def _table_of(files: PartFiles, settings: FillSettings) -> dict[str, Any]:
-    """Return what a filled folder depends on: the files, and the settings."""
+def _table_of(files: PartFiles, target: Any, options: Options) -> dict[str, Any]:
+    """Return what a filled folder depends on: the files, and the options."""
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files.files]
-    given = {name: value for name, value in settings.flat.items() if name not in ("n_jobs", "source")}
+    asked = {name: value for name, value in options.as_json().items() if name != "n_jobs"}
     cut = [[part.name, part.n_rows] for part in files.parts]
-    return {"files": stats, "settings": given, "parts": cut}
+    return {"files": stats, "target": target, "options": asked, "parts": cut}
 
 
-def _fingerprint(found: SampleFit) -> str:
+def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
     """Return what tells two fits apart: a hash of what they answer."""
     digest = hashlib.sha256()
-    rows = found.result.frame.iloc[-2000:].drop(columns=[found.fitted.reading.name])
-    for frame in (found.result.new, found.fitted.answer(rows)):
+    rows = result.shown.iloc[-2000:].drop(columns=[result.target])
+    for frame in (result.new, fitted.new_columns(rows)):
         digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
 
@@ -274,8 +315,8 @@ def fill_folder(
     memory: float | None = None,
     runner: Runner | None = None,
     force: bool = False,
-    **settings: Any,
-) -> FolderResult:
+    **options: Any,
+) -> FillResult:
     """Fill a table in one or many files, part by part, into a folder.
 
     Parameters
@@ -293,12 +334,14 @@ def fill_folder(
         Where the work is done: by default on this machine, with ``n_jobs`` processes.
     force : bool, default=False
         Whether to replace what the folder holds.
-    **settings
-        As those of `fill`.
+    **options
+        As those of `fill`, and of `FillResult.ask`: the parts are written once.
 
     Returns
     -------
-    FolderResult
+    FillResult
+        Its ``frame`` is the folder and its parts; ``totals`` are counts of the whole table, and the rows that it shows
+        are those that the fit saw.
 
     Notes
     -----
@@ -312,44 +355,86 @@ def fill_folder(
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table.to_parquet(f"{folder}/prices.parquet")
-    ...     found = fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge")
-    ...     names = [path.name for path in sorted(found.folder.iterdir())]
+    ...     result = fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge")
+    ...     names = [path.name for path in sorted(result.frame.folder.iterdir())]
     >>> names
     ['manifest.json', 'part-00000-prices.parquet']
-    >>> found.counts["answered"]
+    >>> result.totals["answered"]
     100
     """
-    wanted, folder = FillSettings.read(target, settings), Path(out)
-    wanted.check_sampled()
-    asked = wanted.as_given()
+    read, folder = Options.read(options, questions=True), Path(out)
+    read.check_design()
+    read.check_sampled()
     folder.mkdir(parents=True, exist_ok=True)
-    runner = runner or LocalRunner(wanted.n_jobs)
+    runner = runner or LocalRunner(read.n_jobs)
     with locked(folder / ".lock", f"{folder} is being filled by another process."), _disk(folder):
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
+        names = read.columns(target)
         with stage("looking"):
-            files = open_parts(table, folder / WORK).naming(wanted.named)
-        check_columns(pd.DataFrame(columns=files.columns), wanted.named)
+            files = open_parts(table, folder / WORK).naming(names)
+        check_columns(pd.DataFrame(columns=files.columns), names)
         try:
-            manifest = _Manifest.open(folder, _table_of(files, wanted), force=force)
+            manifest = _Manifest.open(folder, _table_of(files, target, read), force=force)
         except FileExistsError:
             shutil.rmtree(folder / WORK, ignore_errors=True)
             raise
         manifest.save()
-        job = _Job(files, wanted, _batch_rows(files, memory, runner))
-        found, sampled, wanted = _fit(job, runner)
-        manifest.begin(_fingerprint(found))
-        answering = _Answering(replace(job, settings=wanted), found.fitted, folder)
-        _answer(answering, sampled, manifest, runner)
-        counts = _counts(manifest, wanted)
-        n_inside = len(found.result.answer)
-        lost = counts["unreached"] - int((found.result.answer.status == "unreached").sum())
-        guarantee = found.guarantee(counts["unlabelled"] - n_inside - lost, lost)
-        names = sorted(manifest.parts, key=lambda name: manifest.parts[name]["number"])
-        manifest.state = "complete"
-        manifest.save(guarantee=str(guarantee), counts=counts)
+        batch_rows = _batch_rows(files, memory, runner)
+        source = _FileSource(table, folder, files, runner, batch_rows, {"out": f"{out}".rstrip("/") + "/"})
+        result = _answer(fill_sample(source, target, read), source, manifest)
         shutil.rmtree(folder / WORK, ignore_errors=True)
-    return FolderResult(folder, found, guarantee, counts, names, asked | {"task": wanted.task})
+    return result
+
+
+def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> FillResult:
+    """Answer the parts that are not complete yet, and return the result of all."""
+    files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
+    assert fitted is not None
+    assert roles is not None
+    manifest.begin(_fingerprint(sample, fitted))
+    done = {
+        name
+        for name, part in manifest.parts.items()
+        if (folder / name).exists() and part["rows"] == files.parts[part["number"]].n_rows
+    }
+    todo = [part for part in files.parts if f"{part.name}{ENDINGS[files.kind]}" not in done]
+    rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sampled_columns(sample, roles)
+    job = _Job(files, sample.target, sample.options, source.batch_rows)
+    with stage("answers") as report:
+        report(rows / files.n_rows)
+        items = [_Piece(part, sampled.get(part.number)) for part in todo]
+        for part in source.runner.map(_write, _Answering(job, fitted, folder), items):
+            manifest.add(part)
+            rows += part["rows"]
+            report(rows / files.n_rows)
+    totals, by_class = _counts(manifest)
+    names = sorted(manifest.parts, key=lambda name: manifest.parts[name]["number"])
+    lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
+    result = replace(
+        sample,
+        source=replace(source, roles=roles, filled=FilledFolder(folder, names, by_class)),
+        outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
+        totals=totals,
+    )
+    manifest.state = "complete"
+    manifest.save(
+        guarantee=str(result.guarantee), counts=totals | ({"by_class": by_class} if by_class else {})
+    )
+    return result
+
+
+def _counts(manifest: _Manifest) -> tuple[dict[str, int], dict[str, int]]:
+    """Return counts of all rows, and how often each class was answered."""
+    status: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    for part in manifest.parts.values():
+        status.update(part["status"])
+        classes.update(part["classes"])
+    rows = sum(part["rows"] for part in manifest.parts.values())
+    words = {word: status.get(word, 0) for word in ("answered", "unusual", "tied", "rejected", "unreached")}
+    totals = {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
+    return totals, dict(classes.most_common())
 
 
 @contextmanager
@@ -375,77 +460,3 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
         raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
     rows = memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0))
     return int(np.clip(rows, 1000, 100_000))
-
-
-def _fit(
-    job: _Job, runner: Runner
-) -> tuple[SampleFit, dict[int, tuple[AnyArray, pd.DataFrame]], FillSettings]:
-    """Look at all rows, draw some, and fit to them."""
-    parts = job.files.parts
-    scans: dict[int, PartScan] = {}
-    with stage("reading") as report:
-        for number, one in runner.map(_scan, job, parts):
-            scans[number] = one
-            report(len(scans) / len(parts))
-    roles = draw([scans[number] for number in range(len(parts))], job.settings)
-    if roles.n_unlabelled == 0:
-        raise ValueError(f"No cell of column {job.settings.target!r} is empty, so there is nothing to fill.")
-    if roles.n_labelled == 0:
-        raise ValueError(
-            f"All cells of column {job.settings.target!r} are empty: some must have a label to learn from."
-        )
-    del scans
-    wanted = rows_wanted(roles, len(parts))
-    frames: list[pd.DataFrame | None] = [None] * len(parts)
-    items = [(part, rows) for part, rows in zip(parts, wanted, strict=True) if rows is not None]
-    with stage("sample") as report:
-        for done, (number, frame) in enumerate(runner.map(_take, job, items), start=1):
-            frames[number] = frame
-            report(done / len(items))
-    prefer, words = job.files.prefer, job.files.has_words
-    gathered, settings = gather(frames, wanted, roles, job.settings, prefer=prefer, words=words)
-    found, sampled = fit_parts(gathered, roles, settings, prefer=prefer, words=words)
-    return found, sampled, settings
-
-
-def _answer(
-    answering: _Answering,
-    sampled: dict[int, tuple[AnyArray, pd.DataFrame]],
-    manifest: _Manifest,
-    runner: Runner,
-) -> None:
-    """Answer the parts that are not complete yet."""
-    files, folder = answering.job.files, answering.folder
-    done = {
-        name
-        for name, part in manifest.parts.items()
-        if (folder / name).exists() and part["rows"] == files.parts[part["number"]].n_rows
-    }
-    todo = [part for part in files.parts if f"{part.name}{ENDINGS[files.kind]}" not in done]
-    rows = files.n_rows - sum(part.n_rows for part in todo)
-    with stage("answers") as report:
-        report(rows / files.n_rows)
-        items = [_Piece(part, sampled.get(part.number)) for part in todo]
-        for part in runner.map(_write, answering, items):
-            manifest.add(part)
-            rows += part["rows"]
-            report(rows / files.n_rows)
-
-
-def _counts(manifest: _Manifest, settings: FillSettings) -> dict[str, Any]:
-    status: Counter[str] = Counter()
-    classes: Counter[str] = Counter()
-    for part in manifest.parts.values():
-        status.update(part["status"])
-        classes.update(part["classes"])
-    rows = sum(part["rows"] for part in manifest.parts.values())
-    words = {word: status.get(word, 0) for word in ("answered", "unusual", "tied", "rejected", "unreached")}
-    counts: dict[str, Any] = {
-        "rows": rows,
-        "labelled": status["given"],
-        "unlabelled": rows - status["given"],
-        **words,
-    }
-    if settings.task == "classification":
-        counts["by_class"] = dict(classes.most_common())
-    return counts

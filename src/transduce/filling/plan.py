@@ -1,18 +1,19 @@
-"""The methods by which a column can be filled: their names, what they are made of, and what they cost."""
+"""What is to be fitted, by the options, the task and the size of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import Chance, Design, Estimated, calibration_number, labels_needed
+from transduce.conformal.designs import Design, Estimated, calibration_number, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
+from transduce.filling.options import KINDS, OPTIONS, Options
 from transduce.model_selection.ask import last_step
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
 from transduce.tables.labels import Target
@@ -30,28 +31,6 @@ ROW_BELOW = {"regression": 200, "classification": 50}
 NOTE_WEIGHTS = (
     "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated odds of a label."
 )
-
-
-@dataclass(frozen=True)
-class PlanSettings:
-    """What a plan depends on besides method, task and sizes; see `transduce.fill`.
-
-    `labels` says how the labels came about, with arrays in place of columns. `n_outside` rows are to be answered one by
-    one besides those of the table. The classes, and so `n_classes`, are taken as known.
-    """
-
-    confidence: float = 0.9
-    guarantee: str = "auto"
-    label_conditional: bool = False
-    tolerance: float | None = None
-    labels: Design = field(default_factory=Chance)
-    classes: tuple[Any, ...] = ()
-    budget_seconds: float = 300.0
-    n_jobs: int | None = None
-    random_state: int = 0
-    n_outside: int = 0
-    n_classes: int = 0
-    n_features: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,32 +55,76 @@ def read_method(name: str, task: str) -> str:
     if word not in METHODS:
         raise ValueError(f"There is no method {name!r}: choose one of {', '.join(map(repr, METHODS))}.")
     if task not in METHODS[word].tasks:
-        what = {"regression": "numbers", "classification": "classes"}
         good = [other.name for other in METHODS.values() if task in other.tasks]
         raise ValueError(
-            f"Method {word!r} fills {what[METHODS[word].tasks[0]]}, and these labels are {what[task]}: choose one of "
+            f"Method {word!r} fills {KINDS[METHODS[word].tasks[0]]}, and these labels are {KINDS[task]}: choose one of "
             f"{', '.join(map(repr, good))}."
         )
     return word
 
 
-def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSettings | None = None) -> Plan:
-    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees."""
-    word, settings = read_method(method, task), settings or PlanSettings()
-    n_calibration = _held_out(task, n_labels, settings)
+def for_task(options: Options, task: str) -> Options:
+    """Return the options with the method's full name, or raise a ValueError if they do not suit the task."""
+    _check_suited(options, task)
+    settled = replace(options, method=read_method(options.method, task), task=task)
+    if options.device is None:
+        return settled
+    here = [name for name, method in METHODS.items() if method.on_devices]
+    if settled.method not in here:
+        raise ValueError(
+            f"{option('device', options.device)} is for the methods {', '.join(here)}: name one of them."
+        )
+    if options.guarantee == "row":
+        raise ValueError(f"{option('device', options.device)} needs {option('guarantee', 'column')}.")
+    return replace(settled, guarantee="column")
+
+
+def _check_suited(options: Options, task: str) -> None:
+    """Raise a ValueError if an option is for the other task."""
+    for name in options.changed():
+        if OPTIONS[name].task not in ("", task):
+            what = KINDS[OPTIONS[name].task]
+            raise ValueError(f"{option(name)} is for {what}, and these labels are {KINDS[task]}.")
+
+
+def check_questions(options: Options, target: Target) -> None:
+    """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
+    _check_suited(options, target.task)
+    low, high = options.limits
+    if target.task == "regression":
+        known = target.labels[~target.missing].astype(float)
+        odd = known[(known < low) | (known > high)]
+        if len(odd):
+            name = "minimum" if odd[0] < low else "maximum"
+            limit = option(name, getattr(options, name))
+            raise ValueError(
+                f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them."
+            )
+
+
+def make_plan(
+    case: Case, options: Options, design: Design, *, n_outside: int = 0, classes: tuple[Any, ...] = ()
+) -> Plan:
+    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
+
+    `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
+    label in the fit.
+    """
+    word, n_labels = read_method(options.method, case.task), case.labels
+    n_calibration = _held_out(case, options, design)
+    machine = _machine(case.task, options)
     if word == "confidence-machine":
-        return Plan(_machine(task, settings), {}, 1.0, [])
+        return Plan(machine, {}, 1.0, [])
     if word in ("auto", "blend"):
-        fits = (
-            2 if n_calibration else 1
-        )  # for the values and, from labels that are not held out, for the intervals
-        inner, left_out, seconds, slow = _blend(task, n_rows, n_labels, settings, fits)
+        # One for the values and, from labels that are not held out, one for the intervals.
+        fits = 2 if n_calibration else 1
+        inner, left_out, seconds, slow = _blend(case, options, n_outside, fits)
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
-        notes = [f"Time budget {settings.budget_seconds:.0f} s; {likely}.", *slow]
+        notes = [f"Time budget {options.budget_seconds:.0f} s; {likely}.", *slow]
     else:
-        case, left_out, notes = _case(task, n_rows, n_labels, settings), {}, []
-        inner, seconds = METHODS[word].make(case), (2 + FOLDS) * METHODS[word].fit_seconds(case)
-    what = "intervals" if task == "regression" else "sets"
+        inner, left_out, notes = METHODS[word].make(case), {}, []
+        seconds = (2 + FOLDS) * METHODS[word].fit_seconds(case)
+    what = "intervals" if case.task == "regression" else "sets"
     if n_calibration == 0:
         notes.insert(
             0,
@@ -109,14 +132,22 @@ def plan(method: str, task: str, *, n_rows: int, n_labels: int, settings: PlanSe
             f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
-        return Plan(_machine(task, settings), left_out, seconds, notes, inner)
-    notes.append(_about_guarantee(what, n_labels, n_calibration, settings))
-    return Plan(_calibrated(inner, settings), left_out, seconds, notes)
+        return Plan(machine, left_out, seconds, notes, inner)
+    notes.append(_about_guarantee(what, n_labels, n_calibration, design))
+    model = ConformalTransducer(
+        inner,
+        confidence=float(options.confidence),
+        label_conditional=options.label_conditional,
+        refit=True,
+        random_state=options.random_state,
+        labels=design,
+        classes=classes or None,
+    )
+    return Plan(model, left_out, seconds, notes)
 
 
-def _about_guarantee(what: str, n_labels: int, n_calibration: int, settings: PlanSettings) -> str:
+def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
     """Return which labels values and intervals come from."""
-    design = settings.labels
     about = f"Guarantee for each row{' and for the column' if design.for_column else ''}"
     if design.together is not None or design.within is not None:
         return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
@@ -126,31 +157,30 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, settings: Pla
     )
 
 
-def plan_weights(method: str, found: Plan, target: Target, n_rows: int, settings: PlanSettings) -> Plan:
+def plan_weights(
+    plan: Plan, case: Case, options: Options, *, n_outside: int = 0, classes: tuple[Any, ...] = ()
+) -> Plan:
     """Return a plan that weighs labels, in place of one that cannot, where labelled and unlabelled rows differ.
 
     With too few labels to hold some out, the plan stays as it is.
     """
-    if (
-        calibration_number(target.n_labels, settings.confidence) == 0
-        or read_method(method, target.task) == "confidence-machine"
-    ):
-        return found
-    weighted = replace(settings, labels=Estimated())
-    again = plan(method, target.task, n_rows=n_rows, n_labels=target.n_labels, settings=weighted)
-    return replace(again, notes=[NOTE_WEIGHTS, *again.notes])
+    too_few = calibration_number(case.labels, float(options.confidence)) == 0
+    if too_few or read_method(options.method, case.task) == "confidence-machine":
+        return plan
+    weighted = make_plan(case, options, Estimated(), n_outside=n_outside, classes=classes)
+    return replace(weighted, notes=[NOTE_WEIGHTS, *weighted.notes])
 
 
-def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
+def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    design, confidence = settings.labels, settings.confidence
-    number = design.n_calibration(n_labels, confidence, by_class=settings.label_conditional)
-    by_row = settings.guarantee == "row" or (settings.guarantee == "auto" and n_labels < ROW_BELOW[task])
+    n_labels, confidence = case.labels, float(options.confidence)
+    number = design.n_calibration(n_labels, confidence, by_class=options.label_conditional)
+    by_row = options.guarantee == "row" or (options.guarantee == "auto" and n_labels < ROW_BELOW[case.task])
     if by_row and not design.calibrates:
         return 0
     if design.calibrates and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
-    if number == 0 and settings.guarantee == "column":
+    if number == 0 and options.guarantee == "column":
         raise ValueError(
             f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column: it "
             f"takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs none held out."
@@ -158,99 +188,70 @@ def _held_out(task: str, n_labels: int, settings: PlanSettings) -> int:
     return number
 
 
-def _machine(task: str, settings: PlanSettings) -> Any:
+def _machine(task: str, options: Options) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
 
     common: dict[str, Any] = {
         "settings": "leave-one-out",
-        "confidence": settings.confidence,
+        "confidence": float(options.confidence),
         "standardize": False,
     }
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
-    return RidgeConfidenceClassifier(label_conditional=settings.label_conditional, **common)
+    return RidgeConfidenceClassifier(label_conditional=options.label_conditional, **common)
 
 
-def _calibrated(inner: Any, settings: PlanSettings) -> ConformalTransducer:
-    """Return the calibrated answers of an estimator, with values from all labels."""
-    return ConformalTransducer(
-        inner,
-        confidence=settings.confidence,
-        label_conditional=settings.label_conditional,
-        tolerance=settings.tolerance,
-        refit=True,
-        random_state=settings.random_state,
-        labels=settings.labels,
-        classes=settings.classes or None,
-    )
-
-
-def _case(task: str, n_rows: int, n_labels: int, settings: PlanSettings) -> Case:
-    """Return what methods are made for; features have their scale already."""
-    return Case(
-        task,
-        n_rows,
-        n_labels,
-        settings.n_features,
-        settings.n_classes,
-        standardize=False,
-        random_state=settings.random_state,
-    )
-
-
-def _is_exact(n_labels: int, settings: PlanSettings) -> bool:
+def _is_exact(n_labels: int, n_outside: int, budget: float) -> bool:
     """Return whether the Gaussian process answers rows outside of the fit from all labels, and not from some points."""
     each = MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
-    quick = settings.n_outside * each <= ANSWER_SHARE * settings.budget_seconds
+    quick = n_outside * each <= ANSWER_SHARE * budget
     return n_labels <= POINTS or (n_labels <= MOST_EXACT and quick)
 
 
-def slow_to_answer(members: Collection[str], case: Case, settings: PlanSettings) -> dict[str, float]:
+def slow_to_answer(members: Collection[str], case: Case, n_outside: int, budget: float) -> dict[str, float]:
     """Return the members that are too slow where very many rows are answered one by one, and their seconds on one core.
 
     Counts alone decide, and not the number of processes, so that these change no answer.
     """
     each = {name: MEMBERS[name].answer_seconds(case) for name in members}
-    most = ANSWER_SHARE * settings.budget_seconds
+    most = ANSWER_SHARE * budget
     slow = {
-        name: settings.n_outside * seconds
+        name: n_outside * seconds
         for name, seconds in each.items()
-        if seconds > QUICK and settings.n_outside * seconds > most
+        if seconds > QUICK and n_outside * seconds > most
     }
     return slow if len(slow) < len(members) else {}
 
 
-def _about_slow(slow: dict[str, float], settings: PlanSettings) -> list[str]:
+def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[str]:
     """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
     if not slow:
         return []
     names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
     needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
     return [
-        f"Left out, since one core would take longer than {ANSWER_SHARE * settings.budget_seconds:,.0f} s to answer "
-        f"{settings.n_outside:,} rows with it: {names}. With {needed} all methods take part."
+        f"Left out, since one core would take longer than {ANSWER_SHARE * budget:,.0f} s to answer "
+        f"{n_outside:,} rows with it: {names}. With {needed} all methods take part."
     ]
 
 
 def _blend(
-    task: str, n_rows: int, n_labels: int, settings: PlanSettings, fits: int
+    case: Case, options: Options, n_outside: int, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
-    seed, budget = settings.random_state, settings.budget_seconds
-    case = _case(task, n_rows, n_labels, settings)
+    budget, n_labels = float(options.budget_seconds), case.labels
     members, unsuited = default_members(case)
-    exact = _is_exact(n_labels, settings)
+    exact = _is_exact(n_labels, n_outside, budget)
     answering = case if exact else replace(case, n_labels=POINTS)
-    slow = slow_to_answer(members, answering, settings)
+    slow = slow_to_answer(members, answering, n_outside, budget)
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
     changed = bool(slow)
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         members["gaussian_process"].set_params(max_exact=POINTS)
         changed = True
     costs = {  # weights take about as long again
-        name: 2 * fits * MEMBERS[name].fit_seconds(case)
-        + settings.n_outside * MEMBERS[name].answer_seconds(answering)
+        name: 2 * fits * MEMBERS[name].fit_seconds(case) + n_outside * MEMBERS[name].answer_seconds(answering)
         for name in members
         if name not in slow
     }
@@ -260,11 +261,15 @@ def _blend(
         changed = True
     clock = BUDGET_SHARE * budget / fits
     blend = TransductiveBlend(
-        task=task, standardize=False, n_jobs=settings.n_jobs, budget_seconds=clock, random_state=seed
+        task=case.task,
+        standardize=False,
+        n_jobs=options.n_jobs,
+        budget_seconds=clock,
+        random_state=options.random_state,
     )
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs})
-    return blend, left_out, sum(costs.values()), _about_slow(slow, settings)
+    return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget)
 
 
 def parts(model: Any) -> dict[str, Any]:

@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Law
+from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.safe_files import write_text
-from transduce.filling.diagnostics import NextLabels, RightChance
+from transduce.core.types import AnyArray
+from transduce.filling.diagnostics import Diagnosis, NextLabels, right_of
+from transduce.filling.fitted import FittedFill, TableFit
+from transduce.filling.options import QUESTIONS, Options, Questions, described
+from transduce.filling.plan import check_questions
+from transduce.filling.sources import FrameSource, Source
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import as_pandas
-from transduce.tables.encoder import Encoder
+from transduce.tables.columns import check_names, new_columns
+from transduce.tables.files import KINDS, kind_of
+from transduce.tables.labels import Target
+
+_SAMPLE_DOUBT = 0.1  # of the allowed uncertainty of a bound, what the rows of the sample take
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FillResult:
     """A table whose target column was filled, what is guaranteed of it, and its report.
 
-    Parameters
+    Whatever does not touch the fit is asked of the result: `table`, `guarantee_at`, and `ask` for both at once. What
+    takes time besides (``members``, ``out_of_fold``, ``relevance``, ``map``, ``advice``) is computed when it is first
+    asked for, as by the report; if it cannot be computed, a note says so.
+
+    Attributes
     ----------
-    frame : pandas or polars DataFrame
+    frame : pandas, polars or Dask DataFrame, or FilledFolder
         The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
         ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
         number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
-        the level up to which no other class is possible.
+        the level up to which no other class is possible. Of a Dask frame it is lazy; of files, the folder.
     new : pandas.DataFrame
         The new columns alone.
     target : str
         The column that was filled.
     task : {"regression", "classification"}
     answer : Answer
-        The answers at the rows whose label was missing.
+        The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw.
+    guarantee : Guarantee
+        What is guaranteed of all answers.
     model : estimator
         What the intervals, or sets, come from: the fitted `ConformalTransducer`; or the confidence machine, where
         labels were too few to hold any out.
@@ -52,8 +68,6 @@ class FillResult:
     sensitivity : pandas.DataFrame or None
         How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
         1, 1.5 and 2; None if no label calibrates.
-    confidence, certainty : float
-        Levels of the guarantee for each row, and for the column.
     members : pandas.DataFrame
         One line for each method: ``name``, ``weight`` (NaN if it was not blended), ``score`` (out of fold), ``scorer``,
         ``seconds``, ``note`` (why it was left out, or empty).
@@ -67,20 +81,16 @@ class FillResult:
         How much each original column matters, from 0 to 1, largest first, where a method says so.
     map : pandas.DataFrame or None
         ``x`` and ``y`` of every row along the two leading vectors of its neighbour graph.
-    options : dict
-        What was asked for, as it was given, and where the table came from: enough to do it again.
+    advice : NextLabels or None
+        What to label next, and how much twice the labels would help.
+    options : Options
+        What was asked for, as it was given.
     counts : dict
         Rows (``n_rows``), labels (``n_labels``), and rows that the fit saw (``n_fitted``).
     notes : list of str
         What the user should know: how the task was guessed, columns left out, time budget, too few labels.
-    encoder : Encoder
-        Turns rows which come later into the features that were fitted to.
-    chance : RightChance
-        How probable it is that an answered class is right.
-    advice : NextLabels or None
-        What to label next, and how much twice the labels would help.
-    totals : dict or None
-        Counts of the whole table, where this is a sample of it.
+    again : str
+        The command, or the call, that does it again.
 
     Examples
     --------
@@ -93,64 +103,287 @@ class FillResult:
     >>> result
     FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
     exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. ...
+    >>> result.guarantee_at(certainty=0.99).outside.certainty
+    0.99
+    >>> result.table(minimum=0)["price_lower"].min()
+    0.0
     """
 
-    frame: Any
-    new: pd.DataFrame
-    target: str
-    task: str
-    answer: Answer
-    model: Any
-    values_model: Any
-    confidence: float
-    certainty: float
-    members: pd.DataFrame
-    out_of_fold: pd.DataFrame
-    columns: pd.DataFrame
-    miscoverage: Law | None = None
-    exchangeability: Exchangeability | None = None
-    sensitivity: pd.DataFrame | None = None
-    relevance: pd.Series | None = None
-    map: pd.DataFrame | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    fit: TableFit
+    source: Source
+    options: Options
+    labels: Target  # of the rows that are shown
+    unasked: Answer  # at these rows, before anything is asked of it
+    diagnosis: Diagnosis
     counts: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    encoder: Encoder = field(default_factory=Encoder)
-    chance: RightChance = field(default_factory=RightChance)
-    advice: NextLabels | None = None
-    totals: dict[str, int] | None = None
+    fitted: FittedFill | None = None  # what answers rows that the fit did not see
+    rows: AnyArray | None = None  # where in the table the rows of the fit are, if not all take part in it
+    outside: tuple[int, int] = (0, 0)  # rows that the fit did not see with an answer, and without one
+    totals: dict[str, int] | None = None  # counts of the whole table, where this shows a sample of it
+
+    # ------------------------------------------------------------------------------------------------ what is asked
+
+    @described(QUESTIONS)
+    def ask(self, **questions: Unpack[Questions]) -> FillResult:
+        """Return the result as it is if other things are asked of it; nothing is fitted again.
+
+        Parameters
+        ----------
+        OPTIONS
+
+        Returns
+        -------
+        FillResult
+            With a ``frame``, a ``guarantee`` and a ``report`` that answer these questions.
+        """
+        options = Options.read({**vars(self.options), **questions}, questions=True)
+        check_questions(options, self.labels)
+        if isinstance(self.source, FrameSource):
+            check_names(self.source.frame, self.labels, options.probabilities, options.label_next)
+        fitted = None if self.fitted is None else replace(self.fitted, options=options)
+        return replace(self, options=options, fitted=fitted)
+
+    @described(QUESTIONS)
+    def table(self, **questions: Unpack[Questions]) -> Any:
+        """Return the table with its new columns, as these questions want them.
+
+        Parameters
+        ----------
+        OPTIONS
+
+        Returns
+        -------
+        DataFrame
+            As ``frame``, which is the table if nothing is asked.
+        """
+        return self.ask(**questions).frame
+
+    def guarantee_at(self, *, certainty: float | None = None, tolerance: float | None = None) -> Guarantee:
+        """Return what is guaranteed of the answers.
+
+        Parameters
+        ----------
+        certainty : float, optional
+            Of the guarantee for the whole column; 0.95 unless something else was asked for before.
+        tolerance : float, optional
+            Numbers: bound how many answers are off by more than this.
+
+        Returns
+        -------
+        Guarantee
+        """
+        asked: Questions = {} if tolerance is None else {"tolerance": tolerance}
+        if certainty is not None:
+            asked["certainty"] = certainty
+        return self.ask(**asked).guarantee
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed of all answers.
+
+        Where the fit saw a sample, bounds are sums of one for the sample and one for the other rows, which share the
+        uncertainty.
+        """
+        certainty, tolerance = float(self.options.certainty), self.options.tolerance
+        if self.fitted is None or sum(self.outside) == 0:
+            return self.fit.guarantee(certainty, tolerance)
+        n_inside, model = len(self.fit.answer), self.fit.model
+        if n_inside == 0 or not isinstance(model, ConformalTransducer):
+            others = self.fitted.guarantee_of_later(*self.outside)
+            return replace(others, outside=None, wrong=None) if n_inside else others
+        doubt = 1.0 - certainty
+        others = self.fitted.guarantee_of_later(*self.outside, certainty=1.0 - (1.0 - _SAMPLE_DOUBT) * doubt)
+        inside = model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt, tolerance=tolerance)
+        if others.kind == "none":
+            return replace(others, n_labelled=self.fit.target.n_labels)
+        if inside.kind == "none":
+            return inside
+        return replace(
+            others,
+            n_calibration=others.n_calibration + inside.n_calibration,
+            outside=_sum(others.outside, inside.outside, certainty),
+            wrong=_sum(others.wrong, inside.wrong, certainty),
+            n_unreached=others.n_unreached + inside.n_unreached,
+            n_short=max(others.n_short, inside.n_short),
+        )
+
+    @cached_property
+    def _answered(self) -> tuple[Answer, list[str]]:
+        answer = replace(self.unasked, guarantee=self.guarantee).within(*self.options.limits)
+        return reject_unsure(answer, self.options.reject)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What is guaranteed of the answers."""
-        return self.answer.guarantee
+    def answer(self) -> Answer:
+        """The answers at the rows whose label was missing."""
+        return self._answered[0]
+
+    @cached_property
+    def new(self) -> pd.DataFrame:
+        """The new columns."""
+        index = self.shown.index
+        if self.fitted is not None:
+            new = self.fitted.as_columns(self.labels, self.answer, index)
+        else:
+            right = right_of(self.diagnosis.chance, self.answer) if self.task == "classification" else None
+            level, shares = float(self.options.confidence), self.options.probabilities
+            new = new_columns(self.labels, self.answer, level, index, right=right, probabilities=shares)
+        if self.options.label_next:
+            rows = () if self.advice is None else self.advice.rows
+            numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
+            numbers.iloc[list(rows)] = np.arange(1, len(rows) + 1)
+            new = new.assign(**{f"{self.target}_label_next": numbers.set_axis(index)})
+        return new
+
+    @cached_property
+    def frame(self) -> Any:
+        """The table with its new columns."""
+        return self.source.with_columns(self)
+
+    # ------------------------------------------------------------------------------------------- what is known of it
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The rows of the answer: all of them, or those that the fit saw."""
+        return self.source.frame if isinstance(self.source, FrameSource) else self.fit.frame
+
+    @property
+    def target(self) -> str:
+        """The column that was filled."""
+        return self.labels.name
+
+    @property
+    def task(self) -> str:
+        """Whether labels are numbers ("regression") or classes ("classification")."""
+        return self.labels.task
+
+    @property
+    def confidence(self) -> float:
+        """Level of the guarantee for each row."""
+        return float(self.options.confidence)
+
+    @property
+    def certainty(self) -> float:
+        """Certainty of the guarantee for the column."""
+        return float(self.options.certainty)
+
+    @property
+    def model(self) -> Any:
+        """What the intervals, or sets, come from."""
+        return self.fit.model
+
+    @property
+    def values_model(self) -> Any:
+        """What the values come from."""
+        return self.fit.values_model
+
+    @property
+    def columns(self) -> pd.DataFrame:
+        """What was done to each column."""
+        return self.fit.features.columns
+
+    @property
+    def exchangeability(self) -> Exchangeability | None:
+        """How labelled and unlabelled rows compare."""
+        return self.fit.compared
+
+    @property
+    def miscoverage(self) -> Law | None:
+        """The distribution of the number of rows outside; None if there is none, or several."""
+        whole = self.fitted is None and isinstance(self.fit.model, ConformalTransducer)
+        return self.fit.model.miscoverage_ if whole else None
+
+    @cached_property
+    def sensitivity(self) -> pd.DataFrame | None:
+        """How wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
+        model, certainty = self.fit.model, self.certainty
+        if not isinstance(model, ConformalTransducer):
+            return None
+        if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
+            return None
+        return model.widths_at(sorted({1.0, 1.5, 2.0, float(model.labels.sensitivity)}))
+
+    @property
+    def members(self) -> pd.DataFrame:
+        """One line for each method."""
+        return self.diagnosis.members
+
+    @property
+    def out_of_fold(self) -> pd.DataFrame:
+        """``true`` and ``answered`` at the labelled rows, each answered while it was hidden."""
+        return self.diagnosis.out_of_fold
+
+    @property
+    def relevance(self) -> pd.Series | None:
+        """How much each column matters, where a method says so."""
+        return self.diagnosis.relevance
+
+    @cached_property
+    def map(self) -> pd.DataFrame | None:
+        """The place of every row that the fit saw, along the two leading vectors of its neighbour graph."""
+        places = self.diagnosis.map
+        if places is None or self.rows is None:
+            return places
+        every = pd.DataFrame(np.nan, index=range(len(self.shown)), columns=["x", "y"])
+        every.iloc[self.rows] = places.to_numpy()
+        return every
+
+    @cached_property
+    def advice(self) -> NextLabels | None:
+        """What to label next; None where this shows a sample, whose rows have no places in the table."""
+        if self.totals is not None:
+            return None
+        advice = self.diagnosis.next_labels(self.fit.answer.within(*self.options.limits))
+        return advice if self.rows is None else advice.of(self.rows)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know."""
+        notes = list(self.fit.notes)
+        if self.fitted is not None:
+            notes.append(_sample_note(self.counts, len(self.fitted.outside.labels)))
+        notes += self._answered[1]
+        if self.totals is not None:
+            notes.append("The rows of this page are those of the sample.")
+        return [*notes, *self.diagnosis.notes]
+
+    def compute_all(self) -> None:
+        """Compute whatever else there is to know now, where progress is shown."""
+        _ = self.members, self.relevance, self.advice, self.new
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The options as plain values, with the column and where the table came from."""
+        about = {"source": self.source.name, "target": self.target}
+        return {**about, **self.options.as_json(), "task": self.task, **self.source.flags}
+
+    @property
+    def again(self) -> str:
+        """The command that does it again where the table came from a file, and the call of `fill` elsewhere."""
+        name = self.source.name.replace("\\", "/")
+        short = "-" if name == "standard input" else name.rpartition("/")[2]
+        if short == "-" or kind_of(short)[0] in KINDS.values():
+            return self.options.as_command(short, self.target, self.task, **self.source.flags)
+        return self.options.as_call(self.target, self.task)
 
     def __repr__(self) -> str:
-        n, how = len(self.answer), f"{self.task}, {self.options['method']}"
-        return (
-            f"FillResult: {n} of {len(self.frame)} cells of {self.target!r} filled ({how})\n{self.guarantee}"
-        )
+        totals = self.totals or {"unlabelled": len(self.unasked), "rows": len(self.shown)}
+        how = f"{self.task}, {self.options.method}"
+        count = f"{totals['unlabelled']} of {totals['rows']} cells of {self.target!r}"
+        return f"FillResult: {count} filled ({how})\n{self.guarantee}"
 
     def _repr_html_(self) -> str:
         """Return the result as a notebook shows it: what was filled, what is guaranteed, and the first filled rows."""
-        first = self.new.iloc[self.answer.rows[:10]]
-        if isinstance(self.frame, pd.DataFrame):
-            first = self.frame.iloc[self.answer.rows[:10]]
+        rows = self.answer.rows[:10]
+        first = pd.concat([self.shown.iloc[rows], self.new.iloc[rows]], axis=1)
         head, _, said = repr(self).partition("\n")
         return f"<p><strong>{escape(head)}</strong></p><p>{escape(said)}</p>{first.to_html(max_cols=12)}"
 
-    def with_next_column(self) -> FillResult:
-        """Return the result with a column that numbers the rows whose labels would help most."""
-        rows = () if self.advice is None else self.advice.rows
-        numbers = pd.Series(pd.NA, index=range(len(self.new)), dtype="Int64")
-        numbers.iloc[list(rows)] = np.arange(1, len(rows) + 1)
-        name = f"{self.target}_label_next"
-        column = {name: numbers.set_axis(self.new.index)}
-        return replace(self, new=self.new.assign(**column), frame=self.frame.assign(**column))
+    # -------------------------------------------------------------------------------------------------- the report
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""
-        return summarize(replace(self, frame=as_pandas(self.frame)))
+        shown = FrameSource(self.shown, self.shown, self.labels, self.source.name, self.source.flags)
+        return summarize(replace(self, source=shown))
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if one is named.
@@ -190,3 +423,47 @@ class FillResult:
         if path is not None:
             write_text(path, text, force=force)
         return text
+
+
+def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> CountBound | None:
+    if one is None or other is None:
+        return None
+    expected = None if one.expected is None or other.expected is None else one.expected + other.expected
+    return CountBound(certainty, one.at_most + other.at_most, one.of + other.of, expected)
+
+
+def _sample_note(counts: dict[str, int], n_calibration: int) -> str:
+    """Return what the user should know about a fit to a sample."""
+    return (
+        f"The fit saw {counts['n_fitted']:,} of the {counts['n_rows']:,} rows, drawn at random; all others are "
+        f"answered one by one, and {n_calibration:,} labels that the fit did not see calibrate their answers. The "
+        "comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are those of the "
+        "sample."
+    )
+
+
+def reject_unsure(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
+    """Return the answer with unsure rows rejected, if that is asked for, and a note on it.
+
+    For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
+    rows have the same confidence.
+    """
+    if share is None:
+        return answer, []
+    if answer.regions is not None:
+        certain = -answer.regions.measure()
+    elif answer.probabilities is not None:
+        ranked = np.sort(answer.probabilities, axis=1)
+        certain = ranked[:, -1] - ranked[:, -2]
+    else:
+        assert answer.confidence is not None
+        certain = answer.confidence
+    rejected = replace(answer, confidence=certain).reject(share=float(share))
+    answer = replace(rejected, confidence=answer.confidence)
+    count = int(np.sum(answer.status == "rejected"))
+    if not count:
+        return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
+    return answer, [
+        f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
+        "guarantee is about all answers together."
+    ]

@@ -1,4 +1,4 @@
-"""Saving what rows that come later are answered from: the table and the settings, and no code."""
+"""Saving what rows that come later are answered from: the table and the options, and no code."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.safe_files import whole_file
-from transduce.filling.engine import fit_fill, read_table
-from transduce.filling.large import SampleFit, draw, scan
-from transduce.filling.settings import FillSettings
-from transduce.tables.numbers import without
+from transduce.filling.engine import draw, fit_fill
+from transduce.filling.fitted import FittedFill
+from transduce.filling.options import Options
+from transduce.filling.plan import for_task
+from transduce.filling.sources import FrameSource
 
-_FORMAT = 1
-_TABLE, _SETTINGS = "table.parquet", "settings.json"
+_FORMAT = 2
+_TABLE, _OPTIONS = "table.parquet", "options.json"
 
 
-def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **settings: Any) -> None:
-    """Save a table and settings, so that rows which come later can be answered as this table is filled.
+def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **options: Any) -> None:
+    """Save a table and options, so that rows which come later can be answered as this table is filled.
 
     Parameters
     ----------
@@ -35,12 +36,12 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **se
         The column.
     force : bool, default=False
         Whether an existing file may be replaced.
-    **settings
-        As those of `fill`.
+    **options
+        As those of `fill`, and of `FillResult.ask`.
 
     Notes
     -----
-    The file is a zip archive of the rows, as Parquet, and the settings, as JSON: nothing in it is code, so that a file
+    The file is a zip archive of the rows, as Parquet, and the options, as JSON: nothing in it is code, so that a file
     from a stranger can be opened. It holds data: treat it as you treat the table. `load` fits again, with the same
     result.
 
@@ -52,23 +53,28 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **se
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(Path(folder) / "prices.transduce", table, "price", method="ridge")
     ...     model = load(Path(folder) / "prices.transduce")
-    >>> model.fitted.answer(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
+    >>> model.new_columns(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
     [25.0]
     """
-    wanted = FillSettings.read(target, settings)
-    _, frame, labels, wanted, prefer = read_table(table, wanted)
-    wanted.check_sampled()
-    if not all(isinstance(name, str) for name in frame.columns):
+    read = Options.read(options, questions=True)
+    read.check_design()
+    source = FrameSource.read(table, target, read)
+    read.check_sampled()
+    if not all(isinstance(name, str) for name in source.frame.columns):
         raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
-    roles = draw([scan(without(frame, wanted.missing), labels.missing, wanted)], wanted)
+    roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    given = {
-        name: value for name, value in wanted.flat.items() if name not in ("n_outside", "classes", "source")
+    settled = for_task(read, source.labels.task)
+    about = {
+        "format": _FORMAT,
+        "version": version("transduce"),
+        "prefer": source.prefer,
+        "target": target,
+        "options": settled.as_json(),
     }
-    about = {"format": _FORMAT, "version": version("transduce"), "prefer": prefer, "settings": given}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(_SETTINGS, json.dumps(about, ensure_ascii=False, default=str))
-        archive.writestr(_TABLE, _parquet(frame.iloc[rows]))
+        archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
+        archive.writestr(_TABLE, _parquet(source.frame.iloc[rows]))
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
@@ -87,7 +93,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | Path) -> SampleFit:
+def load(path: str | Path) -> FittedFill:
     """Fit again what was saved.
 
     Parameters
@@ -97,8 +103,8 @@ def load(path: str | Path) -> SampleFit:
 
     Returns
     -------
-    SampleFit
-        ``fitted.answer(rows)`` gives the new columns of later rows; ``guarantee_of_later(n)`` says what holds for n of
+    FittedFill
+        ``new_columns(rows)`` gives the new columns of later rows; ``guarantee_of_later(n)`` says what holds for n of
         them.
 
     Examples
@@ -113,7 +119,7 @@ def load(path: str | Path) -> SampleFit:
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read(_SETTINGS))
+            about = json.loads(archive.read(_OPTIONS))
             frame = pd.read_parquet(io.BytesIO(archive.read(_TABLE)))
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise ValueError(
@@ -123,5 +129,5 @@ def load(path: str | Path) -> SampleFit:
         raise ValueError(
             f"{path} was written by transduce {about.get('version')}, in a format that is not known here."
         )
-    settings = dict(about["settings"])
-    return fit_fill(frame, settings.pop("target"), prefer=about["prefer"], **settings)
+    options = vars(Options.of_json(about["options"]))
+    return fit_fill(frame, about["target"], prefer=about["prefer"], **options)

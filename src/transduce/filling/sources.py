@@ -1,106 +1,278 @@
-"""The sources of rows, such as the partitions of a Dask frame, and where work on them is run."""
+"""Where the rows of a table are, in a frame, a Dask frame or files, and where work on their parts is run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pandas as pd
+
+from transduce.conformal.designs import Drawn
+from transduce.core.types import AnyArray, Mask
+from transduce.filling.options import Options
+from transduce.tables.columns import as_pandas, check_names, with_new_columns
+from transduce.tables.delimited import ColumnCells
+from transduce.tables.draws import PartScan, RowDraw, scan_part
+from transduce.tables.files import Table
+from transduce.tables.labels import Target, check_columns, missing_labels, read_marks, read_target
+from transduce.tables.numbers import without
+
+if TYPE_CHECKING:
+    from transduce.filling.fitted import FittedFill
+    from transduce.filling.result import FillResult
+
+Work = Callable[[Any, Any], Any]
+SampledColumns = tuple[AnyArray, pd.DataFrame]  # rows of a part that the fit saw, and their new columns
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table, and their labels."""
+
+    frame: pd.DataFrame
+    labels: Target
+
+    def at(self, rows: AnyArray) -> Rows:
+        """Return some of the rows."""
+        labels = replace(self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows])
+        return Rows(self.frame.iloc[rows], labels)
+
+
+class Source(Protocol):
+    """A table, wherever its rows are."""
+
+    @property
+    def name(self) -> str:
+        """Where the table came from; "" if that is not known."""
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """Options of the command line that say how to read it again."""
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+
+    @property
+    def words(self) -> bool:
+        """Whether texts such as NA stand for a missing label."""
+
+    @property
+    def roles(self) -> RowDraw | None:
+        """Which rows the fit saw, if not all."""
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each part."""
+
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+
+    def with_columns(self, result: FillResult) -> Any:
+        """Return the table with its new columns after its own."""
+
+
+# ----------------------------------------------------------------------------------------------------- in memory
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSource:
+    """A table in memory: one part, whose labels are all known."""
+
+    given: Any  # as it came: a pandas or polars frame
+    frame: pd.DataFrame
+    labels: Target
+    name: str = ""
+    flags: dict[str, Any] = field(default_factory=dict)
+    prefer: str = "point"
+    words: bool = False
+    roles: RowDraw | None = None  # which rows the fit saw, if not all
+
+    @classmethod
+    def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
+        """Return a frame, or a table read from a file, with its labels."""
+        names = options.columns(target)
+        if not isinstance(table, Table):
+            frame = as_pandas(table)
+            return cls(table, frame, _labels_of(frame, target, names, options, None))
+        given = table.frame.drop(columns=[name for name in table.index if name not in names])
+        frame = as_pandas(given)
+        table.check_column(target)
+        labels = _labels_of(frame, target, names, options, table.cells(target))
+        labels = replace(labels, notes=[*labels.notes, *table.notes])
+        flags = {} if table.sheet is None else {"sheet": table.sheet}
+        return cls(given, frame, labels, table.name, flags, table.prefer)
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of the table."""
+        return [scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)]
+
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        every = Rows(self.frame, self.labels)
+        inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+        return every.at(inside), every.at(roles.calibration[:, 1])
+
+    def with_columns(self, result: FillResult) -> Any:
+        """Return the table with its new columns after its own."""
+        if self.given is not self.frame:
+            return with_new_columns(self.given, result.new)
+        return pd.concat([self.frame, result.new], axis=1)
+
+
+def _labels_of(
+    frame: pd.DataFrame, target: Any, names: list[Any], options: Options, cells: ColumnCells | None
+) -> Target:
+    """Return the labels of a table in memory, once its columns are checked."""
+    check_columns(frame, names)
+    labels = read_target(without(frame, options.missing), target, task=options.task, cells=cells)
+    check_names(frame, labels, options.probabilities, options.label_next)
+    return labels
+
+
+def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
+    """Return what a draw needs to know of some rows."""
+    drawn, design = None, options.design
+    if isinstance(design, Drawn):
+        drawn = read_marks(frame, design.rows) & ~missing
+    seen = frame.drop(columns=[name for name in options.ignore if name in frame.columns])
+    return scan_part(seen, target, missing, options.random_state, drawn)
+
+
+# ------------------------------------------------------------------------------------------------------ in parts
+
+
+def scan_frame(target: Any, options: Options, frame: pd.DataFrame, *, words: bool = False) -> PartScan:
+    """Return what a draw needs to know of a part; with `words`, texts such as NA stand for a missing label."""
+    known = without(frame, options.missing)
+    return scan_rows(known, missing_labels(known[target], words=words), target, options)
+
+
+def rows_by_part(roles: RowDraw, n_parts: int) -> list[AnyArray | None]:
+    """Return which rows of each part take part in the fit or calibrate it; None where none do."""
+    every = np.concatenate([roles.visible, roles.sampled, roles.calibration])
+    by_part: list[AnyArray | None] = []
+    for number in range(n_parts):
+        rows = np.sort(every[every[:, 0] == number, 1])
+        by_part.append(rows if len(rows) else None)
+    return by_part
+
+
+def gather(
+    frames: list[pd.DataFrame | None], source: Source, roles: RowDraw, target: Any, options: Options
+) -> tuple[Rows, Rows]:
+    """Return the rows of a draw with their labels, given those of each part in the order of `rows_by_part`."""
+    by_part = rows_by_part(roles, len(frames))
+    every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
+    keys = [(part, row) for part, rows in enumerate(by_part) if rows is not None for row in rows.tolist()]
+    place = {key: position for position, key in enumerate(keys)}
+    drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
+    order = np.array([place[(part, row)] for part, row in drawn.tolist()], dtype=int)
+    frame = every.iloc[order].reset_index(drop=True)
+    known = without(frame, options.missing)
+    gone, known = missing_labels(known[target], words=source.words), known.copy()
+    known[target] = known[target].mask(gone, None)
+    labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=source.prefer))
+    check_names(frame, labels, options.probabilities)
+    n, rows = len(order) - len(roles.calibration), Rows(frame, labels)
+    held = rows.at(np.arange(n, len(order)))
+    return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
+
+
+def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
+    """Return the new columns of the sampled rows of each part, as the fit answered them."""
+    new = result.new.iloc[len(roles.visible) :].reset_index(drop=True)
+    by_part = {}
+    for number in np.unique(roles.sampled[:, 0]).tolist():
+        mine = np.flatnonzero(roles.sampled[:, 0] == number)
+        by_part[number] = (roles.sampled[mine, 1], new.iloc[mine])
+    return by_part
+
+
+def columns_of_part(fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None) -> pd.DataFrame:
+    """Return the new columns of a part: the sampled rows as the fit answered them, all others one by one."""
+    new = fitted.new_columns(frame)
+    if sampled is not None:
+        rows, seen = sampled
+        for name in new.columns:
+            column = new[name].array.copy()
+            column[rows] = seen[name].astype(new[name].dtype).array
+            new[name] = column
+    return new
+
+
+# -------------------------------------------------------------------------------------------------- a Dask frame
 
 
 def is_dask(table: Any) -> bool:
-    """Return whether this is a Dask frame.
-
-    Examples
-    --------
-    >>> is_dask(pd.DataFrame())
-    False
-    """
+    """Return whether this is a Dask frame."""
     return type(table).__module__.startswith(("dask.", "dask_expr.")) and hasattr(table, "map_partitions")
 
 
 @dataclass(frozen=True, eq=False)
-class DaskParts:
-    """A Dask frame, partition by partition.
+class DaskSource:
+    """A Dask frame, partition by partition; its answers are computed when its frame is."""
 
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
+    given: Any
+    roles: RowDraw | None = None  # which rows the fit saw
+    name: str = ""
+    flags: dict[str, Any] = field(default_factory=dict)
+    prefer: str = "point"
+    words: bool = False
 
-    Examples
-    --------
-    >>> import dask.dataframe as dd
-    >>> parts = DaskParts(dd.from_pandas(pd.DataFrame({"a": range(5)}), npartitions=2))
-    >>> sum(parts.each(lambda number, frame: len(frame), range(parts.n_parts)))
-    5
-    """
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each partition."""
+        check_columns(pd.DataFrame(columns=list(self.given.columns)), options.columns(target))
+        tasks = [(target, options)] * int(self.given.npartitions)
+        return self._each(_scan_partition, tasks)
 
-    frame: Any
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        by_part = rows_by_part(roles, int(self.given.npartitions))
+        frames = self._each(_take_rows, by_part)
+        return gather(frames, self, roles, target, options)
 
-    @property
-    def columns(self) -> list[Any]:
-        """Names of the columns."""
-        return list(self.frame.columns)
-
-    def each(self, work: Callable[[Any, pd.DataFrame], Any], items: Sequence[Any]) -> list[Any]:
-        """Return ``work(item, partition)`` for every partition and the item at its place, in order.
-
-        Parameters
-        ----------
-        work : callable
-        items : sequence
-            As many as there are partitions; an item that is None spares its partition.
-
-        Returns
-        -------
-        list
-            None where the item is None.
-        """
-        from dask import compute, delayed
-
-        wanted = [number for number, item in enumerate(items) if item is not None]
-        partitions = self.frame.to_delayed()
-        tasks = [delayed(work)(items[number], partitions[number]) for number in wanted]
-        found: list[Any] = [None] * len(items)
-        for number, result in zip(wanted, compute(*tasks), strict=True):
-            found[number] = result
-        return found
-
-    @property
-    def n_parts(self) -> int:
-        """Number of partitions."""
-        return int(self.frame.npartitions)
-
-    def beside(
-        self, work: Callable[[Any, Any, pd.DataFrame], pd.DataFrame], shared: Any, items: Sequence[Any]
-    ) -> Any:
-        """Return a lazy frame of ``work(shared, item, partition)`` for every partition and the item at its place.
-
-        Parameters
-        ----------
-        work : callable
-            Returns the partition with new columns; called with an empty one too, to learn their types.
-        shared : object
-            Travels once to every worker.
-        items : sequence
-            As many as there are partitions.
-
-        Returns
-        -------
-        dask.dataframe.DataFrame
-        """
+    def with_columns(self, result: FillResult) -> Any:
+        """Return a lazy frame with the new columns after its own."""
         import dask.dataframe as dd
         from dask import delayed
 
-        meta = work(shared, None, self.frame._meta)
-        partitions = self.frame.to_delayed()
-        sent = _sent(shared)
+        assert self.roles is not None
+        meta = _with_columns(result.fitted, None, self.given._meta)
+        sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
         tasks = [
-            delayed(work)(sent, item, partition) for item, partition in zip(items, partitions, strict=True)
+            delayed(_with_columns)(fitted, sampled.get(number), partition)
+            for number, partition in enumerate(self.given.to_delayed())
         ]
-        return dd.from_delayed(tasks, meta=meta, divisions=self.frame.divisions, verify_meta=False)
+        return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
+
+    def _each(self, work: Callable[[Any, pd.DataFrame], Any], items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, partition)`` for every partition, in order; None where the item is None."""
+        from dask import compute, delayed
+
+        wanted = [number for number, item in enumerate(items) if item is not None]
+        partitions = self.given.to_delayed()
+        done = compute(*[delayed(work)(items[number], partitions[number]) for number in wanted])
+        found: list[Any] = [None] * len(items)
+        for number, result in zip(wanted, done, strict=True):
+            found[number] = result
+        return found
+
+
+def _scan_partition(about: tuple[Any, Options], frame: pd.DataFrame) -> PartScan:
+    target, options = about
+    return scan_frame(target, options, frame)
+
+
+def _take_rows(rows: AnyArray, frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.iloc[rows]
+
+
+def _with_columns(fitted: Any, sampled: SampledColumns | None, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a partition with its new columns."""
+    return pd.concat([frame, columns_of_part(fitted, frame, sampled)], axis=1)
 
 
 def _sent(shared: Any) -> Any:
@@ -115,7 +287,7 @@ def _sent(shared: Any) -> Any:
         return delayed(shared, pure=False)
 
 
-Work = Callable[[Any, Any], Any]
+# ------------------------------------------------------------------------------------------------ where work is run
 
 
 class Runner(Protocol):

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from transduce.conformal import Drawn
 from transduce.core import checks
 from transduce.core.computing import few_threads
 from transduce.core.safe_files import check_free, write_text
@@ -614,11 +615,11 @@ def export_session(session: Session, folder: Path, *, force: bool = False) -> Ex
     text = certificate_text(session.certificate(), session.state.wanted, session.table.name)
     write_text(certificate, text, force=force)
     try:
-        result, guarantee = fill_labels(session)
+        result, new, guarantee = fill_labels(session)
     except ValueError as error:
         return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
     result.report(report, force=force)
-    write(filled, source, result.new, force=force)
+    write(filled, source, new, force=force)
     return Exported(labelled, certificate, filled, report, guarantee)
 
 
@@ -646,8 +647,8 @@ def label_columns(session: Session) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def fill_labels(session: Session) -> tuple[FillResult, str]:
-    """Return the table filled from the labels of a session, and what is guaranteed of it."""
+def fill_labels(session: Session) -> tuple[FillResult, pd.DataFrame, str]:
+    """Return the table filled from the labels of a session, its new columns, and what is guaranteed of it."""
     state, table, target = session.state, session.table, session.table.target
     exact, numbers = session.certificate().intervals.ready, session.task == "numbers"
     later = state.drawn_later() if exact else []  # were these to teach, looking could spoil the calibration
@@ -659,10 +660,11 @@ def fill_labels(session: Session) -> tuple[FillResult, str]:
     if drawn is not None:
         frame[drawn] = np.isin(np.arange(table.n_rows), state.calibrating())
     task = "regression" if numbers else "classification"
-    result = fill(frame, target, task=task, source=table.name, random_labels=drawn)
+    result = fill(frame, target, task=task, labels=None if drawn is None else Drawn(drawn))
+    result = replace(result, source=replace(result.source, name=table.name))
     if drawn is None:
-        return result, f"{result.guarantee} {_ground(session)}"
-    return replace(result, new=_with_labels(result.new, session, later)), str(result.guarantee)
+        return result, result.new, f"{result.guarantee} {_ground(session)}"
+    return result, _with_labels(result.new, session, later), str(result.guarantee)
 
 
 def _with_labels(new: pd.DataFrame, session: Session, rows: list[int]) -> pd.DataFrame:

@@ -15,7 +15,6 @@ import pandas as pd
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.guarantee import CountBound
 from transduce.report import sentences
-from transduce.report.again import again
 from transduce.report.plain import clean, finite, name_of, plain
 from transduce.report.quality import evenly, quality_of
 from transduce.report.rows import context_columns, filled_values, row_records
@@ -51,7 +50,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     rows, tested = row_records(filled), _exchangeability(filled)
     facts = sentences.Facts(
         filled=filled,
-        source=clean(str(filled.options.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         counts=_counts(filled),
         answers=filled_values(filled, rows),
         quality=quality_of(filled.task, filled.out_of_fold),
@@ -79,16 +78,16 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "columns": [
             {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
         ],
-        "options": plain(filled.options),
+        "options": plain(filled.asked),
         "versions": versions(),
-        "notes": plain(filled.notes),
         "question": sentences.question(facts),
         "reply": sentences.reply(facts),
         "quality_sentence": None if facts.quality is None else facts.quality.sentence,
         "caveats": sentences.caveats(facts),
         "next": "" if filled.advice is None else clean(str(filled.advice)),
         "cards": plain(sentences.cards(facts)),
-        "again": again(filled.options),
+        "again": filled.again,
+        "notes": plain(filled.notes),  # last: what could not be computed is among them
         "made": today(),
     }
 

@@ -1,0 +1,596 @@
+"""The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files.
+
+A new option is one field of `Options`, one name in `FillOptions` or `Questions`, and one place where it is used. This
+module imports nothing heavy, so that help is quick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from transduce.core import checks
+from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, on_command_line, option
+from transduce.model_selection.methods import METHODS
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs import Design
+
+# The panels of help, in the order of a user's questions.
+ANSWER = "The column and the answer"
+LABELS = "How the labels came about"
+GUARANTEE = "The guarantee"
+COLUMNS = "Columns"
+OUTPUT = "Output"
+LARGE = "Large tables"
+COMPUTING = "Computing"
+PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
+KINDS = {"regression": "numbers", "classification": "classes"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """What there is to know of one option."""
+
+    help: str  # on the command line and in the docstring
+    panel: str
+    kind: type = str  # of its value; a list may be repeated on the command line
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    check: Callable[[str, Any], object] | None = None  # raises a ValueError
+    task: str = ""  # the only task that it suits
+    question: bool = False  # whether it is asked of the result: the fit does not depend on it
+    sampled: bool = True  # whether it suits a fit to a sample of a table that is not in memory
+
+    def type_and_default(self, default: Any) -> str:
+        """Return the type as a docstring says it."""
+        if self.choices:
+            return f"{{{', '.join(map(repr, self.choices))}}}, default={default!r}".replace("'", '"')
+        word = {list: "sequence of str", str: "str"}.get(self.kind, self.kind.__name__)
+        return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
+
+
+def _option(default: Any, help: str, panel: str, **more: Any) -> Any:
+    """Return a field of `Options`."""
+    metadata = {"option": Option(help, panel, **more)}
+    if isinstance(default, list):
+        return field(default_factory=list, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _share(name: str, value: Any) -> None:
+    checks.check_number(name, value)
+    if not 0.0 < float(value) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}.")
+
+
+def _columns(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
+
+
+def _device(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is a name such as 'cuda'; got {value!r}.")
+
+
+def _factor(name: str, value: Any) -> None:
+    if checks.check_positive(name, value) < 1.0:
+        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
+
+
+def _choice(name: str, value: Any) -> None:
+    checks.check_choice(name, value, OPTIONS[name].choices)
+
+
+def _whole(least: int) -> Callable[[str, Any], None]:
+    return lambda name, value: checks.check_whole(name, value, least=least)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of `fill` and of its result, as it was asked; checked."""
+
+    method: str = _option(
+        "auto",
+        'How to fill: "auto" blends the methods that suit the table; see `transduce methods`.',
+        ANSWER,
+        choices=tuple(METHODS),
+    )
+    task: str = _option(
+        "auto",
+        "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are whole "
+        "numbers of 2 to 10 different values of which some occur twice.",
+        ANSWER,
+        choices=TASKS,
+        check=_choice,
+    )
+    minimum: float | None = _option(
+        None,
+        "Numbers: the least value that is possible; intervals and values end there.",
+        ANSWER,
+        kind=float,
+        metavar="NUMBER",
+        check=checks.check_number,
+        task="regression",
+        question=True,
+    )
+    maximum: float | None = _option(
+        None,
+        "Numbers: the largest value that is possible.",
+        ANSWER,
+        kind=float,
+        metavar="NUMBER",
+        check=checks.check_number,
+        task="regression",
+        question=True,
+    )
+    probabilities: bool = _option(
+        False,
+        "Classes: add a column for the probability of every class.",
+        ANSWER,
+        kind=bool,
+        check=checks.check_flag,
+        task="classification",
+        question=True,
+    )
+    reject: float | None = _option(
+        None,
+        "Mark this share of the answers, the least certain, as rejected; their values stay.",
+        ANSWER,
+        kind=float,
+        metavar="SHARE",
+        check=_share,
+        question=True,
+        sampled=False,
+    )
+    label_next: bool = _option(
+        False,
+        "Add a column that numbers the rows whose labels would help most.",
+        ANSWER,
+        kind=bool,
+        check=checks.check_flag,
+        question=True,
+        sampled=False,
+    )
+    labels: Design | None = _option(
+        None,
+        "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column) or "
+        "Estimated() of `transduce.conformal`; each takes within, order and sensitivity.",
+        LABELS,
+        kind=object,
+    )
+    confidence: float = _option(
+        0.9,
+        "Probability with which each interval or set contains the truth.",
+        GUARANTEE,
+        kind=float,
+        check=lambda name, value: checks.check_confidence(value),
+    )
+    guarantee: str = _option(
+        "auto",
+        'What is guaranteed: "row", each row by itself, with no label held out; "column", how many rows are outside '
+        'too; "auto" goes by the number of labels.',
+        GUARANTEE,
+        choices=GUARANTEES,
+        check=_choice,
+    )
+    certainty: float = _option(
+        0.95,
+        "Certainty of the guarantee for the whole column.",
+        GUARANTEE,
+        kind=float,
+        check=_share,
+        question=True,
+    )
+    tolerance: float | None = _option(
+        None,
+        "Numbers: bound how many answers are off by more than this.",
+        GUARANTEE,
+        kind=float,
+        metavar="AMOUNT",
+        check=checks.check_positive,
+        task="regression",
+        question=True,
+    )
+    label_conditional: bool = _option(
+        False,
+        "Classes: let the guarantee hold within every class.",
+        GUARANTEE,
+        kind=bool,
+        check=checks.check_flag,
+        task="classification",
+    )
+    ignore: list[Any] = _option(
+        [], "Columns to leave out.", COLUMNS, kind=list, metavar="COLUMN", check=_columns
+    )
+    text: list[Any] = _option(
+        [], "Columns to read word by word.", COLUMNS, kind=list, metavar="COLUMN", check=_columns
+    )
+    id: Any = _option(None, "The column that names the rows.", COLUMNS, metavar="COLUMN")
+    missing: list[Any] = _option(
+        [],
+        "Values that mark an empty cell in any column, such as -999.",
+        COLUMNS,
+        kind=list,
+        metavar="VALUE",
+    )
+    sample: int = _option(
+        20_000,
+        "How many rows without a label the fit sees; it answers all others one by one.",
+        LARGE,
+        kind=int,
+        metavar="ROWS",
+        check=_whole(100),
+    )
+    budget_seconds: float = _option(
+        300.0,
+        "Leave slow methods out of the blend to finish within this time.",
+        COMPUTING,
+        kind=float,
+        metavar="SECONDS",
+        check=checks.check_positive,
+    )
+    device: str | None = _option(
+        None,
+        "Where to compute: cuda, for the methods that can; all rows then take part in the fit.",
+        COMPUTING,
+        metavar="NAME",
+        check=_device,
+        sampled=False,
+    )
+    n_jobs: int | None = _option(
+        None,
+        "Number of fits at the same time; -1 for one on each core.",
+        COMPUTING,
+        kind=int,
+        metavar="N",
+        check=lambda name, value: checks.check_jobs(value),
+    )
+    random_state: int = _option(
+        0,
+        "The same seed gives the same answer.",
+        COMPUTING,
+        kind=int,
+        check=_whole(0),
+    )
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], *, questions: bool = False) -> Options:
+        """Return options as they were given, or raise an error that says what to correct."""
+        for name in given:
+            if name not in OPTIONS or (OPTIONS[name].question and not questions):
+                raise TypeError(_not_an_option(name))
+        options = dict(given)
+        for name in ("ignore", "text"):
+            _columns(name, options.get(name, ()))
+            options[name] = list(options.get(name, ()))
+        missing = options.get("missing", ())
+        several = isinstance(missing, list | tuple | set | frozenset)
+        options["missing"] = list(missing) if several else [missing]
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        for name, one in OPTIONS.items():
+            value = getattr(self, name)
+            if one.check is not None and not (value is None and DEFAULTS[name] is None):
+                one.check(name, value)
+        if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
+            raise ValueError(
+                f"{option('minimum', self.minimum)} is not below {option('maximum', self.maximum)}."
+            )
+
+    @property
+    def design(self) -> Design:
+        """How the labels came about."""
+        from transduce.conformal.designs import Chance, Design
+
+        if self.labels is not None and not isinstance(self.labels, Design):
+            raise ValueError(
+                "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column) or "
+                f"Estimated(); got {self.labels!r}."
+            )
+        return Chance() if self.labels is None else self.labels
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest value that is possible."""
+        low = -float("inf") if self.minimum is None else float(self.minimum)
+        return low, float("inf") if self.maximum is None else float(self.maximum)
+
+    def columns(self, target: Any) -> list[Any]:
+        """Return all columns that are named, or raise a ValueError if one that must not be is the target."""
+        names = [*self.ignore, *self.text, *([] if self.id is None else [self.id]), *self.design.columns]
+        if target in names:
+            raise ValueError(
+                f"{target!r} is the target: it cannot be ignored, read as text, or name or mark rows."
+            )
+        return [target, *names]
+
+    def check_sampled(self) -> None:
+        """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
+        odd = [name for name in self.changed() if not OPTIONS[name].sampled]
+        if self.guarantee == "row":
+            odd.append("guarantee 'row'")
+        if self.design.needs_all_rows:
+            odd.append(_spelled_design(self.design))
+        if odd:
+            raise ValueError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
+
+    def check_design(self) -> None:
+        """Raise a ValueError if the method or the guarantee cannot make use of how the labels came about."""
+        if not self.design.calibrates:
+            return
+        said = _spelled_design(self.design)
+        if self.guarantee == "row":
+            raise ValueError(
+                f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
+            )
+        if str(self.method).replace("_", "-").lower() == "confidence-machine":
+            raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that are not left at their defaults."""
+        mine = {name: getattr(self, name) for name in OPTIONS}
+        return {name: value for name, value in mine.items() if _differs(value, DEFAULTS[name])}
+
+    # ------------------------------------------------------------------------------------------ to keep and to do again
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options as JSON can hold them."""
+        found = {name: getattr(self, name) for name in OPTIONS}
+        return found | {"labels": None if self.labels is None else _design_as_json(self.labels)}
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> Options:
+        """Return the options that `as_json` made this of."""
+        if found.get("labels") is not None:
+            from transduce.conformal import designs
+
+            words = dict(found["labels"])
+            found = found | {"labels": getattr(designs, words.pop("design"))(**words)}
+        return cls.read(found, questions=True)
+
+    def as_call(self, target: Any, task: str) -> str:
+        """Return the call that does it again, of a table in Python."""
+        changed = self.changed() | {"task": task}
+        words = {name: _as_code(value) for name, value in changed.items()}
+        fit = [f"{name}={words[name]}" for name in OPTIONS if name in words and not OPTIONS[name].question]
+        asked = [f"{name}={words[name]}" for name in OPTIONS if name in words and OPTIONS[name].question]
+        call = f"fill(table, {', '.join([repr(target), *fit])})"
+        return f"{call}.ask({', '.join(asked)})" if asked else call
+
+    def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
+        """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
+        changed = self.changed() | {"task": task}
+        flags: dict[str, Any] = {}
+        for name in OPTIONS:
+            if name == "labels":
+                flags |= flags_of(self.design)
+            elif name in changed:
+                flags[name] = changed[name]
+        words = ["transduce", "fill", table, "--target", str(target)]
+        for name, value in {**flags, **more}.items():
+            words += _as_words(flag(name), value)
+        return shlex.join(words)
+
+
+OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Options)}
+DEFAULTS: dict[str, Any] = {
+    one.name: one.default if one.default_factory is not list else [] for one in fields(Options)
+}
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Return whether a value, which may be an array, is not the default."""
+    return value is not default and (hasattr(value, "dtype") or bool(value != default))
+
+
+class FillOptions(TypedDict, total=False):
+    """The options of `fill`, for editors and type checkers."""
+
+    method: str
+    task: str
+    labels: Design | None
+    confidence: float
+    guarantee: str
+    label_conditional: bool
+    ignore: Sequence[Any]
+    text: Sequence[Any]
+    id: Any
+    missing: Any
+    sample: int
+    budget_seconds: float
+    device: str | None
+    n_jobs: int | None
+    random_state: int
+
+
+class Questions(TypedDict, total=False):
+    """What is asked of the result, for editors and type checkers."""
+
+    minimum: float | None
+    maximum: float | None
+    probabilities: bool
+    reject: float | None
+    label_next: bool
+    certainty: float
+    tolerance: float | None
+
+
+def _not_an_option(name: str) -> str:
+    """Return that `fill` has no such option, and where it is."""
+    if name in OPTIONS:
+        return f"fill has no option {name!r}: ask the result, as in fill(...).ask({name}=...)."
+    if name in LABEL_FLAGS:
+        return f"fill has no option {name!r}: say how the labels came about, as in labels=Drawn('column')."
+    return f"fill has no option {name!r}."
+
+
+def _as_words(word: str, value: Any) -> list[str]:
+    """Return an option as words of the command line."""
+    words = []
+    for one in value if isinstance(value, list) else [value]:
+        if one is True:
+            words.append(word)
+        else:
+            words += [f"{word}={one}"] if str(one).startswith("-") else [word, str(one)]
+    return words
+
+
+# ------------------------------------------------------------------------------------------- how the labels came about
+
+# The flags of the command line, which make a design. Those of the first four exclude each other.
+LABEL_FLAGS = {
+    "random_labels": Option(
+        "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+        LABELS,
+        metavar="COLUMN",
+    ),
+    "sampling_probability": Option(
+        "A column with the probability with which each row was chosen to be labelled, if known.",
+        LABELS,
+        metavar="COLUMN",
+    ),
+    "groups": Option(
+        "A column of groups of rows: the guarantee is about rows of new groups.", LABELS, metavar="COLUMN"
+    ),
+    "shift": Option(
+        "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+        LABELS,
+        choices=SHIFTS,
+    ),
+    "within": Option("A column of categories: the guarantee holds within each.", LABELS, metavar="COLUMN"),
+    "order": Option(
+        "A column that orders the rows, such as a date: test for drift along it.", LABELS, metavar="COLUMN"
+    ),
+    "sensitivity": Option(
+        "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
+        LABELS,
+        kind=float,
+        metavar="FACTOR",
+        check=_factor,
+    ),
+}
+LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
+_OF_ROWS = {"Drawn": ("random_labels", "rows"), "Sampled": ("sampling_probability", "probability")}
+_OF_ROWS |= {"Grouped": ("groups", "groups")}
+_APART = {  # why two flags exclude each other
+    ("random_labels", "sampling_probability"): "rows drawn at random need no probabilities",
+    ("random_labels", "groups"): "rows drawn at random calibrate one by one",
+    ("sampling_probability", "groups"): "probabilities are of rows, and groups are held out as a whole",
+    ("shift", "random_labels"): "rows drawn at random leave nothing to estimate",
+    ("shift", "sampling_probability"): "known probabilities leave nothing to estimate",
+    ("shift", "groups"): "odds are estimated for rows, and groups are held out as a whole",
+}
+
+
+def design_of(flags: Mapping[str, Any]) -> Design | None:
+    """Return how the labels came about, as flags of the command line say it; None if none does."""
+    from transduce.conformal import designs
+
+    flags = LABEL_DEFAULTS | dict(flags)
+    checks.check_choice("shift", flags["shift"], SHIFTS)
+    given = {name for name, value in flags.items() if value != LABEL_DEFAULTS[name]}
+    if not given:
+        return None
+    for (one, other), why in _APART.items():
+        if {one, other} <= given and (one != "shift" or flags["shift"] == "estimate"):
+            raise ValueError(
+                f"{option(one)} and {option(other)} exclude each other ({why}): leave out one of the two."
+            )
+    modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
+    for kind, (name, _) in _OF_ROWS.items():
+        if name in given:
+            return getattr(designs, kind)(flags[name], **modifiers)
+    if flags["shift"] == "estimate":
+        return designs.Estimated(**modifiers)
+    return designs.Chance(reweight=flags["shift"] == "auto", **modifiers)
+
+
+def flags_of(design: Design) -> dict[str, Any]:
+    """Return the flags of the command line that say how the labels came about; those at their defaults are left out."""
+    kind = type(design).__name__
+    flags = {}
+    if kind in _OF_ROWS:
+        name, field_name = _OF_ROWS[kind]
+        flags[name] = getattr(design, field_name)
+    if kind == "Estimated":
+        flags["shift"] = "estimate"
+    if not getattr(design, "reweight", True):
+        flags["shift"] = "ignore"
+    modifiers = {name: getattr(design, name) for name in ("within", "order", "sensitivity")}
+    return flags | {name: value for name, value in modifiers.items() if value != LABEL_DEFAULTS[name]}
+
+
+def _spelled_design(design: Design) -> str:
+    """Return how the user said how the labels came about."""
+    return option(next(iter(flags_of(design)))) if on_command_line() else f"labels={_as_code(design)}"
+
+
+def _fields_of(design: Design) -> dict[str, Any]:
+    """Return the fields of a design that are not left at their defaults."""
+    mine = {one.name: getattr(design, one.name) for one in fields(design)}
+    defaults = {one.name: one.default for one in fields(design)}
+    return {name: value for name, value in mine.items() if _differs(value, defaults[name])}
+
+
+def _design_as_json(design: Design) -> dict[str, Any]:
+    return {"design": type(design).__name__, **_fields_of(design)}
+
+
+def _as_code(value: Any) -> str:
+    """Return a value as Python code."""
+    from transduce.conformal.designs import Design
+
+    if not isinstance(value, Design):
+        return repr(value)
+    words = [f"{name}={one!r}" for name, one in _fields_of(value).items()]
+    return f"{type(value).__name__}({', '.join(words)})"
+
+
+# ------------------------------------------------------------------------------------------------ signatures and help
+
+
+def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
+    """Give a function that takes some options its signature, and its docstring their descriptions.
+
+    They stand in the docstring where it says ``OPTIONS``.
+    """
+
+    def describe(function: Callable[..., Any]) -> Any:
+        plain = inspect.signature(function)
+        first = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=_ANNOTATIONS[name]
+            )
+            for name in names
+        ]
+        function.__signature__ = plain.replace(parameters=[*first, *more])  # type: ignore[attr-defined]
+        indent = "        " if "self" in plain.parameters else "    "
+        function.__doc__ = (function.__doc__ or "").replace(f"{indent}OPTIONS\n", _parameters(names, indent))
+        return function
+
+    return describe
+
+
+_ANNOTATIONS = {one.name: one.type for one in fields(Options)}
+FIT = tuple(name for name, one in OPTIONS.items() if not one.question)
+QUESTIONS = tuple(name for name, one in OPTIONS.items() if one.question)
+
+
+def _parameters(names: Sequence[str], indent: str) -> str:
+    """Return the lines of a docstring that describe some options."""
+    lines = []
+    for name in names:
+        one = OPTIONS[name]
+        lines.append(f"{indent}{name} : {one.type_and_default(DEFAULTS[name])}")
+        lines += textwrap.wrap(
+            one.help, 120, initial_indent=f"{indent}    ", subsequent_indent=f"{indent}    "
+        )
+    return "".join(f"{line}\n" for line in lines)
