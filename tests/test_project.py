@@ -129,7 +129,7 @@ def imports():
 
 
 def test_doors():
-    """A room opens the doors that DESIGN gives it, and no method opens another's."""
+    """A room imports the rooms below it alone, and no method imports another."""
     for here, there, _ in imports():
         assert there[0] == here[0] or there[0] in BELOW[here[0]], f"{'.'.join(here)} opens {'.'.join(there)}"
         if here[0] == there[0] == "methods":

@@ -29,11 +29,6 @@ class RegionDisplay(Display):
     y_true : array of shape (m,), optional
         True labels.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -61,10 +56,6 @@ class RegionDisplay(Display):
             True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        RegionDisplay
         """
         truth = check_truth(answer, y_true)
         if answer.regions is None:
@@ -123,11 +114,6 @@ class CoverageDisplay(Display):
     observed : array of shape (k,) or (k, n_splits)
         Shares of rows whose region held the truth; with several splits their mean is drawn over them.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from transduce.display import CoverageDisplay
@@ -178,11 +164,6 @@ class MiscoverageDisplay(Display):
     truth : int, optional
         The true number.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from transduce.conformal import Miscoverage
@@ -212,10 +193,6 @@ class MiscoverageDisplay(Display):
             Number of rows that were outside.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        MiscoverageDisplay
         """
         if not hasattr(law, "probabilities"):
             raise TypeError(
@@ -261,11 +238,6 @@ class RejectionCurveDisplay(Display):
     name : str, default="answers kept"
         Legend.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from transduce.display import RejectionCurveDisplay
@@ -297,10 +269,6 @@ class RejectionCurveDisplay(Display):
             Legend.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        RejectionCurveDisplay
         """
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
@@ -318,10 +286,6 @@ class RejectionCurveDisplay(Display):
             Legend.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        RejectionCurveDisplay
         """
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
@@ -335,10 +299,6 @@ class RejectionCurveDisplay(Display):
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
         color : matplotlib color, optional
-
-        Returns
-        -------
-        RejectionCurveDisplay
         """
         self._color = color
         return super().plot(ax=ax)
@@ -363,11 +323,6 @@ class TransductionDisplay(Display):
         Answers without and with a look at the unlabelled rows.
     y_true : array of shape (m,), optional
         True labels.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
 
     Examples
     --------
@@ -394,10 +349,6 @@ class TransductionDisplay(Display):
             True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        TransductionDisplay
         """
         truth = check_truth(answer, y_true)
         if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":

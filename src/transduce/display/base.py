@@ -31,7 +31,7 @@ class Display(ABC):
         Returns
         -------
         Display
-            The display itself.
+            The display itself; `ax_` and `figure_` are what it was drawn on.
         """
         ax = new_axes(self._size) if ax is None else ax
         self._draw(ax)

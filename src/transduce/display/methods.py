@@ -29,11 +29,6 @@ class LeaveOneOutDisplay(Display):
     ridge : float
         The ridge that was chosen.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -59,10 +54,6 @@ class LeaveOneOutDisplay(Display):
             Fitted.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        LeaveOneOutDisplay
         """
         if not hasattr(estimator, "loo_path_"):
             raise TypeError("Pass a fitted TransductiveRidge or TransductiveRidgeClassifier.")
@@ -101,11 +92,6 @@ class EnvelopeDisplay(Display):
     value : float
         The row's value.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -133,10 +119,6 @@ class EnvelopeDisplay(Display):
         envelope : object with the attributes names, curves, starts, owners, region and value
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        EnvelopeDisplay
         """
         fields = ("names", "curves", "starts", "owners", "region", "value")
         if not all(hasattr(envelope, field) for field in fields):
@@ -222,11 +204,6 @@ class RelevanceDisplay(Display):
     names : sequence of d strings
         Names of the features.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> from transduce.display import RelevanceDisplay
@@ -254,10 +231,6 @@ class RelevanceDisplay(Display):
             Only as many of the most relevant features are shown.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        RelevanceDisplay
         """
         _check(estimator)
         names = np.asarray(_names(estimator))
@@ -290,11 +263,6 @@ class BandDisplay(Display):
     name : str, default="feature"
         Name of the feature.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -326,10 +294,6 @@ class BandDisplay(Display):
             Position or name.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        BandDisplay
         """
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
@@ -378,11 +342,6 @@ class MomentDisplay(Display):
     moments : pandas.DataFrame
         The ``moments_`` of an estimator: columns mean and standard deviation, one line for each distribution.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import pandas as pd
@@ -407,10 +366,6 @@ class MomentDisplay(Display):
             Fitted.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        MomentDisplay
         """
         _check(estimator)
         return cls(estimator.moments_).plot(ax=ax)
@@ -457,11 +412,6 @@ class GraphMapDisplay(Display):
     classes : array of shape (n_classes,)
         Names of the classes.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -490,10 +440,6 @@ class GraphMapDisplay(Display):
             Fitted.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
-
-        Returns
-        -------
-        GraphMapDisplay
         """
         if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
@@ -559,11 +505,6 @@ class NeighborChoiceDisplay(Display):
     ----------
     choice : NeighborChoice
         What `choose_n_neighbors` returns.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
 
     Examples
     --------
