@@ -15,8 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 from transduce import SpectralGraphTransducer
-from transduce.display import GraphMapDisplay, NeighborChoiceDisplay
-from transduce.methods.spectral_graph import choose_n_neighbors
+from transduce.display import GraphMapDisplay
 
 X, truth = load_digits(return_X_y=True)
 rng = np.random.default_rng(1)
@@ -42,18 +41,3 @@ unsure = unlabelled[np.argmin(margins[:, -1] - margins[:, -2])]
 y[unsure] = truth[unsure]
 model.relabel(y)
 print(f"with one more label {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}")
-
-# %%
-# The number of neighbours is the setting that matters. There are too few labels for cross-validation; the paper's
-# normalised objective needs no further ones. It is noisy for a single labelling, so here it is averaged over five, as
-# if there were several questions about the same rows. Since the truth is known here, we can see how well it tracks the
-# break-even point of precision and recall: closely in the paper, but not on these few rows. It prefers more neighbours
-# than is best here, so treat it as a hint.
-several = np.full((len(truth), 5), np.nan)
-for column in several.T:
-    rows = np.array([rng.choice(np.flatnonzero(truth == digit)) for digit in range(10)])
-    column[rows] = truth[rows]
-choice = choose_n_neighbors(X, several, (5, 10, 20, 50, 100), truth=truth, random_state=0)
-print(choice)
-NeighborChoiceDisplay(choice).plot()
-plt.show()

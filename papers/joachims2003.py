@@ -236,7 +236,7 @@ def tracking(each):
         )
     about = (
         "Chosen by the smallest objective, among the graphs that leave the fewest rows unreached, as "
-        "`choose_n_neighbors` does; of adult 10,000 rows, drawn once. "
+        "`papers/neighbor_choice.py` does; of adult 10,000 rows, drawn once. "
     )
     return about + "; ".join(said) + "."
 

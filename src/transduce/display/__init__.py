@@ -13,7 +13,6 @@ from transduce.display.methods import (
     GraphMapDisplay,
     LeaveOneOutDisplay,
     MomentDisplay,
-    NeighborChoiceDisplay,
     RelevanceDisplay,
 )
 
@@ -25,7 +24,6 @@ __all__ = [
     "LeaveOneOutDisplay",
     "MiscoverageDisplay",
     "MomentDisplay",
-    "NeighborChoiceDisplay",
     "RegionDisplay",
     "RejectionCurveDisplay",
     "RelevanceDisplay",

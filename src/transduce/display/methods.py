@@ -496,53 +496,6 @@ class GraphMapDisplay(Display):
             bar.ax.tick_params(length=0)
 
 
-class NeighborChoiceDisplay(Display):
-    """The normalised objective over the number of neighbours and, where the truth is known, the break-even point.
-
-    The choice is marked; the break-even point has the scale on the right.
-
-    Parameters
-    ----------
-    choice : NeighborChoice
-        What `choose_n_neighbors` returns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_iris
-    >>> from transduce.display import NeighborChoiceDisplay
-    >>> from transduce.methods.spectral_graph import choose_n_neighbors
-    >>> X, truth = load_iris(return_X_y=True)
-    >>> y = np.where(np.arange(len(truth)) % 50 == 0, truth, None)
-    >>> choice = choose_n_neighbors(X, y, [5, 20], metric="euclidean", truth=truth, random_state=0)
-    >>> NeighborChoiceDisplay(choice).plot().ax_.get_xlabel()
-    'neighbours'
-    """
-
-    _size = (6.0, 4.2)
-
-    def __init__(self, choice: Any) -> None:
-        if not hasattr(choice, "table"):
-            raise TypeError("Pass what choose_n_neighbors returns.")
-        self.choice = choice
-
-    def _draw(self, ax: Any) -> None:
-        table = self.choice.table
-        ks = table["n_neighbors"].to_numpy()
-        ax.plot(ks, table["objective"], "o-", color=INSIDE, label="normalised objective")
-        best = self.choice.n_neighbors
-        ax.axvline(best, color=REGION, lw=1.2, ls="--", label=f"choice: {best}")
-        if "break_even" in table:
-            right = ax.twinx()
-            right.plot(ks, table["break_even"], "s-", color=OUTSIDE, label="break-even point")
-            right.set_ylabel("break-even point (higher is better)", color=OUTSIDE)
-            ax.plot([], [], "s-", color=OUTSIDE, label="break-even point")
-        ax.set_xscale("log")
-        ax.set_xticks(ks, [str(k) for k in ks])
-        ax.minorticks_off()
-        finish(ax, xlabel="neighbours", ylabel="normalised objective (lower is better)", loc="best")
-
-
 def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False, ax: Any = None) -> Any:
     """Draw the mean score of each method and its standard deviation over the folds, the best on top."""
     scored = table[table["score"].notna()]

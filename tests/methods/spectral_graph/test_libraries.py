@@ -11,7 +11,7 @@ from transduce import SpectralGraphTransducer
 from transduce.core import arrays
 from transduce.device import graph as device_graph
 from transduce.device.graph import build_device_graph
-from transduce.methods.spectral_graph import choose_n_neighbors, graph_spectrum, neighbor_graph
+from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
 from transduce.methods.spectral_graph.graph import GraphSettings
 
 
@@ -128,8 +128,6 @@ def test_refusals(name):
         model = SpectralGraphTransducer().fit(give(X, name), y)
         with pytest.raises(ValueError, match="pass such"):
             model.decision_function(X)
-        with pytest.raises(ValueError, match="choose_n_neighbors computes on the processor only"):
-            choose_n_neighbors(give(X, name), y, [3])
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)

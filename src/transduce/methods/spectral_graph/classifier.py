@@ -37,7 +37,7 @@ class SpectralGraphTransducer(ClassTransducer):
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours of each row in the graph; the setting that matters, see `choose_n_neighbors`.
+        Neighbours of each row in the graph; the setting that matters.
     metric : str or callable, default="cosine"
         ``"cosine"``, any metric of scikit-learn, or ``"precomputed"``: X is the graph itself, a symmetric matrix of
         weights, such as a sum of several views' graphs; or the `Spectrum` of one.
@@ -74,7 +74,7 @@ class SpectralGraphTransducer(ClassTransducer):
     thresholds_ : float or array of shape (n_classes,)
         The score above which a row is in the class.
     objective_ : float or array of shape (n_classes,)
-        The minimum reached, by which `choose_n_neighbors` compares graphs.
+        The minimum reached.
     label_weight_ : float
         The weight of the labels, as used.
     graph_ : NeighborGraph or None
@@ -89,7 +89,6 @@ class SpectralGraphTransducer(ClassTransducer):
     See Also
     --------
     neighbor_graph, graph_spectrum : The two steps that are done once.
-    choose_n_neighbors : The number of neighbours by the paper's normalised objective.
     sklearn.semi_supervised.LabelSpreading : Spreads labels along the same kind of graph, step by step.
 
     Notes

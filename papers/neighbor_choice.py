@@ -15,6 +15,7 @@ from transduce.core.computing import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
 from transduce.device.neighbors import Neighbors
+from transduce.display.base import INSIDE, OUTSIDE, REGION, Display, finish
 from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, known_labels
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
@@ -32,24 +33,10 @@ from transduce.metrics import precision_recall_break_even
 
 @dataclass(frozen=True, eq=False)
 class NeighborChoice:
-    """Numbers of neighbours compared.
+    """Numbers of neighbours compared: of those that leave the fewest rows unreached, the one of smallest objective.
 
-    Parameters
-    ----------
-    n_neighbors : int
-        The choice: of the candidates that leave the fewest rows unreached, the one with the smallest objective.
-    table : pandas.DataFrame
-        One line for each candidate: ``n_neighbors``, ``objective`` (normalised, 1 on average over the candidates),
-        ``n_unreached`` and, if the truth was given, ``break_even``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from transduce.methods.spectral_graph import choose_n_neighbors
-    >>> X = np.vstack([np.eye(2)[[0] * 6], np.eye(2)[[1] * 6]]) + 0.1 * np.arange(24).reshape(12, 2) / 24
-    >>> y = ["a"] + [None] * 10 + ["b"]
-    >>> choose_n_neighbors(X, y, [2, 11]).table["n_neighbors"].tolist()
-    [2, 11]
+    The table has one line for each candidate: ``n_neighbors``, ``objective`` (normalised, 1 on average over the
+    candidates), ``n_unreached`` and, if the truth was given, ``break_even``.
     """
 
     n_neighbors: int
@@ -59,7 +46,7 @@ class NeighborChoice:
         return f"n_neighbors={self.n_neighbors}\n{self.table.to_string(index=False)}"
 
 
-def choose_n_neighbors(  # noqa: PLR0913
+def choose_n_neighbors(
     X: Any,
     y: Any,
     candidates: Sequence[int] = (5, 10, 20, 50, 100),
@@ -74,55 +61,12 @@ def choose_n_neighbors(  # noqa: PLR0913
 ) -> NeighborChoice:
     """Choose the number of neighbours without labels to spare, by the paper's normalised objective.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Features of all rows.
-    y : array-like of shape (n,), or (n, s) for several labelled samples
-        Labels, missing where the answer is wanted.
-    candidates : sequence of int, default=(5, 10, 20, 50, 100)
-        Numbers of neighbours to compare.
-    metric : str or callable, default="cosine"
-        As in `neighbor_graph`.
-    n_components : int, default=80
-        As in `SpectralGraphTransducer`.
-    label_weight : float or "auto", default="auto"
-        As in `SpectralGraphTransducer`.
-    truth : array-like of shape (n,), optional
-        All labels, to compare the objective with the break-even point of precision and recall at the unlabelled rows, a
-        study and not a choice.
-    n_jobs : int or None, default=None
-        Threads.
-    random_state : int, RandomState or None, default=None
-        Seed.
-    missing_label : object, default=None
-        A label that stands for "none".
+    y has shape (n,), or (n, s) for several labelled samples; its labels are missing where the answer is wanted. With
+    the true labels of all rows the table also says how precision and recall break even, a study and not a choice.
 
-    Returns
-    -------
-    NeighborChoice
-
-    See Also
-    --------
-    NeighborChoiceDisplay : The table as a picture.
-
-    Notes
-    -----
     With ``O_ik`` the objective's minimum for task i (a class against the rest, in one labelled sample) and candidate k,
     the table holds the mean over i of ``O_ik / mean_k O_ik``. Neighbours are searched once, for the largest candidate,
     by comparing all rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_iris
-    >>> from transduce.methods.spectral_graph import choose_n_neighbors
-    >>> X, truth = load_iris(return_X_y=True)
-    >>> y = np.full(len(truth), np.nan)
-    >>> y[[0, 50, 100]] = [0, 1, 2]
-    >>> choice = choose_n_neighbors(X, y, [5, 10, 40], metric="euclidean", random_state=0)
-    >>> list(choice.table.columns)
-    ['n_neighbors', 'objective', 'n_unreached']
     """
     if arrays.is_foreign(X):
         raise ValueError("choose_n_neighbors computes on the processor only: pass X as a numpy array.")
@@ -215,3 +159,33 @@ def _tasks(sample: PartlyLabelled, order: AnyArray, truth: Any, label_weight: fl
         for j in range(len(held))
     ]
     return [_Task(labels, unlabelled, true) for labels, true in zip(one, positive, strict=True)]
+
+
+class NeighborChoiceDisplay(Display):
+    """The normalised objective over the number of neighbours and, where the truth is known, the break-even point.
+
+    The choice is marked; the break-even point has the scale on the right.
+    """
+
+    _size = (6.0, 4.2)
+
+    def __init__(self, choice: Any) -> None:
+        if not hasattr(choice, "table"):
+            raise TypeError("Pass what choose_n_neighbors returns.")
+        self.choice = choice
+
+    def _draw(self, ax: Any) -> None:
+        table = self.choice.table
+        ks = table["n_neighbors"].to_numpy()
+        ax.plot(ks, table["objective"], "o-", color=INSIDE, label="normalised objective")
+        best = self.choice.n_neighbors
+        ax.axvline(best, color=REGION, lw=1.2, ls="--", label=f"choice: {best}")
+        if "break_even" in table:
+            right = ax.twinx()
+            right.plot(ks, table["break_even"], "s-", color=OUTSIDE, label="break-even point")
+            right.set_ylabel("break-even point (higher is better)", color=OUTSIDE)
+            ax.plot([], [], "s-", color=OUTSIDE, label="break-even point")
+        ax.set_xscale("log")
+        ax.set_xticks(ks, [str(k) for k in ks])
+        ax.minorticks_off()
+        finish(ax, xlabel="neighbours", ylabel="normalised objective (lower is better)", loc="best")
