@@ -12,9 +12,9 @@ from transduce.device import lines as device_lines
 from transduce.methods.confidence_machine import Setting
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,
+    one_sided_pieces,
     residual_lines,
-    sweep_one_sided,
-    sweep_two_sided,
+    two_sided_pieces,
 )
 
 
@@ -127,10 +127,10 @@ def test_steep_lines_are_swept(name, seed):
             found = device_lines.regions(give(rho, name), give(beta, name), rank, side, 1e-12)
             for j in range(m):
                 if side == "two":
-                    wanted = sweep_two_sided(rho[j], beta[j], rank, 1e-12)
+                    wanted = two_sided_pieces.py_func(rho[j], beta[j], rank, 1e-12)
                 else:
                     sign = -1.0 if side == "lower" else 1.0
-                    wanted = sweep_one_sided(sign * rho[j], beta[j], rank, 1e-12)
+                    wanted = one_sided_pieces.py_func(sign * rho[j], beta[j], rank, 1e-12)
                     wanted = wanted if side == "upper" else -wanted[::-1, ::-1]
                 same(found[j], wanted, name)
     t = rng.normal(size=m).round(1)

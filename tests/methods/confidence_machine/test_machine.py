@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from tests import brute
 from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, make_problem, problems
@@ -20,16 +21,30 @@ from transduce.methods.confidence_machine.machine import (
     count_classes,
     count_labels,
     find_regions,
-    line_region,
     window_intervals,
 )
 from transduce.methods.confidence_machine.residual_lines import (
     POWER,
+    SIDE,
+    line_region,
+    one_sided_pieces,
     residual_lines,
     select_bound,
     select_interval,
-    sweep_two_sided,
+    two_sided_pieces,
 )
+
+
+@njit
+def sweep_two_sided(rho, beta, rank, slack):
+    """A door for Python; see `residual_lines`."""
+    return two_sided_pieces(rho, beta, rank, slack)
+
+
+@njit
+def sweep_one_sided(rho, beta, rank, slack):
+    """Another one."""
+    return one_sided_pieces(rho, beta, rank, slack)
 
 
 def build(problem, **settings):
@@ -138,7 +153,7 @@ def test_window_equals_selection_equals_sweep(residual, fit_intercept, side):
         ends = window_intervals(machine, X[200:], rank=rank, side=side)
         assert np.mean(np.isnan(ends).any(axis=1)) < 0.05
         for j, prediction, rho, beta in machine.lines(X[200:], machine.fit.residuals):
-            selected = line_region(rho, beta, rank, side, machine.fit.slack)
+            selected = line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
             swept = sweep_any(rho, beta, rank, side, machine.fit.slack)
             np.testing.assert_allclose(selected, swept, rtol=1e-10, atol=1e-12)
             if not np.isnan(ends[j]).any():
@@ -149,7 +164,7 @@ def sweep_any(rho, beta, rank, side, slack):
     if side == "two":
         return sweep_two_sided(rho, beta, rank, slack)
     sign = -1.0 if side == "lower" else 1.0
-    pieces = lines_module.sweep_one_sided(sign * rho, beta, rank, slack)
+    pieces = sweep_one_sided(sign * rho, beta, rank, slack)
     return pieces if side == "upper" else -pieces[::-1, ::-1]
 
 
@@ -442,7 +457,7 @@ SPECIAL = [
 
 
 @pytest.mark.parametrize(("rho", "beta", "expected"), SPECIAL)
-@pytest.mark.parametrize("sweep", [sweep_two_sided, sweep_two_sided.py_func])
+@pytest.mark.parametrize("sweep", [sweep_two_sided, two_sided_pieces.py_func])
 def test_every_shape_of_a_single_set(rho, beta, expected, sweep):
     pieces = sweep(np.array([rho]), np.array([beta]), 1, 0.0)
     np.testing.assert_allclose(pieces, expected, rtol=1e-11)
@@ -473,9 +488,8 @@ def test_compiled_functions_equal_their_python(problem):
     for name in ("select_interval", "select_bound"):
         compiled = getattr(lines_module, name)
         np.testing.assert_array_equal(compiled(rho, beta, 1, 0.0), compiled.py_func(rho, beta, 1, 0.0))
-    for name in ("sweep_two_sided", "sweep_one_sided"):
-        compiled = getattr(lines_module, name)
-        np.testing.assert_array_equal(compiled(rho, beta, 1, 0.0), compiled.py_func(rho, beta, 1, 0.0))
+    for door, function in ((sweep_two_sided, two_sided_pieces), (sweep_one_sided, one_sided_pieces)):
+        np.testing.assert_array_equal(door(rho, beta, 1, 0.0), function.py_func(rho, beta, 1, 0.0))
     for power in POWER.values():
         scale = lines_module.residual_scale
         assert scale(2.0, 3.0, 0.5, power) == scale.py_func(2.0, 3.0, 0.5, power)

@@ -135,6 +135,7 @@ class FittedMachine:
             return replace(exact, kind="approximate", reasons=(reason,))
         chosen = () if self.settings is None else (_CHOSEN,)
         what, kind = " and ".join(self.estimated), exact.kind
+        reasons: tuple[str, ...]
         if not self.estimated:
             reasons = ("The features set nothing." if chosen else "No setting was estimated from the data.",)
         elif sample.labelled.all():

@@ -23,17 +23,15 @@ from transduce.device import memory
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.residual_lines import (
+    SIDE,
     LabelledOrder,
     Leverages,
     Lines,
     count_nonconforming,
     count_nonconforming_by_class,
+    line_region,
     order_rows,
     residual_lines,
-    select_bound,
-    select_interval,
-    sweep_one_sided,
-    sweep_two_sided,
     window_ends,
 )
 
@@ -206,7 +204,7 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     undecided = np.flatnonzero(missing.any(axis=1))
     pieces: list[Array] = list(ends[:, None, :])
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
-        pieces[undecided[j]] = prediction + line_region(rho, beta, rank, side, machine.fit.slack)
+        pieces[undecided[j]] = prediction + line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
     return Regions.from_pieces(pieces)
 
 
@@ -251,22 +249,6 @@ def _window_chunk(
     ends[:, 0] = -np.inf if side == "upper" else prediction - lower
     ends[:, 1] = np.inf if side == "lower" else prediction + above
     return ends
-
-
-def line_region(rho: Array, beta: Array, rank: int, side: str, slack: float) -> Array:
-    """Return the pieces (k, 2) of one region about the prediction: by selection, else by sweep."""
-    if side == "two":
-        lower, upper = select_interval(rho, beta, rank, slack)
-        if not np.isnan(lower):
-            return np.array([[lower, upper]])
-        return sweep_two_sided(rho, beta, rank, slack)
-    sign = -1.0 if side == "lower" else 1.0
-    bound = select_bound(sign * rho, beta, rank, slack)
-    if np.isnan(bound):
-        pieces = sweep_one_sided(sign * rho, beta, rank, slack)
-    else:
-        pieces = np.array([[-np.inf, bound]])
-    return pieces if side == "upper" else -pieces[::-1, ::-1]
 
 
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:

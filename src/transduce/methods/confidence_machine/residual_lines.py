@@ -42,6 +42,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.device.lines import OWN
 
 POWER = {"plain": 0.0, "studentized": 0.5, "deleted": 1.0}
+SIDE = {"two": 0, "upper": 1, "lower": -1}  # on which sides a region is bounded
 
 
 @njit(cache=True, nogil=True)
@@ -152,7 +153,7 @@ def _walk(starts: Array, ends: Array, n_open: int, rank: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """As `sweep_two_sided`, for compiled callers."""
+    """Return the two-sided region for any lines, as closed pieces (k, 2) from left to right. Shapes: rho, beta (l,)."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -182,7 +183,10 @@ def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 
 @njit(cache=True, nogil=True)
 def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """As `sweep_one_sided`, for compiled callers."""
+    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces (k, 2).
+
+    Parameters as in `two_sided_pieces`; for a lower bound pass ``-rho`` and mirror the pieces.
+    """
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -195,6 +199,26 @@ def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
         elif rho[i] >= -slack:
             n_open += 1
     return _walk(starts[:n_starts], ends[:n_ends], n_open, rank)
+
+
+@njit(cache=True, nogil=True)
+def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
+    """As `line_region`, for compiled callers."""
+    if rank == 0:
+        return np.array([[-np.inf, np.inf]])
+    if side == 0:
+        lower, upper = select_interval(rho, beta, rank, slack)
+        if np.isnan(lower):
+            return two_sided_pieces(rho, beta, rank, slack)
+        return np.array([[lower, upper]])
+    bound = select_bound(side * rho, beta, rank, slack)
+    if np.isnan(bound):
+        pieces = one_sided_pieces(side * rho, beta, rank, slack)
+    else:
+        pieces = np.array([[-np.inf, bound]])
+    if side < 0:
+        return (-pieces[::-1, ::-1]).copy()
+    return pieces
 
 
 @njit(cache=True, nogil=True)
@@ -253,21 +277,9 @@ def residual_lines(
 
 
 @njit(cache=True, nogil=True)
-def sweep_two_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return the two-sided region for any lines, as closed pieces from left to right.
-
-    Shapes: rho, beta (l,); returns (n_pieces, 2).
-    """
-    return two_sided_pieces(rho, beta, rank, slack)
-
-
-@njit(cache=True, nogil=True)
-def sweep_one_sided(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces.
-
-    Parameters as in `sweep_two_sided`; for a lower bound pass ``-rho`` and mirror the pieces.
-    """
-    return one_sided_pieces(rho, beta, rank, slack)
+def line_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
+    """Return the pieces (k, 2) of one region about the prediction, from lines (l,): by selection, else by sweep."""
+    return region_pieces(rho, beta, rank, side, slack)
 
 
 @njit(cache=True, nogil=True)

@@ -19,8 +19,8 @@ from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
+from transduce.methods.confidence_machine.residual_lines import SIDE
 from transduce.methods.confidence_machine.tuned_regions import (
-    SIDE,
     ClassCounts,
     MenuBorder,
     MenuFit,

@@ -25,11 +25,8 @@ from transduce.core.types import AnyArray, Array
 from transduce.methods.confidence_machine.residual_lines import (
     count_nonconforming,
     counts_by_class,
-    one_sided_pieces,
+    region_pieces,
     row_lines,
-    select_bound,
-    select_interval,
-    two_sided_pieces,
 )
 
 TIE = 1e-9  # leave-one-out errors closer than this share of themselves are equal
@@ -245,29 +242,6 @@ def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
     return envelope_pieces(curves)
 
 
-SIDE = {"two": 0, "upper": 1, "lower": -1}
-
-
-@njit(cache=True, nogil=True)
-def _fixed_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
-    """Return the pieces (k, 2) of one setting's region about its prediction: by selection, else by sweep."""
-    if rank == 0:
-        return np.array([[-np.inf, np.inf]])
-    if side == 0:
-        lower, upper = select_interval(rho, beta, rank, slack)
-        if np.isnan(lower):
-            return two_sided_pieces(rho, beta, rank, slack)
-        return np.array([[lower, upper]])
-    bound = select_bound(side * rho, beta, rank, slack)
-    if np.isnan(bound):
-        pieces = one_sided_pieces(side * rho, beta, rank, slack)
-    else:
-        pieces = np.array([[-np.inf, bound]])
-    if side < 0:
-        return (-pieces[::-1, ::-1]).copy()
-    return pieces
-
-
 @njit(cache=True, nogil=True)
 def merge(pieces: Array, n: int) -> Array:
     """Give the union of the first `n` closed intervals (k, 2), which it sorts, as disjoint ones in ascending order."""
@@ -331,7 +305,7 @@ def _row_region(
         rho, beta = row_lines(
             fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
         )
-        region = curves[s, 0] + _fixed_region(rho, beta, rank, side, fit.slack[s])
+        region = curves[s, 0] + region_pieces(rho, beta, rank, side, fit.slack[s])
         pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
         n = _meet(choice, first, k, region, pieces, n)
         used[s] = n > before
