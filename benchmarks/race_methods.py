@@ -5,7 +5,7 @@ which can only help those that would see the labelled rows alone. Settings:
 
 - Of scikit-learn's methods the penalty of ridge and the C of the support vector machine are chosen by cross-validation,
   the Gaussian processes' lengths by likelihood; forests have 200 trees; all else is at its default.
-- Ours have the settings of `choose_method` (`transduce.model_selection.methods.every_member`), except the Gaussian
+- Ours have the settings of `choose_method` (`transduce.model_selection.methods.MEMBERS`), except the Gaussian
   process, which has its defaults, with moment matching.
 - ``auto`` is what `transduce.fill` takes its values from: the blend of several methods, fitted to all labels.
 """
@@ -38,7 +38,7 @@ from transduce.core.answer import Answer
 from transduce.filling.options import Options
 from transduce.filling.plan import make_plan
 from transduce.model_selection.ask import last_step
-from transduce.model_selection.methods import Case, every_member
+from transduce.model_selection.methods import MEMBERS, Case
 
 TREES = 200
 PENALTIES = np.logspace(-3, 4, 30)
@@ -148,7 +148,7 @@ def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
 
 
 def _member(name: str, task: str) -> Method:
-    return transducer(lambda n_rows, seed: every_member(Case(task, n_rows, random_state=seed))[name])
+    return transducer(lambda n_rows, seed: MEMBERS[name].make(Case(task, n_rows, random_state=seed)))
 
 
 def transducer(make: Callable[[int, int], object]) -> Method:

@@ -593,17 +593,9 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        """Return the fitted estimator's class probabilities at rows.
+        """Return the fitted estimator's class probabilities at rows (m, d), shape (m, n_classes).
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-
-        Returns
-        -------
-        array of shape (m, n_classes)
-            0 for a class all of whose labels were held out.
+        They are 0 for a class all of whose labels were held out.
         """
         check_is_fitted(self)
         fitted = self._fit.answering
@@ -613,17 +605,7 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
-        """Return the fitted estimator's decision values at rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-
-        Returns
-        -------
-        array of shape (m,) for two classes, else (m, n_classes)
-        """
+        """Return the fitted estimator's decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
         fitted = self._fit.answering
         scores = np.asarray(fitted.estimator.decision_function(fitted.own(X)))

@@ -255,17 +255,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     @available_if(lambda self: self._kind() != "regression")
     def predict_proba(self, X: Any) -> Array:
-        """Return the share of every class at rows, for classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-
-        Returns
-        -------
-        array of shape (m, n_classes)
-        """
+        """Return the share of every class at rows (m, d), shape (m, n_classes)."""
         return self._extend(X)[0]
 
     # --------------------------------------------------------------------------------- scikit-learn's contract

@@ -184,22 +184,17 @@ def fit_blend(
 ) -> BlendFit:
     """Fit the members, weigh them, and return what it takes to blend their answers."""
     weights = settings.weights
-    given = (
-        None
-        if isinstance(weights, str)
-        else dict(zip(members, read_weights(weights, len(members)), strict=True))
-    )
-    budget = Budget.of(settings.budget_seconds)
-    late: dict[str, str] = {}
-    replies = ask_members(members, problem, settings.n_jobs, budget, late)
-    folds = _folds(problem, replies, settings, random)
-    hidden = _ask_hidden(members, replies, problem, folds, settings, budget, late)
+    given = None if isinstance(weights, str) else read_weights(weights, list(members))
+    asking = _Asking(members, problem, settings, Budget.of(settings.budget_seconds))
+    replies = asking.replies()
+    folds = asking.folds(replies, random)
+    hidden = asking.out_of_fold(replies, folds)
     folds = folds if hidden else []  # without time for weights they are equal
     replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
     centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
     calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
     equal = np.full(len(replies), 1.0 / len(replies))
-    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=late)
+    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=asking.late)
     if given is not None:
         kept = np.array([given[name] for name in replies])
         if kept.sum() == 0.0:
@@ -207,65 +202,128 @@ def fit_blend(
         return replace(fitted, weights=kept / kept.sum())
     if not settings.estimated or not folds:
         return fitted
-    found = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
-    estimated = shrunk_weights(found.errors(unit), len(np.unique(found.hidden)))
-    return _with_out_of_fold(replace(fitted, weights=estimated), found)
+    out_of_fold = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
+    estimated = shrunk_weights(out_of_fold.errors(unit), len(np.unique(out_of_fold.hidden)))
+    return _with_out_of_fold(replace(fitted, weights=estimated), out_of_fold)
 
 
-def ask_members(
-    members: Mapping[str, Any], problem: Problem, n_jobs: int | None, budget: Budget, late: dict[str, str]
-) -> dict[str, Reply]:
-    """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
-    seconds = forecast(members, problem, budget)
-    order = sorted(members, key=lambda name: seconds[name])
-    threads = threads_of_fit(problem.n_rows)
-    jobs = (
-        delayed(call_with_threads)(threads, _attempt, members[name], problem, budget, seconds[name])
-        for name in order
-    )
-    results: dict[str, Reply | Failure] = {}
-    with stage("methods") as report:
-        found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        for name, result in zip(order, found, strict=True):
-            results[name] = result
-            report(len(results) / len(members))
-    if all(is_late(result) for result in results.values()):  # an answer too late is better than none
-        first = next((name for name in order if not is_transducer(members[name])), order[0])
-        results[first] = call_with_threads(threads, _attempt, members[first], problem, Budget.of(None), 0.0)
-    failures = _failures(results, "", late)
-    return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
+@dataclass(frozen=True, eq=False)
+class _Asking:
+    """Members that are asked for their answers, and the time there is for it; `late` says who came too late."""
+
+    members: Mapping[str, Any]
+    problem: Problem
+    settings: BlendSettings
+    budget: Budget
+    late: dict[str, str] = field(default_factory=dict)
+
+    def replies(self) -> dict[str, Reply]:
+        """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
+        members, seconds = self.members, self._forecast()
+        order = sorted(members, key=lambda name: seconds[name])
+        threads, parallel = (
+            threads_of_fit(self.problem.n_rows),
+            Parallel(self.settings.n_jobs, return_as="generator"),
+        )
+        results: dict[str, Reply | Failure] = {}
+
+        def job(name: str) -> Any:
+            case = members[name], self.problem, self.budget, seconds[name]
+            return delayed(call_with_threads)(threads, _attempt, *case)
+
+        with stage("methods") as report:
+            for name, result in zip(order, parallel(job(name) for name in order), strict=True):
+                results[name] = result
+                report(len(results) / len(members))
+        if all(_is_late(result) for result in results.values()):  # an answer too late is better than none
+            first = next((name for name in order if not is_transducer(members[name])), order[0])
+            last_try = members[first], self.problem, Budget.of(None), 0.0
+            results[first] = call_with_threads(threads, _attempt, *last_try)
+        failures = self._failures(results, "")
+        return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
+
+    def _forecast(self) -> dict[str, float]:
+        """Return about how long each member takes, by a line through its times on two parts of the rows.
+
+        Where time is no matter, 0 for all.
+        """
+        problem, n = self.problem, self.problem.n_rows
+        if self.budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
+            return dict.fromkeys(self.members, 0.0)
+        parts = [_part_of(problem, size) for size in (PART // 4, PART)]
+        seconds = {}
+        for name, member in self.members.items():
+            tried = [_attempt(member, part, self.budget, 0.0) for part in parts]
+            times = [reply.seconds for reply in tried if isinstance(reply, Reply)]
+            slope = (times[-1] - times[0]) / (parts[1].n_rows - parts[0].n_rows) if len(times) == 2 else 0.0
+            seconds[name] = times[-1] + max(slope, 0.0) * (n - parts[1].n_rows) if times else 0.0
+        return seconds
+
+    def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Failure]:
+        """Return the failures, and warn of them unless time is to blame; all failed is an error."""
+        failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
+        if results and len(failures) == len(results):
+            name, first = next(iter(failures.items()))
+            raise failure(f"Every member failed{when}. {name}: {first.message}", first.error) from first.error
+        for name, why in failures.items():
+            if _is_late(why):
+                self.late[name] = why.message
+            else:
+                warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
+        return failures
+
+    def _needs_folds(self, reply: Reply) -> bool:
+        """Return whether weights are to be estimated, or a member's scores to be made shares."""
+        scores = self.problem.classes is not None and not _has_probabilities(reply)
+        return self.settings.estimated or scores
+
+    def folds(self, replies: dict[str, Reply], random: np.random.RandomState) -> list[Fold]:
+        """Return the folds that weights or shares need; none if they are of no use."""
+        needed = any(self._needs_folds(reply) for reply in replies.values())
+        if len(self.problem.labels) < MIN_LABELS or not needed:
+            return []
+        cv = self.settings.cv if self.settings.refits else FOLDS
+        return read_folds(cv, self.problem, random_state=random, quiet=True)
+
+    def out_of_fold(self, replies: dict[str, Reply], folds: list[Fold]) -> dict[str, list[Reply] | None]:
+        """Return the out-of-fold replies of the members that stay: None for those that need none."""
+        if not folds:
+            return {}
+        results: dict[str, Any] = {}
+        for name in [name for name, reply in replies.items() if self._needs_folds(reply)]:
+            try:
+                with time_limit(self.budget.left(self.budget.ends)):
+                    results[name] = self._in_folds(self.members[name], replies[name], folds)
+            except OutOfTimeError:
+                said = f"its answers at hidden labels were not there when {self.budget.said} was over"
+                results[name] = _late_failure(said)
+        if results and all(_is_late(result) for result in results.values()):
+            return {}
+        failures = self._failures(results, " when labels were hidden")
+        return {name: results.get(name) for name in replies if name not in failures}
+
+    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Reply] | Failure:
+        """Return a member's replies at the hidden rows of every fold, or why one is missing."""
+        try:
+            answers = None if self.settings.refits else without_refits(reply, self.problem, folds)
+        except Exception as error:  # an estimator of any make may raise anything
+            return Failure(in_a_sentence(error), error)
+        if answers is not None:
+            return answers
+        refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
+        failed = next((answer for answer in refitted if isinstance(answer, Failure)), None)
+        return failed or [answer for answer in refitted if isinstance(answer, Reply)]
 
 
-def forecast(members: Mapping[str, Any], problem: Problem, budget: Budget) -> dict[str, float]:
-    """Return about how long each member takes, by a line through its times on two parts of the rows.
-
-    Where time is no matter, 0 for all.
-    """
-    n = problem.n_rows
-    if budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
-        return dict.fromkeys(members, 0.0)
-    small, large = (part_of(problem, size) for size in (PART // 4, PART))
-    seconds = {}
-    for name, member in members.items():
-        times = [
-            reply.seconds
-            for reply in (_attempt(member, part, budget, 0.0) for part in (small, large))
-            if isinstance(reply, Reply)
-        ]
-        slope = (times[-1] - times[0]) / (large.n_rows - small.n_rows) if len(times) == 2 else 0.0
-        seconds[name] = times[-1] + max(slope, 0.0) * (n - large.n_rows) if times else 0.0
-    return seconds
-
-
-def part_of(problem: Problem, size: int) -> Problem:
+def _part_of(problem: Problem, size: int) -> Problem:
     """Return about so many rows, labelled ones in proportion but 50 at least."""
-    shown = even_part(problem.rows, max(50, size * len(problem.rows) // problem.n_rows))
-    rows = np.sort(np.concatenate([shown, even_part(problem.sample.unlabelled, size - len(shown))]))
+    shown = _even_part(problem.rows, max(50, size * len(problem.rows) // problem.n_rows))
+    rows = np.sort(np.concatenate([shown, _even_part(problem.sample.unlabelled, size - len(shown))]))
     labels = problem.shown(np.arange(len(problem.labels)))[rows]
     return read_problem(take(problem.X, rows), labels, task=problem.task)
 
 
-def even_part(rows: AnyArray, count: int) -> AnyArray:
+def _even_part(rows: AnyArray, count: int) -> AnyArray:
     """Return so many of the rows, at even steps."""
     return rows[np.linspace(0, len(rows) - 1, min(max(count, 0), len(rows))).round().astype(int)]
 
@@ -275,98 +333,24 @@ def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> R
     left = budget.left(budget.fits_end)
     if seconds > left:
         said = f"it would take about {seconds:,.0f} s, and {max(left, 0.0):,.0f} s were left of {budget.said}"
-        return late_failure(said)
+        return _late_failure(said)
     try:
         with time_limit(max(seconds, MOST_OF_THE_REST * left)):
             return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
     except OutOfTimeError:
-        return late_failure(f"it was stopped, because it took too much of {budget.said}")
+        return _late_failure(f"it was stopped, because it took too much of {budget.said}")
     except Exception as error:  # an estimator of any make may raise anything
         return Failure(in_a_sentence(error), error)
 
 
-def late_failure(said: str) -> Failure:
+def _late_failure(said: str) -> Failure:
     """Return why a member gave no answer: there was no time for it."""
     return Failure(said, TimeoutError(said))
 
 
-def is_late(result: Any) -> bool:
+def _is_late(result: Any) -> bool:
     """Return whether there was no time for an answer."""
     return isinstance(result, Failure) and isinstance(result.error, TimeoutError)
-
-
-def _failures(results: Mapping[str, Any], when: str, late: dict[str, str]) -> dict[str, Failure]:
-    """Return the failures, and warn of them unless time is to blame; all failed is an error."""
-    failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
-    if results and len(failures) == len(results):
-        name, first = next(iter(failures.items()))
-        raise failure(f"Every member failed{when}. {name}: {first.message}", first.error) from first.error
-    for name, why in failures.items():
-        if is_late(why):
-            late[name] = why.message
-        else:
-            warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
-    return failures
-
-
-def _needs_folds(problem: Problem, reply: Reply, settings: BlendSettings) -> bool:
-    """Return whether weights are to be estimated, or a member's scores to be made shares."""
-    return settings.estimated or (problem.classes is not None and not _has_probabilities(reply))
-
-
-def _folds(
-    problem: Problem, replies: dict[str, Reply], settings: BlendSettings, random: np.random.RandomState
-) -> list[Fold]:
-    """Return the folds that weights or shares need; none if they are of no use."""
-    if len(problem.labels) < MIN_LABELS:
-        return []
-    if not any(_needs_folds(problem, reply, settings) for reply in replies.values()):
-        return []
-    cv = settings.cv if settings.refits else FOLDS
-    return read_folds(cv, problem, random_state=random, quiet=True)
-
-
-def _ask_hidden(
-    members: Mapping[str, Any],
-    replies: dict[str, Reply],
-    problem: Problem,
-    folds: list[Fold],
-    settings: BlendSettings,
-    budget: Budget,
-    late: dict[str, str],
-) -> dict[str, list[Reply] | None]:
-    """Return the out-of-fold replies of the members that stay: None for those that need none."""
-    if not folds:
-        return {}
-    results: dict[str, Any] = {}
-    for name, reply in replies.items():
-        if not _needs_folds(problem, reply, settings):
-            continue
-        try:
-            with time_limit(budget.left(budget.ends)):
-                results[name] = _out_of_fold(members[name], reply, problem, folds, settings)
-        except OutOfTimeError:
-            said = f"its answers at hidden labels were not there when {budget.said} was over"
-            results[name] = late_failure(said)
-    if results and all(is_late(result) for result in results.values()):
-        return {}
-    failures = _failures(results, " when labels were hidden", late)
-    return {name: results.get(name) for name in replies if name not in failures}
-
-
-def _out_of_fold(
-    member: Any, reply: Reply, problem: Problem, folds: list[Fold], settings: BlendSettings
-) -> list[Reply] | Failure:
-    """Return a member's replies at the hidden rows of every fold, or why one is missing."""
-    try:
-        found = None if settings.refits else without_refits(reply, problem, folds)
-    except Exception as error:  # an estimator of any make may raise anything
-        return Failure(in_a_sentence(error), error)
-    if found is not None:
-        return found
-    answers = ask_folds([member], problem, folds, n_jobs=settings.n_jobs)[0]
-    failed = [answer for answer in answers if isinstance(answer, Failure)]
-    return failed[0] if failed else [answer for answer in answers if isinstance(answer, Reply)]
 
 
 def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
@@ -414,15 +398,16 @@ def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Re
     return Calibration.fit(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
 
 
-def read_weights(weights: Any, k: int) -> Array:
-    """Return weights as k numbers from 0 on, or raise a ValueError."""
+def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
+    """Return a number from 0 on for each member by name, or raise a ValueError."""
     try:
         numbers = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
         numbers = np.empty(0)
-    if numbers.shape != (k,) or not np.isfinite(numbers).all() or numbers.min() < 0.0 or numbers.sum() == 0.0:
+    proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
+    if not proper or numbers.sum() == 0.0:
         raise ValueError(
-            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {k} members, not all 0; "
-            f"got {weights!r}."
+            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {len(names)} members, not all "
+            f"0; got {weights!r}."
         )
-    return numbers
+    return dict(zip(names, numbers.tolist(), strict=True))

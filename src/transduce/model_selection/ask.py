@@ -461,48 +461,43 @@ def ask(
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if transduces:
-            fitted, reply = _fit_all(model, problem, visible, rows, order)
-        else:
-            fitted, reply = _fit_visible(model, problem, visible, rows)
+        fitted = _fit(model, problem, visible, order, transduces)
+        reply = _answers(fitted, problem, rows, transduces)
     notes = sorted({(note.category, str(note.message)) for note in caught}, key=str)
     return replace(reply, fitted=fitted, seconds=time.perf_counter() - start, notes=notes)
 
 
-def _fit_visible(
-    model: Any, problem: Problem, visible: AnyArray, rows: AnyArray
-) -> tuple[FittedEstimator, Reply]:
-    """Fit to the visible rows, and predict at the others."""
-    at = problem.rows[visible]
-    fitted = FittedEstimator(model, problem.classes, at, problem.n_rows)
-    _check_square(fitted, problem)
-    model.fit(take(problem.X, at, at if fitted.pairwise else None), problem.labels[visible])
-    if not len(rows):
-        return fitted, Reply(problem.numbers[:0], np.empty(0, dtype="<U9"))
-    return fitted, fitted.predict(take(problem.X, rows, at if fitted.pairwise else None))
-
-
-def _fit_all(
-    model: Any, problem: Problem, visible: AnyArray, rows: AnyArray, order: AnyArray | None
-) -> tuple[FittedEstimator, Reply]:
-    """Fit to all rows, the visible ones with their labels, and read the answers."""
+def _fit(
+    model: Any, problem: Problem, visible: AnyArray, order: AnyArray | None, transduces: bool
+) -> FittedEstimator:
+    """Fit to all rows, the visible ones with their labels, or to the visible rows alone."""
+    own = problem.rows[visible]
     every = np.arange(problem.n_rows) if order is None else order
-    fitted = FittedEstimator(model, problem.classes, every, problem.n_rows)
+    fitted = FittedEstimator(model, problem.classes, every if transduces else own, problem.n_rows)
     _check_square(fitted, problem)
-    y = problem.shown(visible)
-    if fitted.by_number:
-        y = np.full(problem.n_rows, -1)
-        y[problem.rows[visible]] = problem.codes[visible]
-    X = problem.X if order is None else take(problem.X, every, every if fitted.pairwise else None)
-    model.fit(X, y[every])
+    labels = problem.labels[visible]
+    if transduces:
+        y = problem.shown(visible)
+        if fitted.by_number:
+            y = np.full(problem.n_rows, -1)
+            y[own] = problem.codes[visible]
+        labels = y[every]
+    as_it_is = transduces and order is None
+    X = problem.X if as_it_is else take(problem.X, fitted.order, fitted.order if fitted.pairwise else None)
+    model.fit(X, labels)
+    return fitted
+
+
+def _answers(fitted: FittedEstimator, problem: Problem, rows: AnyArray, transduces: bool) -> Reply:
+    """Return a fitted estimator's answers at rows of the table: as a transducer, or as it predicts."""
     if not len(rows):
-        return fitted, Reply(problem.numbers[:0], np.empty(0, dtype="<U9"))
-    last = last_step(model)
-    if fitted.by_number and not hasattr(last, "label_distributions_"):
-        return fitted, fitted.predict(take(problem.X, rows))
+        return Reply(problem.numbers[:0], np.empty(0, dtype="<U9"))
+    predicts = fitted.by_number and not hasattr(last_step(fitted.estimator), "label_distributions_")
+    if not transduces or predicts:
+        return fitted.predict(take(problem.X, rows, fitted.order if fitted.pairwise else None))
     place = np.empty(problem.n_rows, dtype=int)
-    place[every] = np.arange(len(every))
-    return fitted, fitted.answers(place[rows])
+    place[fitted.order] = np.arange(len(fitted.order))
+    return fitted.answers(place[rows])
 
 
 def _check_square(fitted: FittedEstimator, problem: Problem) -> None:

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from transduce.core import checks
-from transduce.model_selection.ask import Problem, name_members, read_problem
-from transduce.model_selection.cross_validation import CrossTransduction, judge, read_scorers
-from transduce.model_selection.folds import Fold, ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.ask import name_members, read_problem
+from transduce.model_selection.cross_validation import CrossTransduction, judge_each, read_scorers
+from transduce.model_selection.folds import ask_folds, in_a_sentence, read_folds
 from transduce.model_selection.methods import Case, default_members
 
 
@@ -173,7 +173,14 @@ def choose_method(  # noqa: PLR0913
     if len(scorers) > 1:
         raise ValueError("choose_method needs one score to choose by; cross_val_transduce takes several.")
     folds = read_folds(cv, problem, random_state=random)
-    details = _judge_all(problem, folds, methods, scorers, failures, n_jobs)
+    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
+    results = dict(zip(methods, judge_each(problem, folds, replies, scorers), strict=True))
+    failures |= {name: in_a_sentence(why) for name, why in results.items() if isinstance(why, Exception)}
+    details = {name: one for name, one in results.items() if isinstance(one, CrossTransduction)}
+    if not details:
+        name, why = next(iter(failures.items()))
+        raise ValueError(f"Every method failed. {name}: {why}")
+    details = dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
     best = next(iter(details))
     return MethodChoice(
         table=_table(details, failures),
@@ -185,28 +192,6 @@ def choose_method(  # noqa: PLR0913
         details=details,
         n_labels=len(problem.labels),
     )
-
-
-def _judge_all(
-    problem: Problem,
-    folds: list[Fold],
-    methods: dict[str, Any],
-    scorers: dict[str, Any],
-    failures: dict[str, str],
-    n_jobs: int | None,
-) -> dict[str, CrossTransduction]:
-    """Return what cross-validation found for each method, the best first; add to `failures` those that fail."""
-    details: dict[str, CrossTransduction] = {}
-    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
-    for name, found in zip(methods, replies, strict=True):
-        try:
-            details[name] = judge(problem, folds, found, scorers, quiet=True)
-        except (TypeError, ValueError) as error:
-            failures[name] = in_a_sentence(error)
-    if not details:
-        name, why = next(iter(failures.items()))
-        raise ValueError(f"Every method failed. {name}: {why}")
-    return dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
 
 
 def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:

@@ -193,6 +193,19 @@ def judge(
     )
 
 
+def judge_each(
+    problem: Problem, folds: list[Fold], replies: list[list[Reply | Failure]], scorers: dict[str, Any]
+) -> list[CrossTransduction | Exception]:
+    """Return what cross-validation says of each estimator, or the error of one that failed in a fold."""
+    results: list[CrossTransduction | Exception] = []
+    for reply in replies:
+        try:
+            results.append(judge(problem, folds, reply, scorers, quiet=True))
+        except (TypeError, ValueError) as error:
+            results.append(error)
+    return results
+
+
 def _warn(replies: list[Reply]) -> None:
     """Pass on what the estimator warned of, once, and say where it had no answer."""
     for category, message in dict.fromkeys(note for reply in replies for note in reply.notes):

@@ -84,8 +84,8 @@ class Method:
     """
 
     name: str  # on the command line; "" if it is in comparisons and blends only
-    says: str  # what it does, in a line
-    paper: str  # where it comes from
+    says: str = ""  # what it does, in a line
+    paper: str = ""  # where it comes from
     member: str = ""  # its name in a comparison or a blend; "" if it is made of members
     tasks: tuple[str, ...] = (NUMBERS, CLASSES)
     blended: tuple[
@@ -106,11 +106,7 @@ class Method:
 def _transductive_ridge(case: Case) -> Any:
     from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
 
-    common = {
-        "centres": case.centres,
-        "standardize": case.standardize,
-        "random_state": case.random_state,
-    }
+    common = {"centres": case.centres, "standardize": case.standardize, "random_state": case.random_state}
     if case.task == CLASSES:
         return TransductiveRidgeClassifier(**common)
     return TransductiveRidge(ridge=FEW_RIDGE if case.few else "loo", **common)
@@ -289,9 +285,7 @@ REGISTRY = (
     ),
     Method(
         "",
-        "Label spreading of scikit-learn, for comparison.",
-        "Zhou, Bousquet, Lal, Weston, Schölkopf 2004",
-        "label_spreading",
+        member="label_spreading",
         tasks=(CLASSES,),
         make=_label_spreading,
         fit_seconds=lambda case: 0.05 + 1e-4 * case.n_rows,
@@ -309,18 +303,14 @@ REGISTRY = (
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
     Method(
         "",
-        "Ridge regression, linear.",
-        "Hoerl, Kennard 1970",
-        "ridge",
+        member="ridge",
         tasks=(NUMBERS,),
         blended=(NUMBERS,),
         make=_ridge,
     ),
     Method(
         "",
-        "Logistic regression.",
-        "Cox 1958",
-        "logistic_regression",
+        member="logistic_regression",
         tasks=(CLASSES,),
         blended=(CLASSES,),
         make=_logistic_regression,
@@ -338,9 +328,7 @@ REGISTRY = (
     ),
     Method(
         "",
-        "Extremely randomised trees.",
-        "Geurts, Ernst, Wehenkel 2006",
-        "extra_trees",
+        member="extra_trees",
         tasks=(CLASSES,),
         blended=(CLASSES,),
         make=_extra_trees,
@@ -349,9 +337,7 @@ REGISTRY = (
     ),
     Method(
         "",
-        "Boosted trees.",
-        "Friedman 2001",
-        "boosted_trees",
+        member="boosted_trees",
         blended=(NUMBERS, CLASSES),
         make=_boosted_trees,
         fit_seconds=lambda case: 0.5 + 5e-5 * case.labels + case.many_classes(a_label=5e-5),
@@ -365,11 +351,6 @@ METHODS = {method.name: method for method in REGISTRY if method.name}  # as user
 MEMBERS = {
     method.member: method for method in REGISTRY if method.member
 }  # as comparisons and blends call them
-
-
-def every_member(case: Case) -> dict[str, Any]:
-    """Return all methods for a task by name, however slow they are on such a table."""
-    return {name: method.make(case) for name, method in MEMBERS.items() if case.task in method.tasks}
 
 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:

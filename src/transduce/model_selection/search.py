@@ -29,8 +29,8 @@ from transduce.model_selection.ask import (
     last_step,
     read_problem,
 )
-from transduce.model_selection.cross_validation import CrossTransduction, judge, read_scorers
-from transduce.model_selection.folds import Fold, ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.cross_validation import CrossTransduction, judge_each, read_scorers
+from transduce.model_selection.folds import ask_folds, in_a_sentence, read_folds
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 
@@ -163,7 +163,7 @@ class TransductiveSearchCV(Transducer):
         folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
         members = [clone(self.estimator).set_params(**clone(params, safe=False)) for params in grid]
         replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
-        found = judge_all(problem, folds, grid, replies, scorers)
+        found = self._warn_failures(grid, judge_each(problem, folds, replies, scorers))
         self.n_splits_ = len(folds)
         self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
         suffixes = {name: name if self.multimetric_ else "score" for name in scorers}
@@ -176,6 +176,20 @@ class TransductiveSearchCV(Transducer):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cv_results_")
+
+    def _warn_failures(
+        self, grid: list[Any], results: list[CrossTransduction | Exception]
+    ) -> list[CrossTransduction | None]:
+        """Return the results with None for settings that fail, and a warning of each; raise if all do."""
+        failures = [
+            (params, why) for params, why in zip(grid, results, strict=True) if isinstance(why, Exception)
+        ]
+        if len(failures) == len(grid):
+            first = failures[0][1]
+            raise failure(f"Every choice of settings failed. {in_a_sentence(first)}", first) from first
+        for params, why in failures:
+            warnings.warn(f"{params} has no score: {in_a_sentence(why)}", FitFailedWarning, stacklevel=3)
+        return [None if isinstance(one, Exception) else one for one in results]
 
     def _grid(self) -> list[dict[str, Any]]:
         try:
@@ -260,49 +274,19 @@ class TransductiveSearchCV(Transducer):
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
-        """Return the best estimator's probability of every class at rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-
-        Returns
-        -------
-        array of shape (m, n_classes)
-        """
+        """Return the best estimator's probability of every class at rows (m, d), shape (m, n_classes)."""
         return self._best().predict_proba(X)
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
-        """Return the best estimator's scores of the classes at rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-
-        Returns
-        -------
-        array of shape (m,) or (m, n_classes)
-        """
+        """Return the best estimator's scores of the classes at rows (m, d), shape (m,) or (m, n_classes)."""
         return self._best().decision_function(X)
 
     def score(self, X: Any, y: Any) -> float:  # type: ignore[override]  # as that of GridSearchCV
         """Return the score that chose the settings, of `predict` at the rows that have a label.
 
         With ``scoring=None`` it is the estimator's own: the coefficient of determination, or the accuracy.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, some of which may be missing.
-
-        Returns
-        -------
-        float
+        Shapes: X (m, d), y (m,), in which labels may be missing.
         """
         best = self._best()
         rows, labels = self._with_label(X, y)
@@ -328,16 +312,17 @@ class TransductiveSearchCV(Transducer):
     @property
     def n_features_in_(self) -> int:
         """Number of features seen by the best estimator."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("Not fitted yet: n_features_in_ is not known.")
-        return self.best_estimator_.n_features_in_
+        return self._of_best("n_features_in_")
 
     @property
     def feature_names_in_(self) -> AnyArray:
         """Names of the features seen by the best estimator."""
+        return self._of_best("feature_names_in_")
+
+    def _of_best(self, name: str) -> Any:
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError("Not fitted yet: feature_names_in_ is not known.")
-        return self.best_estimator_.feature_names_in_
+            raise AttributeError(f"Not fitted yet: {name} is not known.")
+        return getattr(self.best_estimator_, name)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -348,26 +333,6 @@ class TransductiveSearchCV(Transducer):
         tags.input_tags = own.input_tags
         tags.target_tags.required = True
         return tags
-
-
-def judge_all(
-    problem: Problem, folds: list[Fold], grid: list[Any], replies: list[Any], scorers: dict[str, Any]
-) -> list[CrossTransduction | None]:
-    """Return what cross-validation found for each choice of settings, None for those that fail; raise if all do."""
-    found: list[CrossTransduction | None] = []
-    failures: list[tuple[Any, Exception]] = []
-    for params, reply in zip(grid, replies, strict=True):
-        try:
-            found.append(judge(problem, folds, reply, scorers, quiet=True))
-        except (TypeError, ValueError) as error:
-            found.append(None)
-            failures.append((params, error))
-    if len(failures) == len(grid):
-        first = failures[0][1]
-        raise failure(f"Every choice of settings failed. {in_a_sentence(first)}", first) from first
-    for params, why in failures:
-        warnings.warn(f"{params} has no score: {in_a_sentence(why)}", FitFailedWarning, stacklevel=3)
-    return found
 
 
 def tabulate(

@@ -293,9 +293,9 @@ def count_nonconforming_by_class(
     return counts_by_class(rho, beta, codes, prediction, slack)
 
 
-# Leverages of a group, in units of the mean: each limit is the largest of one group; the last group has no limit.
 # ------------------------------------------------------------------------------------------------------- the window
 
+# Leverages of a group, in units of the mean: each limit is the largest of one group; the last group has no limit.
 LIMITS = np.array([1.0, 1.5, 2.25, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 WHOLE = 4  # rows above this limit are never left out
 HALF_BRACKET = 3  # ranks to either side of the guess
