@@ -45,7 +45,7 @@ class PanelCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, panel by panel."""
-        panels: dict[str, list[tuple[str, str]]] = {"Arguments": []} | {panel: [] for panel in PANELS}
+        panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", *PANELS)}
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
             panel = (

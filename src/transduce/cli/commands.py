@@ -80,8 +80,8 @@ def read_options(given: dict[str, Any]) -> Options:
     """Return the options of a command, as `fill` and its result take them."""
     flags = {name: given[name] for name in LABEL_FLAGS if name in given}
     options = {name: value for name, value in given.items() if name in OPTIONS}
-    lists = {name: options[name] or [] for name in ("ignore", "text", "missing") if name in options}
-    return Options.read({**options, **lists, "labels": design_of(flags)}, questions=True)
+    options |= {name: value or [] for name, value in options.items() if OPTIONS[name].kind is list}
+    return Options.read({**options, "labels": design_of(flags)}, questions=True)
 
 
 def fill_file(

@@ -386,7 +386,8 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
         if tolerance is not None:
-            fit = replace(fit, tolerance=_check_tolerance(tolerance, fit.problem.classes is not None))
+            amount = _check_tolerance(tolerance, fit.problem.classes is not None)
+            fit = replace(fit, table=replace(fit.table, tolerance=amount))
         return fit.guarantee(
             checks.check_confidence(self.confidence if confidence is None else confidence),
             checks.check_share("certainty", certainty),

@@ -186,7 +186,8 @@ def _planned(
     rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
 ) -> tuple[Plan, Exchangeability | None]:
     """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
-    target, more = rows.labels, {"n_outside": n_outside, "classes": classes}
+    target = rows.labels
+    more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     is_class = target.task == "classification"
     case = Case(
         target.task,
@@ -235,8 +236,10 @@ def _fit_model(model: Any, features: Features, device: str | None, y: pd.Series)
     """Fit a model where the features are to be."""
     if device is None:
         return model.fit(features.matrix, y)
+    from transduce.device.memory import to_device
+
     with arrays.dispatching():
-        return model.fit(arrays.to_device(features.matrix, device), y)
+        return model.fit(to_device(features.matrix, device), y)
 
 
 def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple[Answer, Any, AnyArray]:

@@ -50,7 +50,7 @@ class Option:
         """Return the type as a docstring says it."""
         if self.choices:
             return f"{{{', '.join(map(repr, self.choices))}}}, default={default!r}".replace("'", '"')
-        word = {list: "sequence of str", str: "str"}.get(self.kind, self.kind.__name__)
+        word = {"list": "sequence of str", "object": "Design"}.get(self.kind.__name__, self.kind.__name__)
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
