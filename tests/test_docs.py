@@ -14,6 +14,7 @@ from transduce.conformal import Chance, Miscoverage, exchangeability_test
 from transduce.core.guarantee import SUSPECTED
 from transduce.core.ranks import fewest_calibration
 from transduce.filling import plan
+from transduce.filling.options import DEFAULTS
 from transduce.model_selection import methods
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,6 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "methods").glob("*.md")),
 ]
-FILL = {name: one.default for name, one in inspect.signature(transduce.fill).parameters.items()}
 NUMBERS, CLASSES = plan.ROW_BELOW["regression"], plan.ROW_BELOW["classification"]
 FEWEST = next(n for n in range(2, 100) if Chance().n_calibration(n, 0.9))
 SIGNIFICANCE = inspect.signature(exchangeability_test).parameters["significance"].default
@@ -32,7 +32,7 @@ def answered_within_budget(member):
     """Return up to how many rows a method takes part in the answers of a table in parts."""
     case = methods.Case("classification", 20_000, n_labels=1000, n_classes=2)
     seconds = methods.MEMBERS[member].answer_seconds(case)
-    return round(plan.ANSWER_SHARE * FILL["budget_seconds"] / seconds)
+    return round(plan.ANSWER_SHARE * DEFAULTS["budget_seconds"] / seconds)
 
 
 # Each line: a page, words with a group for every number, and what the code says.
@@ -40,7 +40,7 @@ STATED = [
     ("docs/guarantees.md", r"below ([\d,]+) labels of numbers, or ([\d,]+) of classes", (NUMBERS, CLASSES)),
     ("docs/choosing.md", r"below ([\d,]+) labels \(numbers\) and ([\d,]+) \(classes\)", (NUMBERS, CLASSES)),
     ("docs/large.md", r"fewer than ([\d,]+) labels \(([\d,]+) for classes\)", (NUMBERS, CLASSES)),
-    ("docs/large.md", r"If more than ([\d,]+) rows have no label", (FILL["sample"],)),
+    ("docs/large.md", r"If more than ([\d,]+) rows have no label", (DEFAULTS["sample"],)),
     ("docs/large.md", r"answers a row within (\d+) µs, or all rows within a tenth", (1e6 * plan.QUICK,)),
     (
         "docs/large.md",
@@ -84,11 +84,11 @@ STATED = [
         (methods.SEARCHED, plan.POINTS, methods.MOST_EXACT),
     ),
     ("docs/model_selection.md", r"Beyond ([\d,]+) rows the graph is left out", (methods.GRAPH_ROWS,)),
-    ("docs/cli.md", r"--confidence <float>[^-]*?\[default: ([\d.]+)\]", (FILL["confidence"],)),
-    ("docs/cli.md", r"--certainty <float>[^-]*?\[default: ([\d.]+)\]", (FILL["certainty"],)),
-    ("docs/cli.md", r"--budget SECONDS[^-]*?\[default: ([\d.]+)", (FILL["budget_seconds"],)),
-    ("README.md", r"at least (\d+) % inside their intervals", (100 * FILL["confidence"],)),
-    ("README.md", r"With (\d+) % certainty at most", (100 * FILL["certainty"],)),
+    ("docs/cli.md", r"--confidence <float>[^\[]*\[default:\s+([\d.]+)", (DEFAULTS["confidence"],)),
+    ("docs/cli.md", r"--certainty <float>[^\[]*\[default:\s+([\d.]+)", (DEFAULTS["certainty"],)),
+    ("docs/cli.md", r"--budget SECONDS[^\[]*\[default:\s+([\d.]+)", (DEFAULTS["budget_seconds"],)),
+    ("README.md", r"at least (\d+) % inside their intervals", (100 * DEFAULTS["confidence"],)),
+    ("README.md", r"With (\d+) % certainty at most", (100 * DEFAULTS["certainty"],)),
 ]
 
 
