@@ -613,3 +613,16 @@ def error_sizes(values, spreads, errors, at_values, at_spreads):
     return np.array(
         [factor * size(value, spread, c) for value, spread in zip(at_values, at_spreads, strict=True)]
     )
+
+
+def threshold(scores, rank):
+    """The `rank`-th smallest score; infinity if there are not so many."""
+    return float(np.sort(np.asarray(scores, dtype=float))[rank - 1]) if rank <= len(scores) else np.inf
+
+
+def null_vectors(spectrum):
+    """Eigenvectors of eigenvalue 0 of a graph's normalised Laplacian, one for each component, (n, count)."""
+    components, degrees = (np.asarray(part) for part in (spectrum.components, spectrum.degrees))
+    inside = components[:, None] == np.arange(spectrum.count)
+    sizes = degrees @ inside
+    return np.sqrt(np.where(sizes > 0.0, degrees[:, None] / np.where(sizes > 0.0, sizes, 1.0), 1.0)) * inside

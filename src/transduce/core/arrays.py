@@ -78,6 +78,12 @@ def _compat() -> ModuleType:
     )
 
 
+def cumulative_sum(array: Any, axis: int | None = None) -> Any:
+    """Return sums of all entries up to each; numpy has the name from 2.1 on only."""
+    xp = namespace(array)
+    return np.cumsum(array, axis=axis) if xp is np else xp.cumulative_sum(array, axis=axis)
+
+
 def device_of(array: Any) -> Any:
     """Return the device an array lives on; None for numpy."""
     return _compat().device(array) if is_foreign(array) else None

@@ -29,12 +29,6 @@ def calibration_rank(confidence: float, n_calibration: int) -> int:
     return n_calibration + 1 - nonconformity_rank(confidence, n_calibration)
 
 
-def threshold(scores: Any, rank: int) -> float:
-    """Return the `rank`-th smallest score; infinity if there are not so many."""
-    scores = np.asarray(scores, dtype=float)
-    return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= len(scores) else np.inf
-
-
 def fewest_calibration(confidence: float) -> int:
     """Return the smallest number of calibration labels that supports a level: c with ``c / (c + 1) >= confidence``."""
     n_calibration = max(int(np.floor(confidence / (1.0 - confidence))) - 1, 1)

@@ -209,7 +209,7 @@ def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
     turn = xp.argsort(keys, stable=True)
     keys, values = xp.take(keys, turn), xp.take(values, turn)
     first = xp.concat([xp.ones_like(keys[:1], dtype=xp.bool), keys[1:] != keys[:-1]])
-    group = xp.cumulative_sum(xp.astype(first, xp.int64)) - 1
+    group = arrays.cumulative_sum(xp.astype(first, xp.int64)) - 1
     keys = keys[first]
     values = sum_by_group(values, group, keys.shape[0])
     rows = keys // n
@@ -372,7 +372,7 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
             break
         label = new
     first = label == xp.arange(n, dtype=xp.int64, **arrays.on_device(label))
-    number = xp.cumulative_sum(xp.astype(first, xp.int64)) - 1
+    number = arrays.cumulative_sum(xp.astype(first, xp.int64)) - 1
     return int(number[-1]) + 1, xp.take(number, label)
 
 

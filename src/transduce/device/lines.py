@@ -110,7 +110,7 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[A
     order = xp.argsort(places, axis=1, stable=True)  # at equal places one set begins before the other ends
     places, step = xp.take_along_axis(places, order, axis=1), xp.take_along_axis(step, order, axis=1)
     step = xp.astype(step, xp.int64)
-    after = count[:, None] + xp.cumulative_sum(step, axis=1)
+    after = count[:, None] + arrays.cumulative_sum(step, axis=1)
     begins, stops = (step > 0) & (after == rank), (step < 0) & (after == rank - 1)
     infinite = arrays.zeros((m, 1), places) + xp.inf
     begins = xp.concat([(count >= rank)[:, None], begins], axis=1)

@@ -236,7 +236,7 @@ class SpectralGraphTransducer(ClassTransducer):
         cut = cut_graph(base.spectrum, known, base.n_components)
         answer, transduction = answer_of(base, cut, sample, classes)
         warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
-        self._fitted = Fitted(base, cut)
+        self._fitted = LabelledGraph(base, cut)
         self.graph_, self.spectrum_ = base.graph, base.spectrum
         self.classes_, self.label_weight_ = classes, known.weight
         one = len(cut.thresholds) == 1
@@ -290,7 +290,7 @@ class SpectralGraphTransducer(ClassTransducer):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class LabelledGraph:
     """A graph, and the labelling of its rows."""
 
     base: FittedGraph

@@ -112,7 +112,7 @@ class Cut:
     open: Mask  # (n, c) rows that another labelling, just as good, has on the other side of the threshold
 
 
-class Basis:
+class CutBasis:
     """The columns of a spectrum that the components with a label have.
 
     Shapes: rows (l,), penalties (k,), V_l (l, k).
@@ -235,7 +235,7 @@ def targets(prior: Array) -> tuple[Array, Array]:
 
 def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
-    basis, members = Basis(spectrum, known.rows, d), known.members
+    basis, members = CutBasis(spectrum, known.rows, d), known.members
     high, low = targets(known.prior)
     thresholds = 0.5 * (high + low)
     W = np.empty((len(basis.penalties), members.shape[1]))

@@ -44,9 +44,7 @@ ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by 
 MOST_DENSE_ROWS = 6_000  # components up to this size are dense matrices if all else fails: a minute at most
 MOST_RESTARTS, INVERSE_RESTARTS = 200, 30  # of ARPACK, with products and with solutions
 MOST_BLOCK_STEPS = 40
-SEEDED = (
-    "rng" in inspect.signature(eigsh).parameters
-)  # from scipy 1.17 on; older ones are seeded once a process
+SEEDED = "rng" in inspect.signature(eigsh).parameters  # from scipy 1.17 on
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
 _log = logging.getLogger("transduce")
@@ -61,7 +59,7 @@ class Spectrum:
     vectors : array of shape (n, d)
         For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each row holds the
         entries of its own component's: an eigenvector of one is 0 on the others, which is not stored. Eigenvectors of
-        eigenvalue 0 are known from `components` and `degrees`, see `null_vectors`.
+        eigenvalue 0 are known from `components` and `degrees`: the root of the degrees, of norm 1.
     values : array of shape (t,)
         The eigenvalues above 0 of all components, ascending; d of them for a connected graph.
     components : integer array of shape (n,)
@@ -99,28 +97,6 @@ class Spectrum:
         if not self.components.shape[0]:
             return 0
         return int(arrays.namespace(self.components).max(self.components)) + 1
-
-    def null_vectors(self) -> Any:
-        """Return the eigenvectors of eigenvalue 0, one for each component, as a sparse array of shape (n, count).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from transduce.methods.spectral_graph import graph_spectrum
-        >>> two = np.kron(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]))
-        >>> graph_spectrum(two).null_vectors().toarray().round(2)
-        array([[0.71, 0.  ],
-               [0.71, 0.  ],
-               [0.  , 0.71],
-               [0.  , 0.71]])
-        """
-        components, degrees = arrays.to_numpy(self.components), arrays.to_numpy(self.degrees)
-        n = len(components)
-        size = np.bincount(components, weights=degrees, minlength=self.count)
-        entries = np.sqrt(degrees / np.where(size > 0.0, size, 1.0)[components])
-        alone = (size == 0.0)[components]
-        entries[alone] = 1.0
-        return sp.csr_array((entries, components, np.arange(n + 1)), shape=(n, self.count))
 
     def take(self, rows: AnyArray) -> Spectrum:
         """Return the spectrum of the same graph with its rows in another order, components numbered by their first row.
