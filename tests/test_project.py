@@ -193,6 +193,25 @@ def test_the_front_door_is_light(code):
     assert ours <= (light if "cli" in code else {"transduce", "transduce.core", "transduce.core.lazy"})
 
 
+def test_a_fill_imports_what_it_asks_for():
+    """Compiled loops, trees, scores, templates and methods wait until a table needs them."""
+    run = "from transduce import fill\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    later = {
+        "numba",
+        "matplotlib",
+        "jinja2",
+        "skrub",
+        "sklearn.ensemble",
+        "sklearn.metrics",
+        "sklearn.linear_model",
+    }
+    later |= {
+        f"transduce.methods.{room}" for room in ("billiard", "confidence_machine", "spectral_graph", "ridge")
+    }
+    assert not later & set(done.stdout.split())
+
+
 def test_readme_code_runs(tmp_path, monkeypatch):
     """The README's and the quickstart's Python blocks run as they stand."""
     monkeypatch.chdir(tmp_path)

@@ -112,9 +112,8 @@ def make_plan(
     """
     word, n_labels = read_method(options.method, case.task), case.labels
     n_calibration = _held_out(case, options, design)
-    machine = _machine(case.task, options)
     if word == "confidence-machine":
-        return Plan(machine, {}, 1.0, [])
+        return Plan(_machine(case.task, options), {}, 1.0, [])
     if word in ("auto", "blend"):
         # One for the values and, from labels that are not held out, one for the intervals.
         fits = 2 if n_calibration else 1
@@ -132,7 +131,7 @@ def make_plan(
             f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
-        return Plan(machine, left_out, seconds, notes, inner)
+        return Plan(_machine(case.task, options), left_out, seconds, notes, inner)
     notes.append(_about_guarantee(what, n_labels, n_calibration, design))
     model = ConformalTransducer(
         inner,
