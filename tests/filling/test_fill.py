@@ -506,7 +506,7 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (
             _with(price=TEXTS),
             {"task": "regression"},
-            "is to be read as numbers, but 40 of its 40 labels are not: 'red'",
+            "should hold numbers, but 40 of its 40 labels are not: 'red'",
         ),
         (_with(price=pd.date_range("2020", periods=60).where(np.arange(60) > 5)), {}, "holds dates"),
         (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),

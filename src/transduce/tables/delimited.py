@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray
-from transduce.tables.numbers import MISSING, number_text, typed
+from transduce.tables.numbers import MISSING, hole_words, number_text, typed
 
 DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -116,7 +115,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     frame = pd.concat(series, axis=1)
     frame.columns = pd.Index(names)
     cells = {
-        name: ColumnCells(_reading(texts, column), _markers(texts), prefer)
+        name: ColumnCells(_reading(texts, column), hole_words(texts, MISSING), prefer)
         for name, texts, column in zip(names, columns, series, strict=True)
     }
     raw = [record.rstrip("\r\n") for record, _ in pairs]
@@ -170,12 +169,6 @@ def _reading(texts: AnyArray, column: pd.Series) -> str:
         if "," in text or text.count(".") > 1:
             return f"{text.strip()!r} was read as {value:g}"
     return ""
-
-
-def _markers(texts: AnyArray) -> dict[str, int]:
-    """Return the words that may stand for an empty cell, and how often each occurs."""
-    words = [text.strip() for text in texts if text.strip()]
-    return dict(Counter(word for word in words if word.lower() in MISSING))
 
 
 def field_text(value: object, decimal: str = "point") -> str:

@@ -34,8 +34,9 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
 
 def _cell_hashes(column: pd.Series) -> AnyArray:
     types = pd.api.types
-    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if _has_zone(column) else column))
+    if column.dtype.kind in "mM":
+        zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
+        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
     plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if plain and not types.is_complex_dtype(column):
         numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
@@ -45,16 +46,10 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
         codes, levels = pd.factorize(cells)
     except TypeError:  # lists and the like
         codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
-    words = np.array(
-        [*(level if isinstance(level, str) else str(level) for level in levels), ""], dtype=object
-    )
+    words = np.array([*map(str, levels), ""], dtype=object)
     found = np.asarray(pd.util.hash_array(words), dtype=np.uint64)
     found[-1] = 0  # of missing cells, whose code is -1
     return found[codes]
-
-
-def _has_zone(column: pd.Series) -> bool:
-    return isinstance(column.dtype, pd.DatetimeTZDtype)
 
 
 def draw_keys(hashes: AnyArray) -> AnyArray:
@@ -114,12 +109,9 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
     starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])
     labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
     keys = draw_keys(hashes[labelled])
-    may = np.ones(len(labelled), dtype=bool)
-    if any(part.drawn is not None for part in parts):
-        marks = [
-            np.zeros(len(part.missing), dtype=bool) if part.drawn is None else part.drawn for part in parts
-        ]
-        may = np.concatenate(marks)[labelled]
+    unmarked = all(part.drawn is None for part in parts)
+    marks = [np.full(len(part.missing), unmarked) if part.drawn is None else part.drawn for part in parts]
+    may = np.concatenate(marks)[labelled]
     held = _smallest(labelled[may], keys[may], n_calibration)
     others = ~np.isin(labelled, held)
     shown = _smallest(labelled[others], keys[others], n_visible)
@@ -129,13 +121,7 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
         part = np.searchsorted(starts, rows, side="right") - 1
         return np.column_stack([part, rows - starts[part]])
 
-    return RowDraw(
-        places(shown),
-        places(held),
-        places(some),
-        len(labelled),
-        len(unlabelled),
-    )
+    return RowDraw(places(shown), places(held), places(some), len(labelled), len(unlabelled))
 
 
 def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:

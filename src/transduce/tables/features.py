@@ -161,7 +161,7 @@ def _notes(columns: list[_Column]) -> list[str]:
     noted = [column for column in columns if column.notes]
     notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
     if len(noted) > MOST_NOTED:
-        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in such ways.")
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in these ways.")
     return notes
 
 
@@ -241,7 +241,7 @@ def _by_letters(name: Any, present: pd.Series, distinct: int) -> list[str]:
     digits = present[present.str.contains(r"\d")]
     if distinct <= MOST_LEVELS or len(digits) < NEARLY * len(present):
         return []
-    return [f"{name!r}: cells such as {digits.iloc[0]!r} are no numbers, and were read by their letters."]
+    return [f"{name!r}: cells such as {digits.iloc[0]!r} are not numbers, and were read by their letters."]
 
 
 def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:

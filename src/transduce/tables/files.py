@@ -216,15 +216,15 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             raise ValueError(
-                f"has a column {name!r} of bytes, which say nothing here: drop it, or turn it into text"
+                f"has a column {name!r} of bytes, which cannot become features: drop it, or turn it into text"
             )
     return table.to_pandas(ignore_metadata=True), table
 
 
 def stored_index(schema: Any) -> tuple[str, ...]:
     """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features."""
-    told = (schema.pandas_metadata or {}).get("index_columns", ())
-    return tuple(name for name in told if isinstance(name, str) and name in schema.names)
+    names = (schema.pandas_metadata or {}).get("index_columns", ())
+    return tuple(name for name in names if isinstance(name, str) and name in schema.names)
 
 
 def _read_json(content: bytes, kind: str) -> tuple[pd.DataFrame, list[str]]:

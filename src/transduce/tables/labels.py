@@ -213,13 +213,12 @@ def _not_numbers(name: Any, texts: AnyArray, found: NumberCells) -> str:
     cells = named_cells((texts[row].strip(), row) for row in found.unread)
     words = list(dict.fromkeys(texts[row].strip() for row in found.unread))
     holes = [word for word in words if word.lower() in HOLES] or words[:3]
-    one = len(found.unread) == 1
-    start = "holds" if found.nearly_all else "is to be read as"
+    verb, it = ("is", "it") if len(found.unread) == 1 else ("are", "them")
+    start = "holds" if found.nearly_all else "should hold"
     return (
-        f"Column {name!r} {start} numbers, but {len(found.unread):,} of its {n_labels:,} labels "
-        f"{'is' if one else 'are'} not: {cells}. Correct {'it' if one else 'them'}, take "
-        f"{'it' if one else 'them'} as empty with "
-        f"{missing_option(holes)}, or ask for classes with {option('task', 'classification')}."
+        f"Column {name!r} {start} numbers, but {len(found.unread):,} of its {n_labels:,} labels {verb} not: {cells}. "
+        f"Correct {it}, take {it} as empty with {missing_option(holes)}, or ask for classes with "
+        f"{option('task', 'classification')}."
     )
 
 
@@ -236,9 +235,7 @@ def _guess_note(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> st
 def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mask) -> AnyArray:
     if numbers is None:
         try:
-            numbers = np.array(
-                [np.nan if gone else float(label) for label, gone in zip(labels, missing, strict=True)]
-            )
+            numbers = np.where(missing, np.nan, labels).astype(float)
         except (TypeError, ValueError):
             raise ValueError(
                 f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with "
@@ -334,15 +331,14 @@ class LabelReading:
             return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task)
         column = frame[self.name]
         missing = missing_labels(column, words=self.words)
-        if self.task == "regression":
-            if pd.api.types.is_numeric_dtype(column):
-                values = column.to_numpy(dtype=float, na_value=np.nan)
-            else:
-                values = read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
-            return Target(self.name, np.where(missing, np.nan, values), missing, self.task)
-        labels = np.full(len(frame), None, dtype=object)
-        for row in np.flatnonzero(~missing):
-            labels[row] = self._class(column.iloc[row])
+        if self.task == "classification":
+            labels = np.full(len(frame), None, dtype=object)
+            for row in np.flatnonzero(~missing):
+                labels[row] = self._class(column.iloc[row])
+        elif pd.api.types.is_numeric_dtype(column):
+            labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
+        else:
+            labels = read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
         return Target(self.name, labels, missing, self.task)
 
     def _class(self, cell: Any) -> Any:

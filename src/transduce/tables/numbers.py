@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -35,7 +36,7 @@ _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}")
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
-NEARLY = 0.8  # with this share of numbers among cells that are no holes, a column holds numbers
+NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
 _LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
 _NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
@@ -44,53 +45,59 @@ _FAR, _MOST_FAR = 1000.0, 3
 
 
 @dataclass(frozen=True, eq=False)
-class TextNumbers:
-    """Numbers found in texts."""
+class NumberCells:
+    """A column of texts read as numbers, cell by cell."""
 
-    values: Array  # (n,) the numbers; NaN where the text is not a number, or missing
-    decimal: str = "point"  # the sign before the fraction
-    unit: str = ""  # what is written before or after all of them, such as "EUR" or "%"
+    values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
+    side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
+    unit: str = ""  # what is written beside all of them
+    decimal: str = "point"  # or "comma"
+    mended: list[int] = field(default_factory=list)  # rows whose cell is a number with a mark, or in brackets
+    unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
+    n_present: int = 0  # cells that are not holes
+
+    @property
+    def nearly_all(self) -> bool:
+        """Whether the column holds numbers, except for a few cells."""
+        n_read = int(np.isfinite(self.values).sum())
+        return n_read >= 2 and n_read >= NEARLY * self.n_present
 
 
 def is_missing(texts: AnyArray) -> AnyArray:
     """Return where texts are missing: None, NaN, or what tables write for it ("", NA, n/a, NaN, null, None, ?)."""
-    return np.array(
-        [not isinstance(text, str) or text.strip().lower() in MISSING for text in texts], dtype=bool
-    )
+    gone = [not isinstance(text, str) or text.strip().lower() in MISSING for text in texts]
+    return np.array(gone, dtype=bool)
 
 
-def find_numbers(texts: object, prefer: str = "point") -> TextNumbers:
-    """Return the numbers in texts, under the reading (decimal sign, unit) by which most of them are numbers.
+def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
+    """Return the cells that are just numbers, under the reading (decimal sign, unit) by which most of them are.
 
-    Notes
-    -----
     One reading holds for all: a comma is the decimal sign if more texts are numbers that way.
     """
-    given = np.asarray(pd.Series(texts, dtype=object), dtype=object)
-    present = ~is_missing(given)
-    plain = [bool(_PLAIN.fullmatch(text.strip())) for text in given[present]]
-    values = np.full(len(given), np.nan)
-    if all(plain):
-        values[present] = [float(text) for text in given[present]]
-        return TextNumbers(values)
-    amounts = [_AMOUNT.fullmatch(text.strip()) for text in given[present]]
-    units = [_unit(match) for match in amounts]
+    cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
+    missing = is_missing(cells)
+    present = [text.strip() for text in cells[~missing]]
+    found = NumberCells(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
+    if all(map(_PLAIN.fullmatch, present)):
+        found.values[~missing] = [float(text) for text in present]
+        return found
+    amounts = [_AMOUNT.fullmatch(text) for text in present]
+    units = [_unit(amount) for amount in amounts]
     known = pd.Series([unit for unit in units if unit is not None], dtype=object)
     unit = str(known.mode().iloc[0]) if len(known) else ""
-    numbers = [
-        match["number"].strip() if match and own == unit else ""
-        for match, own in zip(amounts, units, strict=True)
-    ]
-    order = ("point", "comma") if prefer == "point" else ("comma", "point")
-    readings = {decimal: [_read(number, decimal) for number in numbers] for decimal in order}
-    best = max(readings, key=lambda decimal: int(np.sum(~np.isnan(readings[decimal]))))
-    values[present] = readings[best]
+    pairs = zip(amounts, units, strict=True)
+    numbers = [amount["number"].strip() if amount and own == unit else "" for amount, own in pairs]
+    readings = {sign: [_read(number, sign) for number in numbers] for sign in _signs(prefer)}
+    best = max(readings, key=lambda sign: int(np.sum(~np.isnan(readings[sign]))))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
-        values[present] = [
-            float(text) if good else value
-            for text, good, value in zip(given[present], plain, values[present], strict=True)
-        ]
-    return TextNumbers(values, best, unit)
+        pairs = zip(present, readings[best], strict=True)
+        readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in pairs]
+    found.values[~missing] = readings[best]
+    return replace(found, decimal=best, unit=unit)
+
+
+def _signs(first: str) -> tuple[str, str]:
+    return ("point", "comma") if first == "point" else ("comma", "point")
 
 
 def _unit(amount: re.Match[str] | None) -> str | None:
@@ -148,38 +155,18 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     return pd.Series(found.values), found.decimal
 
 
-@dataclass(frozen=True, eq=False)
-class NumberCells:
-    """A column of texts read as numbers, cell by cell."""
-
-    values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
-    side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
-    unit: str = ""  # what is written beside all of them
-    decimal: str = "point"  # or "comma"
-    mended: list[int] = field(default_factory=list)  # rows whose cell is a number with a mark, or in brackets
-    unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
-    n_present: int = 0  # cells that are not holes
-
-    @property
-    def nearly_all(self) -> bool:
-        """Whether the column holds numbers, except for a few cells."""
-        n_read = int(np.isfinite(self.values).sum())
-        return n_read >= 2 and n_read >= NEARLY * self.n_present
-
-
 def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
     """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
-    plain = find_numbers(cells, prefer)
-    found = NumberCells(plain.values.copy(), np.zeros(len(cells), dtype=int), plain.unit, plain.decimal)
+    found = find_numbers(cells, prefer)
     n_holes = 0
     mended = cache(_mended)
-    for row in np.flatnonzero(~np.isfinite(plain.values)).tolist():
+    for row in np.flatnonzero(~np.isfinite(found.values)).tolist():
         text = cells[row].strip() if isinstance(cells[row], str) else ""
         n_holes += text.lower() in HOLES
         if text.lower() in MISSING:
             continue
-        found.values[row], found.side[row] = mended(text, plain.decimal, plain.unit)
+        found.values[row], found.side[row] = mended(text, found.decimal, found.unit)
         if np.isnan(found.values[row]):
             found.unread.append(row)
         elif not found.side[row]:
@@ -215,8 +202,7 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
     marked = _MARK.fullmatch(text)
     words = [text, marked["number"]] if marked else [text]
     units = dict.fromkeys((unit, ""))
-    signs = ("point", "comma") if decimal == "point" else ("comma", "point")
-    readings = (number_of(word, sign, own) for word in words for sign in signs for own in units)
+    readings = (number_of(word, sign, own) for word in words for sign in _signs(decimal) for own in units)
     return next((value for value in readings if np.isfinite(value)), np.nan), 0
 
 
@@ -244,13 +230,10 @@ def _is_far(value: float, others: Array, gap: float) -> bool:
     return bool(nearest > gap or (value <= -99.0 and others[0] >= 0.0))
 
 
-def hole_words(texts: Iterable[Any]) -> dict[str, int]:
+def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
     """Return the words that often stand for an empty cell, and how often each occurs."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        if isinstance(text, str) and text.strip() and text.strip().lower() in HOLES:
-            counts[text.strip()] = counts.get(text.strip(), 0) + 1
-    return counts
+    words = [text.strip() for text in texts if isinstance(text, str)]
+    return dict(Counter(word for word in words if word and word.lower() in known))
 
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
@@ -306,16 +289,12 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
 
     Shapes: texts (n,), rows (n,).
     """
+    limits = np.flatnonzero(found.side)
     brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
     kinds = (
-        (
-            np.flatnonzero(found.side),
-            "read as the limit that {} names, with a feature that says so",
-            "it",
-            "each",
-        ),
+        (limits, "read as the limit that {} names, with a feature that says so", "it", "each"),
         (found.mended, "read as the number in {}" + " (brackets mean minus)" * brackets, "it", "each"),
-        (found.unread, "taken as missing, since {} no number", "it is", "they are"),
+        (found.unread, "taken as missing, since {}", "it is not a number", "they are not numbers"),
     )
     notes = []
     for places, words, one, many in kinds:
