@@ -7,7 +7,7 @@ from transduce.display.answers import (
     RejectionCurveDisplay,
     TransductionDisplay,
 )
-from transduce.display.methods import (
+from transduce.display.estimators import (
     BandDisplay,
     EnvelopeDisplay,
     GraphMapDisplay,
