@@ -21,6 +21,7 @@ SOURCE = ROOT / "src" / "transduce"
 
 ROOMS = [
     "conformal",
+    "device",
     "datasets",
     "display",
     "ensemble",

@@ -269,7 +269,8 @@ def choose_width_and_ridge(
 
 def _some_labels(rows: Array, y_l: Array) -> AnyArray:
     """Return which labels width and ridge are chosen by, ascending: some at even steps of the ordered rows."""
-    order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows, y_l], axis=1)))
+    both = arrays.namespace(rows).concat([rows, arrays.beside(y_l, rows)], axis=1)
+    order = arrays.to_numpy(arrays.lexsort(both))
     return np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
 
 
