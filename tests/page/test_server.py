@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils import Bunch
 
 from tests.labelling.processes import Running, serve_page
 from tests.labelling.tables import clusters, new_session, numbers, prepared
@@ -381,14 +382,19 @@ def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):
         command.run_label("a.csv", "y")
 
 
-def test_demo_table(tmp_path):
-    from transduce.page.command import demo_digits
+def test_demo_table(tmp_path, monkeypatch):
+    from transduce.page import command
 
-    path, target, show, classes = demo_digits(tmp_path)
+    digits = command.load_digits()
+    few = Bunch(images=digits.images[:50], data=digits.data[:50])  # all 1,797 take seconds
+    monkeypatch.setattr(command, "load_digits", lambda: few)
+    path, target, show, classes = command.demo_digits(tmp_path)
     assert (target, show, classes) == ("digit", ["image"], list(range(10)))
-    assert len(list((tmp_path / "images").iterdir())) == 1797
+    images = pd.read_csv(path)["image"]
+    assert sorted(f"images/{file.name}" for file in (tmp_path / "images").iterdir()) == images.tolist()
+    assert len(images) == 50
     before = path.stat().st_mtime_ns
-    assert demo_digits(tmp_path)[0].stat().st_mtime_ns == before
+    assert command.demo_digits(tmp_path)[0].stat().st_mtime_ns == before
 
 
 def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):

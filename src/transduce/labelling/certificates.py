@@ -258,16 +258,10 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     >>> certify_recall(Audit(Draws.of([]), 95, 0, 1000), recall=0.95, certainty=0.95).draws_needed
     422
     """
-    level = 1.0 - certainty
-    return RecallCertificate(
-        found=audit.found,
-        total_at_most=total_at_most(audit, level),
-        unlabelled=audit.doubtful + audit.pool,
-        n_draws=len(audit.draws),
-        recall=recall,
-        certainty=certainty,
-        draws_needed=draws_needed(audit, first_total_below(audit.found, recall), level),
-    )
+    level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
+    most = total_at_most(audit, level)
+    needed = draws_needed(audit, first_total_below(audit.found, recall), level)
+    return RecallCertificate(audit.found, most, unlabelled, len(audit.draws), recall, certainty, needed)
 
 
 @dataclass(frozen=True)
@@ -334,16 +328,9 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     900
     """
     level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
-    goal = audit.found + _allowed(remaining, share) + 1
-    return WrongCertificate(
-        found=audit.found,
-        wrong_at_most=total_at_most(audit, level) - audit.found,
-        remaining=remaining,
-        n_draws=len(audit.draws),
-        share=share,
-        certainty=certainty,
-        draws_needed=draws_needed(audit, goal, level),
-    )
+    wrong = total_at_most(audit, level) - audit.found
+    needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
+    return WrongCertificate(audit.found, wrong, remaining, len(audit.draws), share, certainty, needed)
 
 
 def _allowed(remaining: int, share: float) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.labelling.opinions import Answers
-from transduce.labelling.prepared import GraphFeatures, Prepared
+from transduce.labelling.prepared import GraphFeatures, MaybeSparse, Prepared
 
 RECENT = 20  # rows looked back at for near-copies
 COPY = 0.995  # cosine above which a row is a near-copy
@@ -57,10 +58,12 @@ class Chooser:
     """Chooses rows that would help most; it remembers what labels have taught."""
 
     def __init__(self, prepared: Prepared) -> None:
-        self._unit = prepared.unit
-        self._graph = prepared.graph
-        self._teaching: Teaching | None = None
+        self._unit, self._graph = prepared.unit, prepared.graph
         self._ranking = ClassRanking(prepared.unit, prepared.graph)
+
+    @cached_property
+    def _teaching(self) -> Teaching:
+        return Teaching(self._graph)
 
     def find(self, free: Mask, hits: list[int], others: list[int]) -> Proposal:
         """Return the row most likely to be a hit; the most diverse one while no hit is known."""
@@ -75,8 +78,6 @@ class Chooser:
 
         Shapes: free (n,).
         """
-        if self._teaching is None:
-            self._teaching = Teaching(self._graph)
         self._teaching.update(labelled)
         gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
         scores, open_ = gains, False
@@ -116,7 +117,7 @@ def _best(scores: Array, free: Mask) -> int:
     return int(np.argmax(np.where(free, scores, -np.inf)))
 
 
-def _cosines(unit: AnyArray | sp.csr_array, rows: AnyArray, others: AnyArray) -> Array:
+def _cosines(unit: MaybeSparse, rows: AnyArray, others: AnyArray) -> Array:
     """Return the largest cosine of each row with one of the others."""
     products = unit[rows] @ unit[others].T
     dense = sp.csr_array(products).toarray() if sp.issparse(products) else np.asarray(products)
@@ -177,7 +178,7 @@ class ClassRanking:
     last answer, so that a new label costs milliseconds. Shapes: unit (n, p).
     """
 
-    def __init__(self, unit: AnyArray | sp.csr_array, graph: GraphFeatures) -> None:
+    def __init__(self, unit: MaybeSparse, graph: GraphFeatures) -> None:
         self._unit, self._graph = unit, graph
         self._last: dict[int, tuple[float, float]] = {}
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.labelling.prepared import N_COMPONENTS, Prepared
+from transduce.labelling.prepared import N_COMPONENTS, MaybeSparse, Prepared
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
 
@@ -121,7 +121,7 @@ def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
 
 
 def _far_answers(
-    unit: AnyArray | sp.csr_array, rows: AnyArray, labels: AnyArray, far: AnyArray
+    unit: MaybeSparse, rows: AnyArray, labels: AnyArray, far: AnyArray
 ) -> tuple[AnyArray, Array]:
     """Return classes and margins at rows that the graph does not tie to a label: ridge regression on their features."""
     rows, labels = rows[-MOST_TAUGHT:], labels[-MOST_TAUGHT:]

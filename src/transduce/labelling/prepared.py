@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,10 @@ from transduce.labelling.table import LabelTable
 from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph
 from transduce.tables.features import vectorize
 
+MaybeSparse: TypeAlias = "AnyArray | sp.csr_array"
 N_COMPONENTS = 80
-N_NEIGHBORS = {"numbers": 10, "words": 30}
+N_NEIGHBORS = 10
+TEXT_NEIGHBORS = 30
 MOST_WORDS = 50_000
 EXACT_TEXTS = 30_000  # up to here neighbours of texts are searched among all
 REDUCED = 100
@@ -165,7 +168,7 @@ class Prepared:
     """All that no label changes."""
 
     matrix: Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
-    unit: AnyArray | sp.csr_array  # (n, p) words and other features, each row of norm 1
+    unit: MaybeSparse  # (n, p) words and other features, each row of norm 1
     spectrum: Spectrum  # of the neighbour graph
     graph: GraphFeatures  # the same, as features
     map: RowMap  # places of rows
@@ -190,11 +193,13 @@ def prepare_matrix(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graphs = []
-        if words is not None:
-            graphs.append(_text_graph(words, seed))
+        if words is not None:  # by the cosines of their words, reduced first if there are too many texts
+            reduced = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed)
+            texts = reduced.fit_transform(words) if words.shape[0] > EXACT_TEXTS else words
+            graphs.append(neighbor_graph(texts, n_neighbors=TEXT_NEIGHBORS, random_state=seed))
         if plain.shape[1]:
-            k = N_NEIGHBORS["numbers"]
-            graphs.append(neighbor_graph(plain, n_neighbors=k, metric="euclidean", random_state=seed))
+            numbers = neighbor_graph(plain, n_neighbors=N_NEIGHBORS, metric="euclidean", random_state=seed)
+            graphs.append(numbers)
         graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
         spectrum = graph_spectrum(graph, n_components=N_COMPONENTS, random_state=seed)
         features = GraphFeatures(spectrum)
@@ -205,28 +210,20 @@ def prepare_matrix(
 
 def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:
     """Return the weights of the words of all texts of each row; None if there are no words."""
-    texts = frame[columns[0]].fillna("").astype(str)
-    for name in columns[1:]:
-        texts = texts + "\n" + frame[name].fillna("").astype(str)
+    parts = [frame[name].fillna("").astype(str) for name in columns]
+    texts = parts[0].str.cat(parts[1:], sep="\n")
     least = 2 if len(frame) > 50 else 1
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True, max_features=MOST_WORDS, min_df=least, max_df=0.5, dtype=np.float32
+    )
     try:
-        weights = TfidfVectorizer(
-            sublinear_tf=True, max_features=MOST_WORDS, min_df=least, max_df=0.5, dtype=np.float32
-        ).fit_transform(texts)
+        weights = vectorizer.fit_transform(texts)
     except ValueError:  # no words that two rows share
         return None
     return sp.csr_array(weights)
 
 
-def _text_graph(words: sp.csr_array, seed: int) -> NeighborGraph:
-    """Return the graph of texts by the cosines of their words, reduced first if there are too many of them."""
-    rows: AnyArray | sp.csr_array = words
-    if words.shape[0] > EXACT_TEXTS:
-        rows = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed).fit_transform(words)
-    return neighbor_graph(rows, n_neighbors=N_NEIGHBORS["words"], random_state=seed)
-
-
-def _unit(words: sp.csr_array | None, plain: Array) -> AnyArray | sp.csr_array:
+def _unit(words: sp.csr_array | None, plain: Array) -> MaybeSparse:
     """Return rows of norm 1: words beside the other features, each part as long as the other."""
     norms = np.linalg.norm(plain, axis=1, keepdims=True)
     others = (plain / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
