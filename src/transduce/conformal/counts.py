@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,15 +27,12 @@ def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: fl
     seen. It fails with a probability of at most ``1 - certainty``, whatever T: nothing is approximated.
     """
     total = n_calibration + n_unlabelled
-    low, high = (
-        n_wrong,
-        n_wrong + n_unlabelled,
-    )  # the more are wrong, the less likely so few of them are drawn
-    while low < high:
-        middle = (low + high + 1) // 2
-        possible = hypergeom.cdf(n_wrong, total, middle, n_calibration) > 1.0 - certainty
-        low, high = (middle, high) if possible else (low, middle - 1)
-    return low - n_wrong
+
+    def too_many(more: int) -> bool:
+        # The more are wrong, the less likely so few of them are drawn.
+        return bool(hypergeom.cdf(n_wrong, total, n_wrong + more, n_calibration) <= 1.0 - certainty)
+
+    return bisect_left(range(1, n_unlabelled + 1), True, key=too_many)
 
 
 def urn_interval(n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float) -> tuple[int, int]:
@@ -91,18 +89,14 @@ def class_shares(
 
     Shapes: codes (c,).
     """
-    found = estimated.copy()
-    if codes is None:
-        found["lower"], found["upper"] = np.nan, np.nan
-        return found[["estimate", "lower", "upper", "standard_error", "plain"]]
-    ends = [
-        urn_interval(int(np.sum(codes == code)), len(codes), n_unlabelled, confidence)
-        for code in range(len(found))
-    ]
-    bounds = np.array(ends, dtype=float).reshape(-1, 2) / max(n_unlabelled, 1)
-    found["lower"], found["upper"] = bounds[:, 0], bounds[:, 1]
-    found["estimate"] = np.clip(found["estimate"], found["lower"], found["upper"])
-    return found[["estimate", "lower", "upper", "standard_error", "plain"]]
+    shares, bounds = estimated.copy(), np.full((len(estimated), 2), np.nan)
+    if codes is not None:
+        counts = np.bincount(codes, minlength=len(shares))
+        ends = [urn_interval(int(count), len(codes), n_unlabelled, confidence) for count in counts]
+        bounds = np.array(ends, dtype=float).reshape(-1, 2) / max(n_unlabelled, 1)
+        shares["estimate"] = np.clip(shares["estimate"], bounds[:, 0], bounds[:, 1])
+    shares["lower"], shares["upper"] = bounds[:, 0], bounds[:, 1]
+    return shares[["estimate", "lower", "upper", "standard_error", "plain"]]
 
 
 def wrong_answers(table: CalibratedTable, second: Reply | None, certainty: float) -> CountBound | None:

@@ -100,7 +100,7 @@ class Design:
         return None
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
-        """Return how many labels calibrate, if nobody says how many; none if they are too few for the level."""
+        """Return how many labels calibrate, unless a number is asked for; none if they are too few for the level."""
         return calibration_number(n_labels, confidence, by_class=by_class, factor=float(self.sensitivity))
 
     def too_few(self, n_labels: int, confidence: float) -> str:
@@ -702,8 +702,8 @@ def calibration_number(
         least = int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
     if n_labelled - least < max(2, n_labelled // 3):
         return 0
-    wanted = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
-    exceeding = int(np.floor((1.0 - confidence + 1e-12) * (wanted + 1)))  # c + 1 - k, rounded down
+    about = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
+    exceeding = int(np.floor((1.0 - confidence + 1e-12) * (about + 1)))  # c + 1 - k, rounded down
     whole = int(np.ceil(exceeding / (1.0 - confidence) - 1e-9)) - 1
     return max(whole, least)
 
@@ -716,22 +716,22 @@ def labels_needed(confidence: float) -> int:
     return n_labelled
 
 
-def read_number(wanted: Any, n_labelled: int) -> int:
+def read_number(calibration: Any, n_labelled: int) -> int:
     """Return how many labels a number, or a share of them, holds out; raise a ValueError if it is neither."""
-    ok = isinstance(wanted, numbers.Real) and not isinstance(wanted, bool | np.bool_)
-    if ok and isinstance(wanted, numbers.Integral) and int(wanted) >= 1:
-        number = int(wanted)
-    elif ok and 0.0 < float(wanted) < 1.0:
-        number = round(float(wanted) * n_labelled)
+    ok = isinstance(calibration, numbers.Real) and not isinstance(calibration, bool | np.bool_)
+    if ok and isinstance(calibration, numbers.Integral) and int(calibration) >= 1:
+        number = int(calibration)
+    elif ok and 0.0 < float(calibration) < 1.0:
+        number = round(float(calibration) * n_labelled)
     else:
         raise ValueError(
             "calibration must be 'auto', a number of labels to hold out from 1 on, or a share of them between 0 "
-            f"and 1; got {wanted!r}."
+            f"and 1; got {calibration!r}."
         )
     if not 1 <= number < n_labelled:
         raise ValueError(
-            f"calibration={wanted!r} holds out {number} of {n_labelled} labels: at least one must be held out and at "
-            "least one stay visible."
+            f"calibration={calibration!r} holds out {number} of {n_labelled} labels: at least one must be held "
+            "out and at least one stay visible."
         )
     return number
 
@@ -784,24 +784,22 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """
     n, random = len(labelled), np.random.RandomState(seed)
     features, names = table_features(X, np.arange(n))
-    chance = np.full(n, 0.5)
+    by_chance = EstimatedOdds(np.ones(n), np.full(n, 0.5), CHANCE_ALONE, 0, np.zeros(n, dtype=bool))
     if min(labelled.sum(), (~labelled).sum()) < FEWEST or not names:
-        return EstimatedOdds(np.ones(n), chance, CHANCE_ALONE, 0, np.zeros(n, dtype=bool))
+        return by_chance
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
     features /= features.std(axis=0)
     fold = _deal(labelled, random)
-    found = {CHANCE_ALONE: chance}
+    tried = [(CHANCE_ALONE, by_chance.probability)]
     for name, model in _candidates(seed):
-        said = _cross_fit(model, features, labelled, fold, random)
-        if name not in found or _loss(said, labelled) < _loss(found[name], labelled):
-            found[name] = said
-    best = min(found, key=lambda name: _loss(found[name], labelled))
+        tried.append((name, _cross_fit(model, features, labelled, fold, random)))
+    best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
     if best == CHANCE_ALONE:
-        return EstimatedOdds(np.ones(n), chance, CHANCE_ALONE, 0, np.zeros(n, dtype=bool))
-    odds = odds_without_label(found[best])
+        return by_chance
+    odds = odds_without_label(probability)
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()
-    return EstimatedOdds(np.minimum(odds, cap), found[best], best, int(np.sum(odds > cap)), beyond)
+    return EstimatedOdds(np.minimum(odds, cap), probability, best, int(np.sum(odds > cap)), beyond)
 
 
 def _candidates(seed: int) -> list[tuple[str, Any]]:
@@ -825,7 +823,7 @@ def _deal(labelled: Mask, random: np.random.RandomState) -> AnyArray:
 def _cross_fit(
     model: Any, features: Array, labelled: Mask, fold: AnyArray, random: np.random.RandomState
 ) -> Array:
-    """Return each row's probability of a label by a model fitted to the other folds, both kinds weighing half."""
+    """Return each row's probability of a label by a model of the other folds, where both kinds weigh the same."""
     said = np.empty(len(labelled))
     for k in range(N_FOLDS):
         kinds = [np.flatnonzero((fold != k) & kind) for kind in (labelled, ~labelled)]
@@ -838,5 +836,5 @@ def _cross_fit(
 
 
 def _loss(probability: Array, labelled: Mask) -> float:
-    """Return the log-loss, both kinds weighing half."""
+    """Return the log-loss, in which both kinds weigh the same."""
     return -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean()) / 2.0

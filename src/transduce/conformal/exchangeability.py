@@ -14,7 +14,7 @@ from scipy.stats import mannwhitneyu, norm, rankdata
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.tables.features import table_features
@@ -24,6 +24,10 @@ N_TREES = 60
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
+FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
+N_ORDERS = 999
+DRIFT_SIGNIFICANCE = 0.01
+APART_ALONG = 0.1  # p-value of places along the order below which they are not taken for chance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,43 +201,34 @@ def exchangeability_test(
     random = check_random_state(random_state)
     rows = _draw_rows(mask, int(max_rows), random)
     unlabelled = ~mask[rows]
-    sizes: dict[str, Any] = {
-        "n_labelled": int((~unlabelled).sum()),
-        "n_unlabelled": int(unlabelled.sum()),
-        "of_rows": len(mask),
-    }
+    n, m = int((~unlabelled).sum()), int(unlabelled.sum())
     if arrays.is_foreign(X):  # these rows alone, a thousand at most, go to the host
         X, rows = arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows))
     features, names = table_features(X, rows)
-    if min(sizes["n_labelled"], sizes["n_unlabelled"]) < FEWEST or not names:
+    if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
-        return Exchangeability(1.0, 0.5, empty, n_permutations=0, significance=significance, **sizes)
+        return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
-    smoothers = _smoothers(features, random)
-    said = [smoother @ members for smoother in smoothers]
-    areas = [_areas(scores, members) for scores in said]
-    distances = _distances(features, members)
-    found = np.array([*areas, distances.max(axis=0)])
-    largest = _largest(found, found)
-    p_value = float(np.mean(largest >= largest[0] - 1e-9))
-    table = pd.DataFrame(
-        {
-            "distance": distances[:, 0],
-            "p_value": [np.mean(distances.max(axis=0) >= own - 1e-12) for own in distances[:, 0]],
-        },
-        index=names,
-    ).sort_values("distance", ascending=False, kind="stable")
+    scores = [smoother @ members for smoother in _smoothers(features, random)]
+    areas, distances = [_areas(part, members) for part in scores], _distances(features, members)
+    farthest = distances.max(axis=0)
+    statistics = np.array([*areas, farthest])
+    largest = _largest(statistics, statistics)
     better = int(areas[1][0] > areas[0][0])
+    own = distances[:, 0]
+    by_feature = {"distance": own, "p_value": np.mean(farthest >= own[:, None] - 1e-12, axis=1)}
     return Exchangeability(
-        p_value,
+        float(np.mean(largest >= largest[0] - 1e-9)),
         float(areas[better][0]),
-        table,
-        n_permutations=n_permutations,
-        significance=significance,
-        detectable=_detectable(found[:, 1:], significance, features.shape[1], sizes),
-        overlap=(said[better][~unlabelled, 0], said[better][unlabelled, 0]),
-        **sizes,
+        pd.DataFrame(by_feature, names).sort_values("distance", ascending=False, kind="stable"),
+        n,
+        m,
+        n_permutations,
+        significance,
+        len(mask),
+        _detectable(statistics[:, 1:], significance, features.shape[1], n, m),
+        (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
 
 
@@ -247,24 +242,23 @@ def _permuted(unlabelled: Mask, cells: AnyArray, number: int, random: np.random.
     return members
 
 
-def _largest(found: Array, reference: Array) -> Array:
+def _largest(statistics: Array, reference: Array) -> Array:
     """Return the largest of the statistics, each in units of its own spread over the permutations."""
     centre, spread = reference.mean(axis=1, keepdims=True), reference.std(axis=1, keepdims=True)
-    return np.asarray(((found - centre) / np.maximum(spread, 1e-12)).max(axis=0))
+    return np.asarray(((statistics - centre) / np.maximum(spread, 1e-12)).max(axis=0))
 
 
-def _detectable(permuted: Array, significance: float, n_features: int, sizes: dict[str, int]) -> float | None:
+def _detectable(permuted: Array, significance: float, n_features: int, n: int, m: int) -> float | None:
     """Return the smallest shift of one feature that is found at least four times in five, in standard deviations."""
     allowed = int(np.floor(significance * (permuted.shape[1] + 1) + 1e-9))
     if allowed < 1:
         return None
     critical = np.sort(_largest(permuted, permuted))[-allowed]
     needed = permuted[-1].mean() + permuted[-1].std() * critical
-    n, m = sizes["n_labelled"], sizes["n_unlabelled"]
-    found = _areas_apart if n_features > MOST_STEPS else _halfway_apart
+    apart = _areas_apart if n_features > MOST_STEPS else _halfway_apart
 
     def surplus(shift: float) -> float:
-        distance, error = found(shift, n, m)
+        distance, error = apart(shift, n, m)
         return float(distance - norm.ppf(0.8) * error - needed)
 
     return float(brentq(surplus, 0.0, 10.0)) if surplus(10.0) > 0.0 > surplus(0.0) else None
@@ -289,11 +283,9 @@ def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_row
         raise ValueError(
             f"labelled must be True or False for each of the {_num_samples(X)} rows, for example pd.notna(y)."
         )
-    for name, value, least in (("n_permutations", n_permutations, 1), ("max_rows", max_rows, 2 * FEWEST)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
-    if not isinstance(significance, float) or not 0.0 < significance < 1.0:
-        raise ValueError(f"significance must lie strictly between 0 and 1; got {significance!r}.")
+    checks.check_whole("n_permutations", n_permutations, least=1)
+    checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
+    checks.check_share("significance", significance)
     return mask
 
 
@@ -303,11 +295,8 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
         return np.arange(len(mask))
     one, other = sorted((np.flatnonzero(mask), np.flatnonzero(~mask)), key=len)
     few = min(len(one), most // 2)
-    return np.sort(
-        np.concatenate(
-            [random.choice(one, few, replace=False), random.choice(other, most - few, replace=False)]
-        )
-    )
+    drawn = [random.choice(one, few, replace=False), random.choice(other, most - few, replace=False)]
+    return np.sort(np.concatenate(drawn))
 
 
 def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
@@ -342,21 +331,19 @@ def _out_of_fold(K: Array, fold: AnyArray, ridge: float = RIDGE) -> Array:
 
 def _areas(scores: Array, members: Array) -> Array:
     """Return the area under the curve of every column of scores for its memberships (n, b)."""
-    ranks = rankdata(np.round(scores, 12), axis=0)
+    return _area_of_ranks((rankdata(np.round(scores, 12), axis=0) * members).sum(axis=0), members)
+
+
+def _area_of_ranks(sums: Array, members: Array) -> Array:
+    """Return the area under the curve by the sums of the members' ranks."""
     unlabelled, n = members[:, 0].sum(), len(members)
-    return ((ranks * members).sum(axis=0) - unlabelled * (unlabelled + 1) / 2) / (
-        unlabelled * (n - unlabelled)
-    )
+    return np.asarray((sums - unlabelled * (unlabelled + 1) / 2) / (unlabelled * (n - unlabelled)))
 
 
 def _distances(features: Array, members: Array) -> Array:
     """Return how far members and others are apart in every feature (d, b), for every column of members."""
-    unlabelled, n = members[:, 0].sum(), len(members)
     if features.shape[1] > MOST_STEPS:
-        sums = rankdata(features, axis=0).T @ members
-        return np.abs(
-            2.0 * (sums - unlabelled * (unlabelled + 1) / 2) / (unlabelled * (n - unlabelled)) - 1.0
-        )
+        return np.abs(2.0 * _area_of_ranks(rankdata(features, axis=0).T @ members, members) - 1.0)
     return np.array([_steps_apart(column, members) for column in features.T])
 
 
@@ -368,12 +355,6 @@ def _steps_apart(column: Array, members: Array) -> Array:
     seen = np.cumsum(members[order], axis=0)[ends]
     others = np.arange(1, n + 1)[ends][:, None] - seen
     return np.abs(seen / unlabelled - others / (n - unlabelled)).max(axis=0)
-
-
-FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
-N_ORDERS = 999
-DRIFT_SIGNIFICANCE = 0.01
-APART_ALONG = 0.1  # p-value of places along the order below which they are not taken for chance
 
 
 def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0) -> Drift:
@@ -399,13 +380,13 @@ def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], se
     random = np.random.RandomState(seed)
     places = _unit(rankdata(at))
     orders = np.array([places, *(random.permutation(places) for _ in range(N_ORDERS))])
-    found = np.abs(orders @ np.column_stack([_unit(rankdata(error)) for error in errors])).max(axis=1)
-    p_value = float(np.mean(found >= found[0] - 1e-12))
+    ranked = np.column_stack([_unit(rankdata(error)) for error in errors])
+    correlations = np.abs(orders @ ranked).max(axis=1)
+    p_value = float(np.mean(correlations >= correlations[0] - 1e-12))
     sure = norm.ppf(1.0 - DRIFT_SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
-    detectable = float(np.tanh(sure / np.sqrt(c - 3)))
-    return Drift(
-        later, apart, p_value, p_value <= DRIFT_SIGNIFICANCE, detectable if detectable < 0.95 else None
-    )
+    smallest = float(np.tanh(sure / np.sqrt(c - 3)))
+    detectable = smallest if smallest < 0.95 else None
+    return Drift(later, apart, p_value, p_value <= DRIFT_SIGNIFICANCE, detectable)
 
 
 def _unit(ranks: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import betabinom, hypergeom
 from sklearn.utils import check_random_state
 
-from transduce.core.checks import check_share
+from transduce.core.checks import check_share, check_whole
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array
 
@@ -53,9 +54,8 @@ class Miscoverage:
     rank: int
 
     def __post_init__(self) -> None:
-        for name, value in (("n_unlabelled", self.n_unlabelled), ("n_calibration", self.n_calibration)):
-            if not isinstance(value, int | np.integer) or value < 0:
-                raise ValueError(f"{name} must be a whole number from 0 on; got {value!r}.")
+        check_whole("n_unlabelled", self.n_unlabelled, least=0)
+        check_whole("n_calibration", self.n_calibration, least=0)
         if not isinstance(self.rank, int | np.integer) or not 1 <= self.rank <= self.n_calibration + 1:
             raise ValueError(
                 f"rank must be a whole number from 1 to {self.n_calibration + 1}; got {self.rank!r}."
@@ -124,14 +124,14 @@ class Miscoverage:
         float or array
         """
         counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(np.int64)
-        found = np.where(counts < 0, 0.0, 1.0)
+        probability = np.where(counts < 0, 0.0, 1.0)
         some = (counts >= 0) & (counts < self.n_unlabelled)
         if not self._certain and np.any(some):
             # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
             above, total = self.n_calibration - self.rank, self.n_calibration + self.n_unlabelled
             more = hypergeom.cdf(above, total, self.n_calibration, counts[some] + 1 + above)
-            found[some] = 1.0 - more
-        return float(found) if np.ndim(count) == 0 else found
+            probability[some] = 1.0 - more
+        return float(probability) if np.ndim(count) == 0 else probability
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside.
@@ -146,11 +146,7 @@ class Miscoverage:
         int
         """
         check_share("certainty", certainty)
-        low, high = -1, self.n_unlabelled  # the second is always enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.cdf(middle) >= certainty - 1e-12 else (middle, high)
-        return high
+        return bisect_left(range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12)
 
     def __str__(self) -> str:
         expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"
@@ -254,17 +250,11 @@ class ClassMiscoverage:
         """
         own, total = self.n_labelled[number], sum(self.n_labelled)
 
-        def possible(size: int) -> bool:
-            return bool(hypergeom.cdf(own, total + self.n_unlabelled, own + size, total) > 1.0 - certainty)
+        def too_large(size: int) -> bool:
+            # The larger the class, the less likely that so few of it have a label.
+            return bool(hypergeom.cdf(own, total + self.n_unlabelled, own + size, total) <= 1.0 - certainty)
 
-        low, high = (
-            0,
-            self.n_unlabelled + 1,
-        )  # the larger the class, the less likely that so few of it have a label
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if possible(middle) else (low, middle)
-        return low
+        return bisect_left(range(1, self.n_unlabelled + 1), True, key=too_large)
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return a bound on the number outside that holds with this certainty, whatever the classes.
@@ -303,16 +293,14 @@ def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calib
     if n_unlabelled == 0:
         raise ValueError("No row is unlabelled, so there is no share of them.")
     most = int(np.floor(n_unlabelled * (1.0 - share) + 1e-9))
-    if (
-        n_calibration
-        and Miscoverage(n_unlabelled, n_calibration, n_calibration).cdf(most) >= certainty - 1e-12
-    ):
-        low, high = 0, n_calibration  # the cdf increases with the rank
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = Miscoverage(n_unlabelled, n_calibration, middle).cdf(most) >= certainty - 1e-12
-            low, high = (low, middle) if enough else (middle, high)
-        return high / (n_calibration + 1)
+
+    def enough(rank: int) -> bool:
+        # The larger the threshold, the fewer are outside.
+        return bool(Miscoverage(n_unlabelled, n_calibration, rank).cdf(most) >= certainty - 1e-12)
+
+    rank = 1 + bisect_left(range(1, n_calibration + 1), True, key=enough)
+    if rank <= n_calibration:
+        return rank / (n_calibration + 1)
     raise ValueError(
         f"No level makes at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty "
         f"when {n_calibration} labels are held out: it takes {_calibration_needed(most, certainty, n_unlabelled)} "
@@ -325,21 +313,14 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
 
     def enough(n_calibration: int) -> bool:
         # log P(more than `most` of m are above all c): the top `most + 1` of all c + m are unlabelled rows.
-        above = (
-            gammaln(n_unlabelled + 1)
-            - gammaln(n_unlabelled - most)
-            + gammaln(n_calibration + n_unlabelled - most)
-        )
-        return above - gammaln(n_calibration + n_unlabelled + 1) <= np.log1p(-certainty) + 1e-12
+        above = gammaln(n_unlabelled + 1) - gammaln(n_unlabelled - most)
+        above += gammaln(n_calibration + n_unlabelled - most) - gammaln(n_calibration + n_unlabelled + 1)
+        return bool(above <= np.log1p(-certainty) + 1e-12)
 
     high = 1
     while not enough(high):
         high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
 
 
 @dataclass(frozen=True)
@@ -418,10 +399,10 @@ class CategoryMiscoverage:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
         from scipy.signal import fftconvolve  # takes half a second, and few need it
 
-        found = np.ones(1)
+        total = np.ones(1)
         for part in self.parts:
-            found = np.maximum(fftconvolve(found, part.probabilities), 0.0)
-        return found
+            total = np.maximum(fftconvolve(total, part.probabilities), 0.0)
+        return total
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside.

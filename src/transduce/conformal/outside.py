@@ -90,10 +90,7 @@ class OutsideCalibration:
             np.broadcast_to(np.zeros(1, dtype=kind), (n_answered,)),
             np.broadcast_to(np.array(["answered"], dtype="<U9"), (n_answered,)),
         )
-        width = () if self.classes is None else (len(self.classes),)
-        measure = np.broadcast_to(np.ones(1), (n_answered, *width))
-        table = self._beside(self.calibration)
-        table = replace(table, unlabelled=nothing, measures=(table.measures[0], measure))
+        table = replace(self._beside(self.calibration), unlabelled=nothing)
         guarantee = table.guarantee(
             confidence,
             sum(self.n_shown) + len(self.labels),

@@ -226,8 +226,8 @@ class ConformalTransducer(Transducer):
         ConformalTransducer
             The fitted estimator.
         """
-        self._forget()
         confidence, task = self._check_settings()
+        self._forget()
         if y is None:
             raise ValueError("ConformalTransducer requires y to be passed, but the target y is None.")
         problem = read_problem(
