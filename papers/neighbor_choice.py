@@ -14,6 +14,7 @@ from transduce.core import arrays, checks, validation
 from transduce.core.computing import stage
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
+from transduce.device.graph import median_scale, similarities
 from transduce.device.neighbors import Neighbors
 from transduce.display.base import INSIDE, OUTSIDE, REGION, Display, finish
 from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, known_labels
@@ -23,10 +24,8 @@ from transduce.methods.spectral_graph.graph import (
     Reader,
     assemble,
     canonical_rows,
-    median_scale,
-    nearest_rows,
-    similarities,
 )
+from transduce.methods.spectral_graph.neighbors import Work, nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
 from transduce.metrics import precision_recall_break_even
 
@@ -83,7 +82,7 @@ def choose_n_neighbors(
     ]
     tasks = [task for part in parts for task in _tasks(part, order, truth, label_weight)]
     with stage("neighbours") as report:
-        found = nearest_rows(ordered, np.arange(len(order)), ordered, max(ks), metric, n_jobs, report)
+        found = nearest_rows(ordered, np.arange(len(order)), ordered, max(ks), metric, Work(n_jobs, report))
     lines, objectives = [], []
     for k in ks:
         part = Neighbors(found.ids[:, :k].copy(), found.scores[:, :k])

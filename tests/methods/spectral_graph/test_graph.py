@@ -75,7 +75,7 @@ def test_search_in_many_blocks_and_threads(monkeypatch):
     monkeypatch.setattr(neighbors, "QUERIES", 32)
     monkeypatch.setattr(neighbors, "CANDIDATES", 50)
     for _ in range(2):
-        found = neighbors.search_dense(X, own, X, offsets, 7, n_jobs=2)
+        found = neighbors.search_dense(X, own, X, offsets, 7, neighbors.Work(2))
         np.testing.assert_array_equal(found.ids, true)
         found = neighbors.search_sparse(sp.csr_array(X), own, sp.csr_array(X), 7)
         np.testing.assert_array_equal(found.ids, true)
@@ -98,7 +98,7 @@ def test_every_pair_is_compared_once_for_both_rows(n_jobs, monkeypatch):
     monkeypatch.setattr(neighbors, "BLOCK", 40)
     shares = []
     for _ in range(2):
-        found = neighbors.search_pairs(X, 7, n_jobs=n_jobs, report=shares.append)
+        found = neighbors.search_pairs(X, 7, neighbors.Work(n_jobs, shares.append))
         np.testing.assert_array_equal(found.ids, true)
         np.testing.assert_allclose(found.scores, cosines, atol=1e-15)
         assert shares == sorted(shares)
@@ -179,12 +179,12 @@ def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
     for _ in range(2):
         random = np.random.RandomState(0)
         passes.clear()
-        found, reached = neighbors.search_cells(X, offsets, 4, target=0.97, random=random)
+        found, reached = neighbors.search_cells(X, offsets, 4, random)
         assert passes
         true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
         assert neighbors.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
-        for name in ("dot", "keep_row", "keep_listed", "link_both_ways", "join_block"):
+        for name in ("dot", "keep_row", "link_both_ways", "join_block"):
             monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
     np.testing.assert_array_equal(*results)
 
@@ -197,9 +197,8 @@ def test_cells_are_visited_anew_if_passes_do_not_suffice(monkeypatch):
     monkeypatch.setattr(neighbors, "N_CELLS", 1)
     visits, visit = [], neighbors.Cells.visit
     monkeypatch.setattr(neighbors.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
-    found, reached = neighbors.search_cells(
-        X, np.zeros(800, dtype=np.float32), 4, target=0.97, random=np.random.RandomState(0)
-    )
+    offsets = np.zeros(800, dtype=np.float32)
+    found, reached = neighbors.search_cells(X, offsets, 4, np.random.RandomState(0))
     assert len(visits) == 2
     assert reached >= 0.97
     assert (found.ids >= 0).all()

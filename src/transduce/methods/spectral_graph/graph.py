@@ -22,21 +22,19 @@ from transduce.core import arrays, checks, validation
 from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import DeviceGraph, build_device_graph, device_spectrum
-from transduce.device.neighbors import Neighbors
-from transduce.methods.spectral_graph.neighbors import (
-    search_cells,
-    search_dense,
-    search_faiss,
-    search_metric,
-    search_pairs,
-    search_sparse,
+from transduce.device.graph import (
+    PRODUCTS,
+    DeviceGraph,
+    build_device_graph,
+    device_spectrum,
+    median_scale,
+    similarities,
 )
+from transduce.device.neighbors import Neighbors
+from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, nearly_nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
-TARGET_RECALL = 0.97
-PRODUCTS = ("cosine", "euclidean", "l2")  # metrics that matrix products can rank dense rows by
 SPARSE_METRICS = ("euclidean", "l2", "manhattan", "l1", "cityblock")
 METHODS = ("auto", "exact", "approximate", "faiss")
 METRICS = sorted(
@@ -214,7 +212,7 @@ def canonical_rows(rows: Any, metric: Metric) -> tuple[AnyArray, Any]:
 
 def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> NeighborGraph:
     """Return the graph of rows that have been checked."""
-    metric, method, n_jobs = settings.metric, settings.method, settings.n_jobs
+    metric, method = settings.metric, settings.method
     n, k = rows.shape[0], min(int(settings.n_neighbors), rows.shape[0] - 1)
     possible = not sp.issparse(rows) and metric in PRODUCTS
     if sp.issparse(rows) and not callable(metric) and metric != "cosine" and metric not in SPARSE_METRICS:
@@ -229,13 +227,14 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     order, ordered = canonical_rows(rows, metric)
     share = 1.0
     with stage("neighbours") as report:
+        work = Work(settings.n_jobs, report)
         if k == 0:
             found = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0)))
         elif method == "exact" or n < 4 * k:
             method = "exact"
-            found = nearest_rows(ordered, np.arange(n), ordered, k, metric, n_jobs, report)
+            found = nearest_rows(ordered, np.arange(n), ordered, k, metric, work)
         else:
-            found, share = nearly_nearest_rows(ordered, k, metric, method, random, n_jobs, report)
+            found, share = nearly_nearest_rows(ordered, k, metric, method, random, work)
     scale = None if metric == "cosine" or k == 0 else median_scale(found)
     graph, n_random = assemble(found.ids, similarities(found, scale), random)
     if np.any(order[1:] < order[:-1]):
@@ -274,34 +273,14 @@ def unit_rows(X: Any) -> Any:
 def row_order(X: Any) -> AnyArray:
     """Return an order of the rows that does not depend on the order in which they came, except for equal rows."""
     if sp.issparse(X):
-        X = sp.csr_array(
-            X
-        ).sorted_indices()  # the entries of a row are added in the same order wherever it stands
+        # The entries of a row are added in the same order wherever it stands.
+        X = sp.csr_array(X).sorted_indices()
         return np.argsort(X @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
     if np.any(first[1:] == first[:-1]):
         order = np.lexsort(X.T[::-1])
     return order
-
-
-def median_scale(neighbors: Neighbors) -> float:
-    """Return the median distance to the last neighbour; scores are minus distances."""
-    last = np.where(neighbors.ids >= 0, -neighbors.scores, 0.0).max(axis=1)
-    return float(np.median(last)) or float(last.mean()) or 1.0
-
-
-def similarities(neighbors: Neighbors, scale: float | None) -> Array:
-    """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``.
-
-    d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
-    """
-    ids, distances = neighbors.ids, -neighbors.scores
-    if scale is None:
-        return neighbors.scores
-    scaled = np.square(distances / scale)
-    nearest = scaled.min(axis=1, keepdims=True)
-    return np.where(ids >= 0, np.exp(np.where(np.isfinite(nearest), nearest, 0.0) - scaled), 0.0)
 
 
 def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) -> tuple[NeighborGraph, int]:
@@ -322,28 +301,6 @@ def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) ->
     return NeighborGraph(one_way + one_way.T), len(alone)
 
 
-def nearest_rows(
-    Q: Any,
-    own: AnyArray,
-    X: Any,
-    k: int,
-    metric: Any,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
-) -> Neighbors:
-    """Return the `k` rows of X most similar to each row of Q, found by comparing all.
-
-    Shapes: Q, X (q, d), own (q,).
-    """
-    if metric != "cosine":
-        return search_metric(Q, own, X, k, metric, n_jobs)
-    if sp.issparse(X):
-        return search_sparse(Q, own, X, k, n_jobs=n_jobs, report=report)
-    if Q is X:
-        return search_pairs(X, k, n_jobs=n_jobs, report=report)
-    return search_dense(Q, own, X, np.zeros(len(X)), k, n_jobs=n_jobs, report=report)
-
-
 def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> sp.csr_array:
     """Return the similarities of new rows with known ones, those of the nearest only."""
     if settings.metric == "cosine":
@@ -353,51 +310,11 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
     k = min(settings.n_neighbors, known.shape[0])
     with stage("neighbours of new rows") as report:
         own = np.full(rows.shape[0], -1)
-        found = nearest_rows(rows, own, known, k, settings.metric, settings.n_jobs, report)
+        found = nearest_rows(rows, own, known, k, settings.metric, Work(settings.n_jobs, report))
     similar, ids = similarities(found, scale), found.ids
     similar = np.where((ids >= 0) & (similar > 0.0), similar, 0.0)
     entries = (similar.ravel(), np.maximum(ids, 0).ravel(), np.arange(0, ids.size + 1, k))
     return sp.csr_array(entries, shape=(len(ids), known.shape[0]))
-
-
-def nearly_nearest_rows(
-    X: AnyArray,
-    k: int,
-    metric: Any,
-    method: str,
-    random: np.random.RandomState,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
-) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
-    rows = X.astype(np.float32) if metric == "cosine" else _centred(X)
-    offsets = np.zeros(len(rows), dtype=np.float32)
-    if metric != "cosine":
-        offsets = 0.5 * np.einsum("ij,ij->i", rows, rows)
-    if method == "faiss":
-        found, reached = search_faiss(rows, offsets, k, target=TARGET_RECALL, random=random)
-    else:
-        found, reached = search_cells(
-            rows, offsets, k, target=TARGET_RECALL, random=random, n_jobs=n_jobs, report=report
-        )
-    if metric == "cosine":
-        return found, reached
-    return Neighbors(found.ids, -_distances(X, found.ids)), reached
-
-
-def _centred(X: AnyArray) -> Array:
-    """Return rows in single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances."""
-    rows = X - X.mean(axis=0)
-    return (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
-
-
-def _distances(X: AnyArray, ids: AnyArray) -> Array:
-    """Return the Euclidean distance of every row to its neighbours, infinite where there is none."""
-    distances = np.empty(ids.shape)
-    for start in range(0, len(X), 10_000):
-        rows = slice(start, start + 10_000)
-        distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
-    return np.where(ids >= 0, distances, np.inf)
 
 
 MOST_KEPT = 100_000  # rows of a graph that is kept for the next fit
@@ -427,14 +344,13 @@ def fit_graph(
     known, scale, graph, spectrum = None, None, None, X
     if arrays.is_foreign(rows):
         return fit_device_graph(rows, settings, n_components, random)
-    if settings.precomputed and not isinstance(X, Spectrum):
-        graph = NeighborGraph(check_graph(rows))
-        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
-    elif not settings.precomputed:
+    if not settings.precomputed:
         graph, spectrum = graph_with_spectrum(rows, settings, n_components, random)
         known = unit_rows(rows) if settings.metric == "cosine" else rows
         scale = graph.diagnostics["scale"]
-    if graph is not None and settings.precomputed:
+    elif not isinstance(X, Spectrum):
+        graph = NeighborGraph(check_graph(rows))
+        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
         spectrum = graph_spectrum(
             graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
         )

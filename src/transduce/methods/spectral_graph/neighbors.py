@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import cpu_count
 from numba import njit
 from sklearn.cluster import KMeans
@@ -24,6 +25,30 @@ QUERIES = 256  # rows whose neighbours are searched together
 CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
 HOMOGENEOUS = ("euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski")
 STRIP = 32  # scores looked at together; most strips hold nothing that is good enough
+TARGET_RECALL = 0.97
+
+
+@dataclass(frozen=True)
+class Work:
+    """How many threads a search has (None: as many as matrix products use), and whom it tells the share done."""
+
+    n_jobs: int | None = None
+    report: Callable[[float], None] = lambda share: None
+
+    def part(self, begin: float, end: float) -> Work:
+        """Return the work on a part of the whole, from one share to another."""
+        return Work(self.n_jobs, lambda share: self.report(begin + share * (end - begin)))
+
+    def over(self, starts: range, one: Callable[[int], None]) -> None:
+        """Call a function for every start, in threads; report after each."""
+        pool = Parallel(n_jobs=n_threads(self.n_jobs), prefer="threads", return_as="generator_unordered")
+        with few_threads(0):
+            done = pool(delayed(one)(start) for start in starts)
+            for count, _ in enumerate(done, 1):
+                self.report(count / len(starts))
+
+
+QUIET = Work()
 
 
 @njit(cache=True, nogil=True)
@@ -71,13 +96,13 @@ def keep_row(row: Any, first: int, own: int, best: Any, who: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def keep_best(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
+def keep_best(block: Any, first: int, own: Any, heaps: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into each row's heap, the row itself left out.
 
-    Shapes: block (q, c), own (q,), scores, ids (q, k).
+    Shapes: block (q, c), own, heaps (q,), scores, ids (n, k).
     """
     for query in range(len(block)):
-        keep_row(block[query], first, own[query], scores[query], ids[query])
+        keep_row(block[query], first, own[query], scores[heaps[query]], ids[heaps[query]])
 
 
 @njit(cache=True, nogil=True)
@@ -102,14 +127,7 @@ def empty_heaps(n: int, k: int, dtype: Any) -> tuple[Array, AnyArray]:
 
 
 def search_dense(
-    Q: AnyArray,
-    own: AnyArray,
-    X: AnyArray,
-    offsets: AnyArray,
-    k: int,
-    *,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
+    Q: AnyArray, own: AnyArray, X: AnyArray, offsets: AnyArray, k: int, work: Work = QUIET
 ) -> Neighbors:
     """Return the `k` rows of X with the largest score for each row of Q.
 
@@ -122,34 +140,13 @@ def search_dense(
         for first in range(0, len(X), CANDIDATES):
             block = Q[rows] @ X[first : first + CANDIDATES].T
             block -= offsets[first : first + CANDIDATES]
-            keep_best(block, first, own[rows], scores[rows], ids[rows])
+            keep_best(block, first, own[rows], np.arange(len(block)), scores[rows], ids[rows])
 
-    run_blocks(one, range(0, len(Q), QUERIES), n_jobs, report)
+    work.over(range(0, len(Q), QUERIES), one)
     return sort_heaps(scores, ids)
 
 
-def run_blocks(
-    one: Callable[[int], None], starts: range, n_jobs: int | None, report: Callable[[float], None]
-) -> None:
-    """Call `one` for every start, in threads; report after each."""
-    threads = n_threads(n_jobs)
-    with few_threads(0):
-        done = Parallel(n_jobs=threads, prefer="threads", return_as="generator_unordered")(
-            delayed(one)(start) for start in starts
-        )
-        for count, _ in enumerate(done, 1):
-            report(count / len(starts))
-
-
-def search_sparse(
-    Q: Any,
-    own: AnyArray,
-    X: Any,
-    k: int,
-    *,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
-) -> Neighbors:
+def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> Neighbors:
     """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q.
 
     Shapes: Q, X (q, d), own (q,).
@@ -164,7 +161,7 @@ def search_sparse(
         block.sort_indices()
         keep_best_sparse(block.indptr, block.indices, block.data, own[rows], scores[rows], ids[rows])
 
-    run_blocks(one, range(0, Q.shape[0], height), n_jobs, report)
+    work.over(range(0, Q.shape[0], height), one)
     return sort_heaps(scores, ids)
 
 
@@ -252,11 +249,9 @@ def rounds(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
                 yield pairs
 
 
-def candidates(
-    X: AnyArray, k: int, n_jobs: int | None, report: Callable[[float], None]
-) -> tuple[Array, AnyArray]:
+def candidates(X: AnyArray, k: int, work: Work) -> tuple[Array, AnyArray]:
     """Return heaps of the `k` largest products of each row of X, in single precision, with another row."""
-    n, threads = len(X), n_threads(n_jobs)
+    n, threads = len(X), n_threads(work.n_jobs)
     scores, ids = empty_heaps(n, k, X.dtype)
     worst = np.full(n, -np.inf, dtype=X.dtype)
 
@@ -271,13 +266,11 @@ def candidates(
         for pairs in rounds(n_blocks):
             pool(delayed(compare)(pairs[start::threads]) for start in range(threads))
             done += len(pairs)
-            report(done / total)
+            work.report(done / total)
     return scores, ids
 
 
-def search_pairs(
-    X: Array, k: int, *, n_jobs: int | None = None, report: Callable[[float], None] = lambda share: None
-) -> Neighbors:
+def search_pairs(X: Array, k: int, work: Work = QUIET) -> Neighbors:
     """Return the `k` other rows of X with the largest product with each row.
 
     Shapes: X (n, d).
@@ -289,15 +282,15 @@ def search_pairs(
     by more than the error, none of the refused is among the k best.
     """
     n = len(X)
-    single, ids = candidates(X.astype(np.float32), min(k + SPARE, n - 1), n_jobs, report)
+    single, ids = candidates(X.astype(np.float32), min(k + SPARE, n - 1), work)
     scores = np.empty(ids.shape)
     score_again(X, ids, scores)
-    found = sort_heaps(scores, ids)
-    ids, scores = np.ascontiguousarray(found.ids[:, :k]), np.ascontiguousarray(found.scores[:, :k])
+    found = best_of_heaps(scores, ids, k)
+    ids, scores = found.ids, found.scores
     if single.shape[1] < n - 1:
         error = (X.shape[1] + 2) * 2.0**-24
         doubtful = np.flatnonzero(scores[:, -1] <= single[:, 0].astype(float) + error)
-        again = search_dense(X[doubtful], doubtful, X, np.zeros(n), k, n_jobs=n_jobs)
+        again = search_dense(X[doubtful], doubtful, X, np.zeros(n), k, Work(work.n_jobs))
         ids[doubtful], scores[doubtful] = again.ids, again.scores
     return Neighbors(ids, scores)
 
@@ -329,9 +322,8 @@ class Cells:
         part = random.choice(n, min(n, 40 * c), replace=False)
         means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # fewer different rows than cells: some stay empty
+            # With fewer different rows than cells some cells stay empty.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             means.fit(X[part])
         cell = means.predict(X)
         order = np.argsort(cell, kind="stable")
@@ -351,9 +343,7 @@ class Cells:
         scores -= self.half_squares
         return np.subtract(scores.max(axis=1, keepdims=True), scores, out=scores)
 
-    def visit(
-        self, k: int, reach: float, n_jobs: int | None, report: Callable[[float], None]
-    ) -> tuple[Array, AnyArray]:
+    def visit(self, k: int, reach: float, work: Work) -> tuple[Array, AnyArray]:
         """Return heaps of the best `k` rows in the cells whose gap is at most `reach`, for each row."""
         n = len(self.X)
         scores, ids = empty_heaps(n, k, self.X.dtype)
@@ -368,17 +358,10 @@ class Cells:
                 if len(own) and first < stop:
                     block = self.X[own] @ self.X[first:stop].T
                     block -= self.offsets[first:stop]
-                    keep_listed(block, first, own, scores, ids)
+                    keep_best(block, first, own, own, scores, ids)
 
-        run_blocks(one, range(0, n, step), n_jobs, report)
+        work.over(range(0, n, step), one)
         return scores, ids
-
-
-@njit(cache=True, nogil=True)
-def keep_listed(block: Any, first: int, own: Any, scores: Any, ids: Any) -> None:
-    """Take the best of a block of scores into the heaps of the rows `own`, each row itself left out."""
-    for a in range(len(own)):
-        keep_row(block[a], first, own[a], scores[own[a]], ids[own[a]])
 
 
 @njit(cache=True, nogil=True)
@@ -432,7 +415,7 @@ def join_block(X: Any, offsets: Any, start: int, stop: int, linked: Any, scores:
 
 
 def join_neighbors(
-    cells: Cells, scores: AnyArray, ids: AnyArray, fresh: AnyArray, n_jobs: int | None
+    cells: Cells, scores: AnyArray, ids: AnyArray, fresh: AnyArray, work: Work
 ) -> tuple[Array, AnyArray, AnyArray]:
     """Return the heaps after one pass over neighbours of neighbours, and which entries are new."""
     linked = link_both_ways(ids, fresh)
@@ -443,7 +426,7 @@ def join_neighbors(
         stop = min(start + step, len(ids))
         join_block(cells.X, cells.offsets, start, stop, linked, after, who)
 
-    run_blocks(one, range(0, len(ids), step), n_jobs, lambda share: None)
+    work.over(range(0, len(ids), step), one)
     fresh = np.empty_like(fresh)
     for start in range(0, len(ids), 10_000):
         rows = slice(start, start + 10_000)
@@ -452,13 +435,7 @@ def join_neighbors(
 
 
 def join_until(
-    cells: Cells,
-    heaps: tuple[Array, AnyArray],
-    rows: AnyArray,
-    true: AnyArray,
-    target: float,
-    n_jobs: int | None,
-    report: Callable[[float], None],
+    cells: Cells, heaps: tuple[Array, AnyArray], rows: AnyArray, true: AnyArray, work: Work
 ) -> tuple[Array, AnyArray]:
     """Return the heaps after as many passes as bring the recall at `rows` to the target, if they can."""
     scores, ids = heaps
@@ -466,10 +443,10 @@ def join_until(
     k, reached = true.shape[1], 0.0
     for n_pass in range(MOST_PASSES):
         before, reached = reached, recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
-        if reached >= target or reached - before < 1e-3:
+        if reached >= TARGET_RECALL or reached - before < 1e-3:
             break
-        scores, ids, fresh = join_neighbors(cells, scores, ids, fresh, n_jobs)
-        report((n_pass + 1) / MOST_PASSES)
+        scores, ids, fresh = join_neighbors(cells, scores, ids, fresh, Work(work.n_jobs))
+        work.report((n_pass + 1) / MOST_PASSES)
     return scores, ids
 
 
@@ -490,14 +467,7 @@ def reach_of(gaps: AnyArray, share: float) -> float:
 
 
 def search_cells(
-    X: AnyArray,
-    offsets: AnyArray,
-    k: int,
-    *,
-    target: float,
-    random: np.random.RandomState,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
+    X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` nearest neighbours of each row, and the recall on a sample.
 
@@ -505,24 +475,22 @@ def search_cells(
     """
     cells = Cells.of(X, offsets, random)
     rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))
-    true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, n_jobs=n_jobs).ids
+    true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, Work(work.n_jobs)).ids
     gaps, pool = cells.gaps(rows), 2 * k
     needed = np.take_along_axis(gaps, np.searchsorted(cells.bounds, true, side="right") - 1, axis=1)
-    direct = reach_of(needed, target)
+    direct = reach_of(needed, TARGET_RECALL)
     join = ((gaps <= direct) @ cells.sizes).mean() > DEAREST_JOIN * pool**2
-    report(0.1)
+    work.report(0.1)
     if join:  # of several cells at least: else no neighbour's neighbour is in another
         several = np.sort(gaps, axis=1)[:, min(N_CELLS, gaps.shape[1]) - 1]
         first = max(reach_of(needed, FIRST_RECALL), reach_of(several, 0.5))
-        heaps = cells.visit(pool, first, n_jobs, lambda share: report(0.1 + 0.3 * share))
-        scores, ids = join_until(
-            cells, heaps, rows, true, target, n_jobs, lambda share: report(0.4 + 0.6 * share)
-        )
+        heaps = cells.visit(pool, first, work.part(0.1, 0.4))
+        scores, ids = join_until(cells, heaps, rows, true, work.part(0.4, 1.0))
     else:
-        scores, ids = cells.visit(k, direct, n_jobs, lambda share: report(0.1 + 0.9 * share))
+        scores, ids = cells.visit(k, direct, work.part(0.1, 1.0))
     reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
-    if reached < target and join:
-        scores, ids = cells.visit(k, direct, n_jobs, report)
+    if reached < TARGET_RECALL and join:
+        scores, ids = cells.visit(k, direct, work)
         reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
     found = best_of_heaps(scores, ids, k)
     back = np.empty_like(cells.order)
@@ -532,7 +500,7 @@ def search_cells(
 
 
 def search_faiss(
-    X: AnyArray, offsets: AnyArray, k: int, *, target: float, random: np.random.RandomState
+    X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` nearest neighbours by the inverted file of faiss, and the recall on a sample."""
     import faiss  # an extra
@@ -549,9 +517,9 @@ def search_faiss(
     rows = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
     true = search_dense(X[rows], rows, X, offsets, k).ids
     index.nprobe = 8
-    while (
-        recall(_others(index.search(X[rows], k + 1), rows, k).ids, true) < target and index.nprobe < n_lists
-    ):
+    while index.nprobe < n_lists:
+        if recall(_others(index.search(X[rows], k + 1), rows, k).ids, true) >= TARGET_RECALL:
+            break
         index.nprobe = min(2 * index.nprobe, n_lists)
     found = _others(index.search(X, k + 1), np.arange(n), k)
     return found, recall(found.ids[rows], true)
@@ -563,3 +531,49 @@ def _others(result: Any, own: AnyArray, k: int) -> Neighbors:
     keep = ids != own[:, None]
     order = np.argsort(~keep, axis=1, kind="stable")[:, :k]
     return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
+
+def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET) -> Neighbors:
+    """Return the `k` rows of X most similar to each row of Q, found by comparing all.
+
+    Shapes: Q, X (q, d), own (q,).
+    """
+    if metric != "cosine":
+        return search_metric(Q, own, X, k, metric, work.n_jobs)
+    if sp.issparse(X):
+        return search_sparse(Q, own, X, k, work)
+    if Q is X:
+        return search_pairs(X, k, work)
+    return search_dense(Q, own, X, np.zeros(len(X)), k, work)
+
+
+def nearly_nearest_rows(
+    X: AnyArray, k: int, metric: Any, method: str, random: np.random.RandomState, work: Work = QUIET
+) -> tuple[Neighbors, float]:
+    """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
+    rows = X.astype(np.float32) if metric == "cosine" else _centred(X)
+    offsets = np.zeros(len(rows), dtype=np.float32)
+    if metric != "cosine":
+        offsets = 0.5 * np.einsum("ij,ij->i", rows, rows)
+    if method == "faiss":
+        found, reached = search_faiss(rows, offsets, k, random)
+    else:
+        found, reached = search_cells(rows, offsets, k, random, work)
+    if metric == "cosine":
+        return found, reached
+    return Neighbors(found.ids, -_distances(X, found.ids)), reached
+
+
+def _centred(X: AnyArray) -> Array:
+    """Return rows in single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances."""
+    rows = X - X.mean(axis=0)
+    return (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
+
+
+def _distances(X: AnyArray, ids: AnyArray) -> Array:
+    """Return the Euclidean distance of every row to its neighbours, infinite where there is none."""
+    distances = np.empty(ids.shape)
+    for start in range(0, len(X), 10_000):
+        rows = slice(start, start + 10_000)
+        distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
+    return np.where(ids >= 0, distances, np.inf)
