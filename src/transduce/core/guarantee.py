@@ -231,85 +231,85 @@ class Guarantee:
         return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
 
 
-def too_few_labels(found: Guarantee, n_labels: int, least: int) -> Guarantee:
+def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee:
     """Return that nothing is guaranteed, since there are fewer labels than the confidence takes."""
-    region, _, everything = _HOLDS[found.about]
+    region, _, everything = _HOLDS[guarantee.about]
     reason = (
         f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "
-        f"{region} {'holds' if found.about == 'set' else 'is'} {everything}."
+        f"{region} {'holds' if guarantee.about == 'set' else 'is'} {everything}."
     )
     return replace(
-        found, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
+        guarantee, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
     )
 
 
-def _statement(found: Guarantee) -> list[str]:
+def _statement(guarantee: Guarantee) -> list[str]:
     """Return what is guaranteed, sentence by sentence."""
-    if found.kind == "none":
-        at = "" if found.confidence is None else f" at {percent(found.confidence)}"
+    if guarantee.kind == "none":
+        at = "" if guarantee.confidence is None else f" at {percent(guarantee.confidence)}"
         return [f"Nothing is guaranteed{at}."]
-    if found.about == "selection":
-        bound = percent(found.false_discovery or 0.0)
+    if guarantee.about == "selection":
+        bound = percent(guarantee.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {found.mistake} is at most {bound} on average over many such tables, "
-            "where a table in which none is picked counts as 0. Where rows are rarely picked, most of one pick may be "
-            "mistakes."
+            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average over many such "
+            "tables, where a table in which none is picked counts as 0. Where rows are rarely picked, most of one pick "
+            "may be mistakes."
         ]
-    if found.about not in _HOLDS or found.confidence is None:
+    if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
-    region, truth, everything = _HOLDS[found.about]
+    region, truth, everything = _HOLDS[guarantee.about]
     within = {"class": ", within every class that has a label", "category": ", within every category"}
-    where = within.get(found.within, "")
-    holds = f"{truth} with probability at least {percent(found.confidence)}{where}"
+    where = within.get(guarantee.within, "")
+    holds = f"{truth} with probability at least {percent(guarantee.confidence)}{where}"
     said = [f"Each {region} holds its row's {holds}."]
-    if found.n_groups:
+    if guarantee.n_groups:
         said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
-    if found.n_other:
-        rows, verb = counted(found.n_other, "other row"), "is" if found.n_other == 1 else "are"
+    if guarantee.n_other:
+        rows, verb = counted(guarantee.n_other, "other row"), "is" if guarantee.n_other == 1 else "are"
         said.append(f"The {rows} {verb} of groups that have labels, and not covered by this.")
-    if found.outside is not None:
-        said.append(outside_sentence(found))
-    if found.wrong is not None:
-        said.append(wrong_sentence(found))
-    return [*said, *_exceptions(found, region, everything)]
+    if guarantee.outside is not None:
+        said.append(outside_sentence(guarantee))
+    if guarantee.wrong is not None:
+        said.append(wrong_sentence(guarantee))
+    return [*said, *_exceptions(guarantee, region, everything)]
 
 
-def _exceptions(found: Guarantee, region: str, everything: str) -> list[str]:
+def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]:
     """Return where nothing is ruled out, and why, sentence by sentence."""
     said = []
-    if found.any_class:
+    if guarantee.any_class:
         said.append(
             "So many labels are of classes seen only once that every set holds all classes, known and unknown."
         )
-    if found.n_short:
-        one = found.n_short == 1
-        few = "One class has" if one else f"{found.n_short} classes have"
+    if guarantee.n_short:
+        one = guarantee.n_short == 1
+        few = "One class has" if one else f"{guarantee.n_short} classes have"
         said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
-    if found.short:
-        one, names = len(found.short) == 1, ", ".join(found.short)
+    if guarantee.short:
+        one, names = len(guarantee.short) == 1, ", ".join(guarantee.short)
         said.append(
             f"{'Category' if one else 'Categories'} {names} {'has' if one else 'have'} too few calibration labels: "
             f"there the {region} is {everything}."
         )
-    if found.n_unbounded:
-        at, verb = counted(found.n_unbounded, "row"), "is" if found.n_unbounded == 1 else "are"
+    if guarantee.n_unbounded:
+        at, verb = counted(guarantee.n_unbounded, "row"), "is" if guarantee.n_unbounded == 1 else "are"
         said.append(
             f"At {at} the {region} is {everything}: rows like {'it' if verb == 'is' else 'them'} {verb} so rarely "
             "labelled that these labels rule nothing out there."
         )
-    if found.n_unreached:
+    if guarantee.n_unreached:
         said.append(
-            f"At {counted(found.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
+            f"At {counted(guarantee.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
         )
     return said
 
 
-def outside_sentence(found: Guarantee) -> str:
+def outside_sentence(guarantee: Guarantee) -> str:
     """Return the guarantee for the whole column, in a sentence."""
-    bound, truth = found.outside, _HOLDS[found.about][1]
+    bound, truth = guarantee.outside, _HOLDS[guarantee.about][1]
     assert bound is not None
-    places = "their sets" if found.about == "set" else f"their {found.about}s"
-    plural = "classes" if found.about == "set" else "values"
+    places = "their sets" if guarantee.about == "set" else f"their {guarantee.about}s"
+    plural = "classes" if guarantee.about == "set" else "values"
     said = (
         f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} "
         f"{truth.split()[0]} {plural} are outside {places}"
@@ -320,61 +320,62 @@ def outside_sentence(found: Guarantee) -> str:
     return f"{said}; at most {expected} are expected."
 
 
-def wrong_sentence(found: Guarantee) -> str:
+def wrong_sentence(guarantee: Guarantee) -> str:
     """Return the bound on the number of wrong answers, in a sentence."""
-    bound = found.wrong
+    bound = guarantee.wrong
     assert bound is not None
     what = (
         "filled classes are wrong"
-        if found.about == "set"
-        else f"filled values are off by more than {found.tolerance:g}"
+        if guarantee.about == "set"
+        else f"filled values are off by more than {guarantee.tolerance:g}"
     )
     return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} {what}."
 
 
-def _grounds(found: Guarantee) -> list[str]:
+def _grounds(guarantee: Guarantee) -> list[str]:
     """Return why, sentence by sentence."""
-    said = list(found.reasons)
-    if found.kind != "none":
-        if found.n_calibration and DRAWN in found.assumptions:
+    said = list(guarantee.reasons)
+    if guarantee.kind != "none":
+        labels = f"{guarantee.n_calibration:,} of {counted(guarantee.n_labelled, 'label')}"
+        if guarantee.n_calibration and DRAWN in guarantee.assumptions:
             said.append(
-                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} calibrate, those of rows drawn at "
-                "random; the others taught the fit, however they were chosen."
+                f"{labels} calibrate, those of rows drawn at random; the others taught the fit, however they were "
+                "chosen."
             )
-        elif found.n_groups:
+        elif guarantee.n_groups:
+            groups = counted(guarantee.n_groups, "group")
             said.append(
-                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')}, all those of "
-                f"{counted(found.n_groups, 'group')}, were held out at random to calibrate; each group counts once."
+                f"{labels}, all those of {groups}, were held out at random to calibrate; each group counts once."
             )
-        elif found.n_calibration:
+        elif guarantee.n_calibration:
             said.append(
-                f"{found.n_calibration:,} of {counted(found.n_labelled, 'label')} were held out at random to "
-                "calibrate; the fit could not tell these rows from the unlabelled ones."
+                f"{labels} were held out at random to calibrate; the fit could not tell these rows from the unlabelled "
+                "ones."
             )
-        if found.effective is not None:
+        if guarantee.effective is not None:
             said.append(
                 "They are weighted by the odds that such a row has no label, and worth "
-                f"{found.effective:.0f} labels of equal weight."
+                f"{guarantee.effective:.0f} labels of equal weight."
             )
-        if found.assumptions:
-            said.append(f"It holds for any distribution, if {' and if '.join(found.assumptions)}.")
-        if found.factor > 1.0:
+        if guarantee.assumptions:
+            said.append(f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}.")
+        if guarantee.factor > 1.0:
             said.append(
                 f"It holds even if the odds of a label also depend on the value itself, by a factor of up to "
-                f"{found.factor:g} either way."
+                f"{guarantee.factor:g} either way."
             )
-    if found.verdict is not None:
-        said.append(str(found.verdict))
-    if found.drift is not None:
-        said.append(str(found.drift))
-    if found.remedy:
-        said.append(remedy_sentence(found))
+    if guarantee.verdict is not None:
+        said.append(str(guarantee.verdict))
+    if guarantee.drift is not None:
+        said.append(str(guarantee.drift))
+    if guarantee.remedy:
+        said.append(remedy_sentence(guarantee))
     return said
 
 
-def remedy_sentence(found: Guarantee) -> str:
+def remedy_sentence(guarantee: Guarantee) -> str:
     """Return which rows to label for an exact guarantee, in a sentence; rows are counted from 1."""
-    rows = ", ".join(f"{row + 1:,}" for row in found.remedy)
+    rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
     return (
         f"Labels of rows drawn at random would make it exact, whatever the other labels are: rows {rows} were drawn "
         "for that (counted from 1; `transduce draw` marks them)."
@@ -388,7 +389,7 @@ class Drift:
     later: float
     apart: bool
     p_value: float | None
-    found: bool  # whether errors drift
+    found: bool  # whether errors drift; a field of the JSON
     detectable: float | None = None
 
     def __str__(self) -> str:
