@@ -25,28 +25,15 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "transduce",
-    "text.parse_math": False,
-    "text.usetex": False,
-    "font.family": "sans-serif",
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "axes.labelsize": 9.0,
-    "legend.fontsize": 8.0,
-    "xtick.labelsize": 8.0,
-    "ytick.labelsize": 8.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.color", "ytick.color"), "#33414c"),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor", "svg.fonttype"), "none"),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "text.parse_math", "text.usetex"), False),
+    **dict.fromkeys(("axes.labelsize", "axes.titlesize", "font.size"), 9.0),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8.0),
     "axes.edgecolor": "#7b8790",
-    "axes.labelcolor": "#33414c",
-    "text.color": "#33414c",
-    "xtick.color": "#33414c",
-    "ytick.color": "#33414c",
     "axes.linewidth": 0.7,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    "font.family": "sans-serif",
+    "svg.hashsalt": "transduce",
 }
 # Families of settings that a user may have changed, and that must not change a report.
 _TOUCHED = {"axes", "figure", "font", "legend", "lines", "patch", "scatter", "svg", "text", "xtick", "ytick"}
