@@ -23,7 +23,6 @@ from transduce.methods.confidence_machine.fitted_machine import (
     fit_machine,
     judge_classes,
     read_settings,
-    tell_choice,
     warn_level,
 )
 from transduce.methods.confidence_machine.machine import Machine
@@ -154,7 +153,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         fitted, unlabelled = fit_machine(sample, targets, settings)
-        self._fitted = FittedClasses(fitted, classes, codes, bool(self.label_conditional))
+        self._fitted = FittedClassMachine(fitted, classes, codes, bool(self.label_conditional))
         p, best, status, told = self._fitted.judge(unlabelled)
         xp = arrays.namespace(p)
         self.guarantee_ = fitted.guarantee(
@@ -259,7 +258,7 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedClasses:
+class FittedClassMachine:
     """A machine fitted to a column of -1 and +1 for each class, and the class number of each labelled row."""
 
     ridge: FittedMachine
@@ -274,11 +273,14 @@ class FittedClasses:
 
     def judge(self, rows: Array, tau: Array | None = None) -> Judgement:
         """Return the p-values of rows, with ties weighed by `tau` (m,) or in full, and what follows from them."""
-        machine = self.ridge.machine
-        found = judge_classes(machine, rows, self.codes, np.ones(rows.shape[0]) if tau is None else tau)
-        best, status = _best_class(found.overall, found.scores)
-        p = found.within if self.label_conditional else found.overall
-        return Judgement(p, best, status, tell_choice(machine, found, best))
+        menu, tau = self.ridge.menu, np.ones(rows.shape[0]) if tau is None else tau
+        said = judge_classes(self.ridge.machine, rows, self.codes, tau)
+        best, status = _best_class(said.overall, said.scores)
+        told = {}
+        if menu is not None and said.chosen is not None:
+            answered = said.chosen[np.arange(len(best)), best]
+            told = menu.tell(answered, n_chosen_candidates=menu.count(said.chosen))
+        return Judgement(said.within if self.label_conditional else said.overall, best, status, told)
 
     def sets(self, p: Array, confidence: float) -> Mask:
         """Return which classes are possible, with a warning if the labels are too few for the level."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,13 @@ from transduce.methods.confidence_machine.machine import Machine, count_classes,
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import (
+    RowAnswers,
     TunedMachine,
     answer_rows,
     class_p_values,
     label_p_values,
 )
+from transduce.methods.confidence_machine.tuned_regions import ClassPValues
 
 AnyMachine = Machine | TunedMachine
 _CHOSEN = (
@@ -108,9 +110,14 @@ class FittedMachine:
     estimated: tuple[str, ...]  # what the features set
 
     @property
+    def menu(self) -> Menu | None:
+        """What was chosen from, if settings were."""
+        return self.machine.menu if isinstance(self.machine, TunedMachine) else None
+
+    @property
     def settings(self) -> tuple[Setting, ...] | None:
         """The settings that were chosen from, if any were."""
-        return self.machine.menu.settings if isinstance(self.machine, TunedMachine) else None
+        return None if self.menu is None else self.menu.settings
 
     def new_rows(self, X: Any, read_rows: Callable[[Any], Array], *, own_value: bool = True) -> Array:
         """Return rows given after `fit` as the machine takes them; `read_rows` reads rows like those of `fit`."""
@@ -212,33 +219,19 @@ def _build_tuned(
     return TunedMachine.build(Menu.build(choices, rows), rows[labelled], y_l, **settings.build)
 
 
-@dataclass(frozen=True)
-class NumberAnswers:
-    """Values (m,) and regions of m rows; `told` says how often each setting was chosen, if any was."""
-
-    values: Array
-    regions: Regions
-    told: dict[str, object] = field(default_factory=dict)
-
-
-def answer_numbers(machine: AnyMachine, rows: Array, confidence: float, side: str) -> NumberAnswers:
-    """Return values and regions of rows, with a warning if the labels are too few for the level."""
-    if not isinstance(machine, TunedMachine):
-        return NumberAnswers(machine.predict(rows), find_level(machine, rows, confidence, side))
-    found = answer_rows(machine, rows, rank=_rank(machine, rows, confidence), side=side)
-    told = {
-        "settings": _names(machine),
-        "n_chosen": _count(found.winners, machine),
-        "n_in_region": found.used.sum(axis=0).tolist(),
-    }
-    return NumberAnswers(found.values, found.regions, told)
+def answer_numbers(machine: AnyMachine, rows: Array, confidence: float) -> RowAnswers:
+    """Return values and two-sided regions of rows, with a warning if the labels are too few for the level."""
+    if isinstance(machine, TunedMachine):
+        return answer_rows(machine, rows, rank=_rank(machine, rows, confidence))
+    return RowAnswers(machine.predict(rows), find_level(machine, rows, confidence, "two"))
 
 
 def find_level(machine: AnyMachine, rows: Array, confidence: float, side: str) -> Regions:
     """Return the regions of rows alone, with the same warning."""
+    rank = _rank(machine, rows, confidence)
     if isinstance(machine, TunedMachine):
-        return answer_numbers(machine, rows, confidence, side).regions
-    return find_regions(machine, rows, rank=_rank(machine, rows, confidence), side=side)
+        return answer_rows(machine, rows, rank=rank, side=side).regions
+    return find_regions(machine, rows, rank=rank, side=side)
 
 
 def _rank(machine: AnyMachine, rows: Array, confidence: float) -> int:
@@ -256,26 +249,16 @@ def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) ->
     return p_values(above, tied, machine.n_labelled, arrays.beside(tau, rows))
 
 
-@dataclass(frozen=True)
-class ClassAnswers:
-    """p-values and one-vs-rest predictions (m, n_classes), and the setting chosen for each candidate, if any was."""
-
-    overall: Array
-    within: Array
-    scores: Array
-    chosen: AnyArray | None = None
-
-
-def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassAnswers:
+def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
     """Return the p-values of every class, among all labelled rows and within the class, with ties weighed by `tau`."""
     if isinstance(machine, TunedMachine):
-        return ClassAnswers(*class_p_values(machine, rows, codes, tau))
+        return class_p_values(machine, rows, codes, tau)
     overall, within, scores = count_classes(machine, rows, codes)
     overall, within = _numbers(overall, rows), _numbers(within, rows)
-    each = arrays.beside(tau[:, None], rows)
-    return ClassAnswers(
+    each, sizes = arrays.beside(tau[:, None], rows), _numbers(np.bincount(codes), rows)
+    return ClassPValues(
         p_values(overall[0, ...], overall[1, ...], len(codes), each),
-        p_values(within[0, ...], within[1, ...], arrays.beside(np.bincount(codes), rows, "float64"), each),
+        p_values(within[0, ...], within[1, ...], sizes, each),
         scores,
     )
 
@@ -283,25 +266,6 @@ def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array)
 def _numbers(counts: AnyArray, rows: Array) -> Array:
     """Return counts in double precision, where the rows live."""
     return arrays.beside(counts, rows, "float64")
-
-
-def tell_choice(machine: AnyMachine, found: ClassAnswers, best: AnyArray) -> dict[str, object]:
-    """Return how often each setting was chosen: for the answered class of each row, and for all candidates."""
-    if not isinstance(machine, TunedMachine) or found.chosen is None:
-        return {}
-    return {
-        "settings": _names(machine),
-        "n_chosen": _count(found.chosen[np.arange(len(best)), best], machine),
-        "n_chosen_candidates": _count(found.chosen.ravel(), machine),
-    }
-
-
-def _names(machine: TunedMachine) -> list[str]:
-    return [str(setting) for setting in machine.menu.settings]
-
-
-def _count(chosen: AnyArray, machine: TunedMachine) -> list[int]:
-    return np.bincount(chosen, minlength=len(machine.menu)).tolist()
 
 
 def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -281,6 +281,15 @@ class Menu:
 
     def __len__(self) -> int:
         return len(self.settings)
+
+    def count(self, chosen: AnyArray) -> list[int]:
+        """Return how often each setting is among those that were chosen."""
+        return np.bincount(chosen.ravel(), minlength=len(self)).tolist()
+
+    def tell(self, chosen: AnyArray, **more: list[int]) -> dict[str, Any]:
+        """Return the settings in words and how often each was chosen, with other counts."""
+        names = [str(setting) for setting in self.settings]
+        return {"settings": names, "n_chosen": self.count(chosen), **more}
 
 
 def check_settings(settings: object) -> tuple[Setting, ...]:

@@ -27,7 +27,6 @@ from transduce.core.types import Array
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,
-    NumberAnswers,
     answer_numbers,
     find_level,
     fit_machine,
@@ -35,7 +34,12 @@ from transduce.methods.confidence_machine.fitted_machine import (
     read_settings,
 )
 from transduce.methods.confidence_machine.menu import Setting
-from transduce.methods.confidence_machine.tuned_machine import RowEnvelope, TunedMachine, row_envelope
+from transduce.methods.confidence_machine.tuned_machine import (
+    RowAnswers,
+    RowEnvelope,
+    TunedMachine,
+    row_envelope,
+)
 
 SIDES = ("two", "lower", "upper")
 
@@ -198,7 +202,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(vars(self))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
-        found = answer_numbers(self._fitted.machine, unlabelled, self.confidence, "two")
+        found = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
         self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.guarantee_ = self._fitted.guarantee(
             sample,
@@ -331,16 +335,16 @@ class RidgeConfidenceMachine(NumberTransducer):
         return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
 
 
-def diagnose(fitted: FittedMachine, found: NumberAnswers) -> dict[str, Any]:
+def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:
     """Return what the labels support, how many regions are no intervals or have no end, and what was chosen."""
-    n_labelled, pieces = fitted.machine.n_labelled, arrays.to_numpy(found.regions.pieces)
-    unbounded = (
-        0 if np.isfinite(pieces).all() else np.sum(~np.isfinite(arrays.to_numpy(found.regions.measure())))
-    )
-    return {
+    n_labelled, regions = fitted.machine.n_labelled, answers.regions
+    bounded = np.isfinite(arrays.to_numpy(regions.pieces)).all()
+    told = {
         "form": fitted.machine.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
-        "n_unions": int(np.sum(found.regions.n_pieces > 1)),
-        "n_unbounded": int(unbounded),
-        **found.told,
+        "n_unions": int(np.sum(regions.n_pieces > 1)),
+        "n_unbounded": 0 if bounded else int(np.sum(~np.isfinite(arrays.to_numpy(regions.measure())))),
     }
+    if fitted.menu is None or answers.winners is None or answers.used is None:
+        return told
+    return told | fitted.menu.tell(answers.winners, n_in_region=answers.used.sum(axis=0).tolist())

@@ -21,7 +21,7 @@ from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, 
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.residual_lines import SIDE
 from transduce.methods.confidence_machine.tuned_regions import (
-    ClassCounts,
+    ClassPValues,
     MenuBorder,
     MenuFit,
     lower_envelope,
@@ -39,7 +39,7 @@ _IMPROPER = (
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class KernelSpectrum:
     """A kernel on the labelled rows, diagonalised once for all ridges.
 
     Attributes
@@ -59,7 +59,7 @@ class Spectrum:
     span: slice
 
     @classmethod
-    def of(cls, kernel: MenuKernel, X_l: Array) -> Spectrum:
+    def of(cls, kernel: MenuKernel, X_l: Array) -> KernelSpectrum:
         """Diagonalise the kernel matrix of the labelled rows."""
         rows = kernel.represent(X_l)
         kernel.check_symmetry(rows)
@@ -106,7 +106,7 @@ class Ridge:
 
     @classmethod
     def fit(
-        cls, spectrum: Spectrum, y: Array, setting: Setting, *, fit_intercept: bool, level: float
+        cls, spectrum: KernelSpectrum, y: Array, setting: Setting, *, fit_intercept: bool, level: float
     ) -> Ridge:
         """Fit labels (l,) or (l, c) whose largest size, before they were centred, was `level`."""
         U, ridge = spectrum.vectors, float(setting.ridge)
@@ -126,7 +126,7 @@ class Ridge:
         return cls(residuals, diagonal, ones, centre, ridge + jitter, jitter, slack)
 
     def border(
-        self, spectrum: Spectrum, K_al: Array, k_aa: Array, turned: Array, weights: Array
+        self, spectrum: KernelSpectrum, K_al: Array, k_aa: Array, turned: Array, weights: Array
     ) -> tuple[Array, Array]:
         """Write the weights (b, l) of rows and return their predictions and pivots; `turned` is ``K_al U``."""
         inverse = 1.0 / (spectrum.values[spectrum.span] + self.ridge)
@@ -165,7 +165,7 @@ class TunedMachine:
     """
 
     menu: Menu
-    spectra: tuple[Spectrum, ...]
+    spectra: tuple[KernelSpectrum, ...]
     ridges: tuple[Ridge, ...]
     fit: MenuFit
     scale: LabelScale
@@ -191,7 +191,7 @@ class TunedMachine:
         spectra, ridges = [], []
         with stage("kernels of the menu") as report, few_threads(len(X_l)):
             for done, kernel in enumerate(menu.kernels, 1):
-                spectra.append(Spectrum.of(kernel, X_l))
+                spectra.append(KernelSpectrum.of(kernel, X_l))
                 report(done / len(menu.kernels))
             for setting, which in zip(menu.settings, menu.which, strict=True):
                 ridges.append(Ridge.fit(spectra[which], v, setting, fit_intercept=fit_intercept, level=level))
@@ -255,16 +255,16 @@ def _announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:
 
 
 @dataclass(frozen=True)
-class TunedAnswer:
-    """What the tuned machine says at rows."""
+class RowAnswers:
+    """What a machine says at rows; of settings only where they are chosen."""
 
-    values: Array  # (m,) the prediction of the setting at the lowest point of the envelope
+    values: Array  # (m,) the prediction; of the setting at the lowest point of the envelope
     regions: Regions
-    winners: AnyArray  # (m,) the setting that gave each value
-    used: AnyArray  # (m, S) which settings have a part in each region
+    winners: AnyArray | None = None  # (m,) the setting that gave each value
+    used: AnyArray | None = None  # (m, S) which settings have a part in each region
 
 
-def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> TunedAnswer:
+def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> RowAnswers:
     """Return values and regions of unlabelled rows, the setting chosen for every candidate label."""
     values, winners = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
     used = np.empty((len(rows), len(machine.menu)), dtype=bool)
@@ -278,7 +278,7 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
         values[part], winners[part], used[part] = found[2:]
     scale = machine.scale
     regions = _regions(scale.undo(np.concatenate(pieces)), np.cumsum(np.concatenate(counts)))
-    return TunedAnswer(scale.undo(values), regions, winners, used)
+    return RowAnswers(scale.undo(values), regions, winners, used)
 
 
 def _regions(pieces: Array, offsets: AnyArray) -> Regions:
@@ -301,14 +301,14 @@ def label_p_values(machine: TunedMachine, rows: Array, labels: Array, tau: Array
     return p
 
 
-def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassCounts:
+def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
     """Return the p-values of every class at unlabelled rows, the setting chosen for every candidate class.
 
     Shapes: codes (l,), tau (m,).
     """
     n_classes = machine.fit.residuals.shape[2]
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
-    found = ClassCounts(
+    found = ClassPValues(
         *(np.empty((len(rows), n_classes), dtype=kind) for kind in (float, float, float, np.intp))
     )
     for part, border in machine.borders(rows):

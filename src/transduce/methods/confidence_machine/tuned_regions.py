@@ -400,48 +400,27 @@ def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Arra
         errors[c, s] = total + if_so * (slope[c] + if_so * c2) - if_not * (slope[c] + if_not * c2)
 
 
-class ClassCounts(NamedTuple):
-    """Where `tuned_classes` writes what it finds for `m` rows and `c` classes."""
+class ClassPValues(NamedTuple):
+    """What a machine says of every class at rows; `chosen` only where settings are chosen."""
 
-    overall: Array  # (m, c) p-values among all labelled rows, and among those of the candidate class
-    within: Array  # (m, c) p-values among all labelled rows, and among those of the candidate class
+    overall: Array  # (m, c) among all labelled rows
+    within: Array  # (m, c) among those of the candidate class
     scores: Array  # (m, c) one-vs-rest prediction of the candidate, with the setting chosen for it
-    chosen: AnyArray  # (m, c) that setting; the first, if leave-one-out errors tie
-
-
-@njit(cache=True, nogil=True)
-def _judge_class(
-    counts: tuple[AnyArray, AnyArray],
-    score: float,
-    c: int,
-    sizes: AnyArray,
-    tau: float,
-    j: int,
-    found: ClassCounts,
-) -> None:
-    """Raise the p-values and the score of class `c` at row `j` to those of one setting."""
-    overall, within = counts
-    n_labelled = sizes.sum()
-    p = (overall[0, c] + tau * (overall[1, c] + 1.0)) / (n_labelled + 1.0)
-    found.overall[j, c] = max(found.overall[j, c], p)
-    p = (within[0, c] + tau * (within[1, c] + 1.0)) / (sizes[c] + 1.0)
-    found.within[j, c] = max(found.within[j, c], p)
-    found.scores[j, c] = max(found.scores[j, c], score)
+    chosen: AnyArray | None = None  # (m, c) that setting; the first, if leave-one-out errors tie
 
 
 @njit(cache=True, nogil=True)
 def tuned_classes(
     fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
-) -> ClassCounts:
+) -> ClassPValues:
     """Return the p-values of every class at rows, each with the setting chosen for that candidate.
 
     Shapes: own (S, l), codes (l,), tau (b,).
     """
     n_settings, n_rows = border.pivot.shape
     shape = (n_rows, n_classes)
-    found = ClassCounts(
-        np.zeros(shape), np.zeros(shape), np.full(shape, -np.inf), np.empty(shape, dtype=np.intp)
-    )
+    overall, within = np.zeros(shape), np.zeros(shape)
+    scores, chosen = np.full(shape, -np.inf), np.empty(shape, dtype=np.intp)
     sizes = np.zeros(n_classes, dtype=np.intp)
     for code in codes:
         sizes[code] += 1
@@ -451,13 +430,19 @@ def tuned_classes(
         for s in range(n_settings):
             _class_errors(fit, border, j, s, errors)
         for c in range(n_classes):
-            found.chosen[j, c] = mark_least(errors[c], fit.slack, n_classes * (len(codes) + 1), picked[c])
+            chosen[j, c] = mark_least(errors[c], fit.slack, n_classes * (len(codes) + 1), picked[c])
         for s in range(n_settings):
             if not picked[:, s].any():
                 continue
             rho, beta = row_lines(own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
-            counts = counts_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
+            every, same = counts_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
             for c in range(n_classes):
-                if picked[c, s]:
-                    _judge_class(counts, border.prediction[s, j, c], c, sizes, tau[j], j, found)
-    return found
+                if not picked[c, s]:
+                    continue
+                # Where several settings are chosen, the one with the largest p-value counts.
+                p = (every[0, c] + tau[j] * (every[1, c] + 1.0)) / (len(codes) + 1.0)
+                overall[j, c] = max(overall[j, c], p)
+                p = (same[0, c] + tau[j] * (same[1, c] + 1.0)) / (sizes[c] + 1.0)
+                within[j, c] = max(within[j, c], p)
+                scores[j, c] = max(scores[j, c], border.prediction[s, j, c])
+    return ClassPValues(overall, within, scores, chosen)
