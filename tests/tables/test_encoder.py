@@ -35,25 +35,28 @@ def table():
     )
 
 
-def test_the_same_rows_become_the_same_features(table):
+@pytest.fixture(scope="module")
+def features(table):
+    return vectorize(table, "y", text=["text"])
+
+
+def test_the_same_rows_become_the_same_features(table, features):
     """All but words that were reduced, where the reduction of later rows is a projection, up to its tolerance."""
-    features = vectorize(table, "y", text=["text"])
     again = features.encoder.transform(table)
     exact = [j for j, name in enumerate(features.names) if "direction" not in name]
     assert len(exact) > 20
     np.testing.assert_allclose(again[:, exact], features.matrix[:, exact], atol=1e-9)
 
 
-def test_each_row_by_itself(table):
-    encoder = pickle.loads(pickle.dumps(vectorize(table, "y", text=["text"]).encoder))
+def test_each_row_by_itself(table, features):
+    encoder = pickle.loads(pickle.dumps(features.encoder))
     whole = encoder.transform(table)
     parts = [encoder.transform(table.iloc[rows]) for rows in (slice(0, 1), slice(1, 50), slice(50, None))]
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12, atol=1e-12)
     assert encoder.transform(table.iloc[:0]).shape == (0, whole.shape[1])
 
 
-def test_what_was_never_seen_is_finite(table):
-    encoder = vectorize(table, "y", text=["text"]).encoder
+def test_what_was_never_seen_is_finite(table, features):
     odd = table.iloc[:3].copy()
     odd["few"], odd["many"], odd["number"] = "z", "nowhere at all", [np.inf, np.nan, 1e300]
     odd["comma"], odd["day"], odd["text"] = (
@@ -61,8 +64,7 @@ def test_what_was_never_seen_is_finite(table):
         ["soon", None, "2021-05-05"],
         [None, "", "sea"],
     )
-    found = encoder.transform(odd)
-    assert np.isfinite(found).all()
+    assert np.isfinite(features.encoder.transform(odd)).all()
 
 
 def test_numbers_may_come_as_text_later(table):
@@ -71,6 +73,6 @@ def test_numbers_may_come_as_text_later(table):
     np.testing.assert_allclose(encoder.transform(texts), encoder.transform(table), rtol=1e-12)
 
 
-def test_a_missing_column_is_named(table):
+def test_a_missing_column_is_named(table, features):
     with pytest.raises(ValueError, match="no column 'number'"):
-        vectorize(table, "y").encoder.transform(table.drop(columns="number"))
+        features.encoder.transform(table.drop(columns="number"))

@@ -9,6 +9,7 @@ import pytest
 from transduce import fill
 from transduce.core.words import command_line, missing_option, option
 from transduce.tables.features import vectorize
+from transduce.tables.labels import read_target
 from transduce.tables.numbers import far_note, hole_words, read_numbers, sentinels, without
 
 N = 80
@@ -134,7 +135,7 @@ def test_absurd_numbers_are_named():
     ]
     labels = [None if i % 3 == 0 else value for i, value in enumerate(values)]
     labels[7] = 1e300
-    notes = fill(table_with(labels), "y", method="ridge").notes
+    notes = read_target(table_with(labels), "y").notes
     assert any("'y': one number is far" in note and "'1e+300' (row 8)" in note for note in notes)
 
 
@@ -220,9 +221,16 @@ def test_a_target_whose_holes_are_marked_in_another_way(mark, kind):
         labels = [str(label) for label in labels]
     labels[::3] = [mark] * 20
     with pytest.raises(ValueError, match=r"No cell of column 'y' is empty.*missing=") as error:
-        fill(table_with(labels), "y", method="ridge")
+        read_target(table_with(labels), "y")
     assert "(20)" in str(error.value)
-    result = fill(table_with(labels), "y", method="ridge", missing=mark)
+    target = read_target(without(table_with(labels), [mark]), "y")
+    assert np.flatnonzero(target.missing).tolist() == list(range(0, 60, 3))
+
+
+def test_marked_holes_are_filled():
+    labels = [f"{value:.2f}" for value in np.random.default_rng(1).normal(50, 9, 60)]
+    labels[::3] = ["--"] * 20
+    result = fill(table_with(labels), "y", method="ridge", missing="--")
     assert result.answer.rows.tolist() == list(range(0, 60, 3))
 
 
@@ -231,18 +239,18 @@ def test_marks_among_numbers_are_refused(mark):
     labels = [f"{value:.1f}" for value in np.random.default_rng(1).normal(50, 9, 60)]
     labels[::3], labels[1], labels[4] = [None] * 20, mark, mark
     with pytest.raises(ValueError, match=r"2 of its 40 labels are not: .*\(rows 2 and 5\).*missing="):
-        fill(table_with(labels), "y", method="ridge")
+        read_target(table_with(labels), "y")
 
 
 def test_marks_among_classes_and_sentinels_among_numbers_are_noted():
     labels = ["u", "v", None, "u", "v", "-"] * 20
-    notes = fill(table_with(labels), "y", method="ridge").notes
+    notes = read_target(table_with(labels), "y").notes
     assert any(
         "'-' (20) were taken as labels; if they are not, write missing=['-']" in note for note in notes
     )
     values = np.random.default_rng(1).normal(50, 9, 60)
     values[::3], values[[1, 4]] = np.nan, -999
-    notes = fill(table_with(list(values)), "y", method="ridge").notes
+    notes = read_target(table_with(list(values)), "y").notes
     assert any("-999 (2 cells)" in note and "missing=[-999]" in note for note in notes)
 
 
@@ -256,12 +264,13 @@ def test_labels_that_are_limits_or_have_marks():
 
 
 def test_codes_are_classes():
-    result = fill(table_with(["007", "012", None, "007", "012"] * 12), "y", method="ridge")
-    assert result.answer.classes.tolist() == ["007", "012"]
+    target = read_target(table_with(["007", "012", None, "007", "012"] * 12), "y")
+    assert target.task == "classification"
+    assert set(target.labels) == {"007", "012", None}
 
 
 def test_true_and_blanks_make_no_new_classes():
     result = fill(table_with(["True", "true ", None, "FALSE", "false"] * 12), "y", method="ridge")
     assert result.answer.classes.tolist() == ["False", "True"]
-    notes = fill(table_with(["Yes", "yes", None, "no", "no"] * 12), "y", method="ridge").notes
+    notes = read_target(table_with(["Yes", "yes", None, "no", "no"] * 12), "y").notes
     assert any("differ in capitals only" in note for note in notes)

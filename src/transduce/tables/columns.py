@@ -49,7 +49,7 @@ def new_columns(
     known = target.labels[~target.missing] if known is None else known
 
     def at_unlabelled(values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
-        column = np.full(len(index), elsewhere, dtype=dtype)
+        column: AnyArray = np.full(len(index), elsewhere, dtype=dtype)
         column[answer.rows] = values
         return column
 

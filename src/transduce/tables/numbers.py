@@ -90,8 +90,10 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     readings = {sign: [_read(number, sign) for number in numbers] for sign in _signs(prefer)}
     best = max(readings, key=lambda sign: int(np.sum(~np.isnan(readings[sign]))))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
-        pairs = zip(present, readings[best], strict=True)
-        readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in pairs]
+        texts_and_values = zip(present, readings[best], strict=True)
+        readings[best] = [
+            float(text) if _PLAIN.fullmatch(text) else value for text, value in texts_and_values
+        ]
     found.values[~missing] = readings[best]
     return replace(found, decimal=best, unit=unit)
 
@@ -289,7 +291,7 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
 
     Shapes: texts (n,), rows (n,).
     """
-    limits = np.flatnonzero(found.side)
+    limits = np.flatnonzero(found.side).tolist()
     brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
     kinds = (
         (limits, "read as the limit that {} names, with a feature that says so", "it", "each"),
