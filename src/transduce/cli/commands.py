@@ -251,7 +251,7 @@ def _check_paths(table: str, *paths: str | Path | None) -> None:
 
 
 def default_out(table: str, word: str = "filled") -> str:
-    """Return where the filled table goes if nobody says: beside the table, or to standard output."""
+    """Return where the filled table goes by default: beside the table, or to standard output."""
     if table == "-":
         return "-"
     path = Path(table)

@@ -23,7 +23,7 @@ class Transducer(BaseEstimator):
             del self.__dict__[name]
 
     def _missing_label(self) -> Any:
-        """Return what stands for "no label", besides NaN and its kin."""
+        """Return what stands for "no label", besides NaN, None, NA and NaT."""
         return self.missing_label
 
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:

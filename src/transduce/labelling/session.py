@@ -47,7 +47,7 @@ class SessionSettings:
     task : {"auto", "classes", "numbers"}, default="auto"
         What labels are.
     seed : int, optional
-        Of the random draws; by default one that nobody knows beforehand.
+        Of the random draws; by default one that cannot be known beforehand.
     prepared : Prepared, optional
         Features and graph, if they are there already.
 

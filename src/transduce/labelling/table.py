@@ -19,7 +19,7 @@ from transduce.tables.labels import check_columns
 
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
-MOST_SHOWN = 12  # columns shown if nobody says which
+MOST_SHOWN = 12  # columns shown by default
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
 HITS = ("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit")

@@ -261,7 +261,7 @@ def counts_by_class(
     return overall, within
 
 
-# Doors for callers in Python. A cached function that returns arrays must not be called from Python and from compiled
+# What Python calls. A cached function that returns arrays must not be called from Python and from compiled
 # code both: numba then finds two copies of it, and the one from the compiled caller cannot make Python's arrays.
 
 
