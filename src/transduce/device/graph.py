@@ -15,6 +15,7 @@ from transduce.core import arrays
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
+from transduce.device.linalg import row_products
 from transduce.device.neighbors import Neighbors, can_fuse, search_device_cells, search_fused, seed_of
 
 PRODUCTS = ("cosine", "euclidean", "l2")
@@ -42,8 +43,8 @@ def unit_rows(X: Any) -> Any:
     xp = arrays.namespace(X)
     largest = xp.max(xp.abs(X), axis=1, keepdims=True)
     X = X / xp.where(largest > 0.0, largest, xp.ones_like(largest))
-    norms = xp.sqrt(xp.sum(X * X, axis=1, keepdims=True))
-    return X / xp.where(norms > 0.0, norms, xp.ones_like(norms))
+    norms = xp.sqrt(row_products(X, X))
+    return X / xp.where(norms > 0.0, norms, xp.ones_like(norms))[:, None]
 
 
 def row_order(X: Any) -> Any:
@@ -162,7 +163,10 @@ def _recall(found: Neighbors, X: Any, offsets: Any, sample: Any, k: int) -> floa
 
 
 def similarities(found: Neighbors, scale: float | None) -> Any:
-    """Return similarities from scores, as `transduce.methods.spectral_graph.graph.similarities` has them."""
+    """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``.
+
+    d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
+    """
     xp, scores = arrays.namespace(found.scores), found.scores
     if scale is None:
         return scores

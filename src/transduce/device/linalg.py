@@ -30,16 +30,7 @@ def diagonal(A: Any) -> Any:
 
 def shifted(A: Any, number: Any) -> Any:
     """Return ``A + number I``."""
-    n = A.shape[0]
-    if arrays.library_of(A) == "torch":
-        A = A.clone()
-        A.diagonal().add_(number)
-        return A
-    if arrays.library_of(A) in ("numpy", "cupy"):
-        A = A.copy()
-        A.reshape(-1)[:: n + 1] += number
-        return A
-    return A + float(number) * arrays.namespace(A).eye(n, dtype=A.dtype, **arrays.on_device(A))
+    return with_diagonal(arrays.copy(A), diagonal(A) + number)
 
 
 def with_diagonal(A: Any, value: Any) -> Any:

@@ -91,7 +91,8 @@ RELEVANCE_BOUNDS = (1e-5, 1e4)  # times the inverse median distance of two rows
 # begins with a nearly linear function of the features that the labels depend on most. Wiggly functions are found from
 # short length scales only, so restarts are drawn around both: shares of the inverse median distance, noise, and spread.
 SMOOTH, WIGGLY = (0.3, 0.3, 0.7), (1.0, 0.1, 1.5)
-N_DRAWS, SHORT = 8, 6  # a restart begins at the best of so many random points, each after so short a descent
+# A restart begins at the best of so many random points, each after a short descent on at most so many rows.
+N_DRAWS, SHORT, N_SCREENED = 8, 6, 200
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Search:
         self, objective: Objective, count: int, random: np.random.RandomState, n_jobs: int | None = None
     ) -> list[Array]:
         """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
-        thin, draws = _thin(objective), self._draw(count * N_DRAWS, random)
+        thin, draws = thinned(objective, N_SCREENED, N_SCREENED), self._draw(count * N_DRAWS, random)
         short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
         ends = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(attempt)(short.descend, thin, draw) for draw in draws
@@ -231,10 +232,11 @@ def attempt(
         return str(error)
 
 
-def _thin(objective: Objective) -> Objective:
-    """Return the objective on at most `N_SCREENED` labelled and as many unlabelled rows, at even steps."""
+def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> Objective:
+    """Return the objective on at most so many labelled and unlabelled rows, at even steps of the ordered ones."""
     n_labelled, n = objective.y_l.shape[0], objective.X.shape[0]
-    labelled, unlabelled = even_steps(n_labelled), n_labelled + even_steps(n - n_labelled)
+    labelled = even_steps(n_labelled, most_labelled)
+    unlabelled = n_labelled + even_steps(n - n_labelled, most_unlabelled)
     if len(labelled) + len(unlabelled) == n:
         return objective
     some = arrays.pick(objective.X, np.concatenate([labelled, unlabelled]))
@@ -468,20 +470,9 @@ def find_parameters(
     objective: Objective, settings: ProcessSettings, random: np.random.RandomState
 ) -> FoundParameters:
     """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
-    whole, objective = objective, _fewer_labels(objective, settings.max_searched)
+    whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     found = _search(objective, settings, random)
     return found._replace(objective=replace(found.objective, X=whole.X, y_l=whole.y_l))
-
-
-def _fewer_labels(objective: Objective, most: int) -> Objective:
-    """Return the objective with at most so many of the labels, at even steps of the ordered rows."""
-    n = objective.y_l.shape[0]
-    if n <= most:
-        return objective
-    some = even_steps(n, most)
-    parts = [arrays.pick(objective.X, some), objective.X[n:, :]]
-    X = arrays.namespace(objective.X).concat(parts)
-    return replace(objective, X=X, y_l=arrays.pick(objective.y_l, some))
 
 
 def _search(

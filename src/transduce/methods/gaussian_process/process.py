@@ -24,7 +24,6 @@ from transduce.methods.gaussian_process import triangles
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
 from transduce.methods.gaussian_process.triangles import cross_kernel, kernel_times
 
-N_SCREENED = 200  # rows on which a draw is tried
 N_INDUCING = 500
 BLOCK = 4096
 N_MATRICES = 6  # of n x n numbers that live at once on a device
@@ -186,7 +185,7 @@ class Posterior(NamedTuple):
         return work.half_solve(self.factor, work.cross_kernel(self.X_l, X, self.relevance))
 
 
-def even_steps(count: int, most: int = N_SCREENED) -> AnyArray:
+def even_steps(count: int, most: int) -> AnyArray:
     """Return at most so many of the numbers from 0 to `count`, at even steps."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 

@@ -263,11 +263,7 @@ def unit_rows(X: Any) -> Any:
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
         X.data /= np.repeat(np.where(norms > 0.0, norms, 1.0), np.diff(X.indptr))
         return X
-    largest = np.maximum(np.abs(X).max(axis=1, keepdims=True), np.finfo(float).tiny)
-    X = X / largest
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X))
-    X /= np.where(norms > 0.0, norms, 1.0)[:, None]
-    return X
+    return device_graph.unit_rows(X)
 
 
 def row_order(X: Any) -> AnyArray:
@@ -276,11 +272,7 @@ def row_order(X: Any) -> AnyArray:
         # The entries of a row are added in the same order wherever it stands.
         X = sp.csr_array(X).sorted_indices()
         return np.argsort(X @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
-    order = np.argsort(X[:, 0], kind="stable")
-    first = X[order, 0]
-    if np.any(first[1:] == first[:-1]):
-        order = np.lexsort(X.T[::-1])
-    return order
+    return device_graph.row_order(X)
 
 
 def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) -> tuple[NeighborGraph, int]:

@@ -49,7 +49,7 @@ def test_all_neighbours_are_found():
     """Triton decides once, when it is imported, whether it interprets: hence a process of its own."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")
-    source = str(Path(__file__).parents[3] / "src")
+    source = str(Path(__file__).parents[2] / "src")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, *sys.path])}
     if not torch.cuda.is_available():
         environment["TRITON_INTERPRET"] = "1"
