@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -49,6 +49,7 @@ def on_graph(**settings):
 
 
 @given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 25), st.sampled_from([0.5, 3200.0]))
+@example(853, 2, 17, 3200.0)
 def test_scores_solve_the_paper_s_eigenproblem(seed, n_labelled, d, label_weight):
     A = random_graph(30, seed)
     y = labels_for(30, n_labelled, seed)
