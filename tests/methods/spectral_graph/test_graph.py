@@ -275,11 +275,11 @@ def test_filter_uncompiled_and_with_dependent_columns(monkeypatch):
     S, known = spectrum.normalised(A, degrees), np.full(60, 60**-0.5, dtype=np.float32)
     block = np.random.default_rng(0).standard_normal((60, 12)).astype(np.float32)
     block[:, 3] = block[:, 4]
-    values, vectors, _ = chebyshev.leading_pairs(S, block.copy(), 5, tol=1e-4, known=known)
+    values, vectors, _ = chebyshev.leading_pairs(S, block.copy(), 5, 1e-4, known)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(S.toarray())[::-1][1:6], atol=1e-6)
     assert np.abs(known @ vectors).max() < 1e-5
     monkeypatch.setattr(chebyshev, "chebyshev_step", chebyshev.chebyshev_step.py_func)
-    again = chebyshev.leading_pairs(S, block.copy(), 5, tol=1e-4, known=known, n_jobs=2)[0]
+    again = chebyshev.leading_pairs(S, block.copy(), 5, 1e-4, known, neighbors.Work(2))[0]
     np.testing.assert_allclose(again, values, atol=1e-5)
 
 

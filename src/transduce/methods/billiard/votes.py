@@ -111,10 +111,10 @@ def follow(
 
 @dataclass(frozen=True)
 class Voter:
-    """Rows about which balls are unlabelled."""
+    """Rows about which balls vote."""
 
     columns: Array  # (l, m) inner products of the labelled rows' unit vectors with the rows
-    spread: Array | None = None  # (m,) none
+    spread: Array | None = None  # (m,) of the noise of latent values; None where no label is wrong
     rank: int = 1  # degrees of freedom of that noise: the dimension of the labelled rows' span
     blind: Mask | None = None  # (m,) rows orthogonal to every labelled one
 
@@ -157,30 +157,32 @@ class Voter:
 class Tally:
     """Votes of several balls about m rows, added up."""
 
-    positive: Array  # (k, m) as in `Count`, for each of k balls
-    length: Array  # (k, m) as in `Count`, for each of k balls
-    sums: Array  # (k, m) as in `Count`, for each of k balls
-    squares: Array  # (k, m) as in `Count`, for each of k balls
-    n_parts: Array  # (k, m) as in `Count`, for each of k balls
+    totals: Array  # (5, k, m) the five numbers of `Count`, for each of k balls
 
     @classmethod
     def empty(cls, n_balls: int, m: int) -> Tally:
         """Start from nothing."""
-        return cls(*(np.zeros((n_balls, m)) for _ in range(5)))
+        return cls(np.zeros((len(Count._fields), n_balls, m)))
 
     @classmethod
     def sum(cls, tallies: Sequence[Tally]) -> Tally:
         """Add up the tallies of several rounds."""
-        names = ("positive", "length", "sums", "squares", "n_parts")
-        return cls(*(np.sum([getattr(tally, name) for tally in tallies], axis=0) for name in names))
+        return cls(np.sum([tally.totals for tally in tallies], axis=0))
 
     def add(self, ball: int, count: Count, rows: slice = ALL) -> None:
         """Add a round of one ball, about all rows or some."""
-        self.positive[ball, rows] += count.positive
-        self.sums[ball, rows] += count.sums
-        self.squares[ball, rows] += count.squares
-        self.length[ball, rows] += count.length
-        self.n_parts[ball, rows] += count.n_parts
+        for total, part in zip(self.totals, count, strict=True):
+            total[ball, rows] += part
+
+    @property
+    def positive(self) -> Array:
+        """Length of each ball's flight on the positive side of each row, shape (k, m)."""
+        return self.totals[0]
+
+    @property
+    def length(self) -> Array:
+        """Length of each ball's flight, shape (k, m)."""
+        return self.totals[1]
 
     @property
     def by_ball(self) -> Array:
@@ -203,15 +205,15 @@ class Tally:
         Parts are a ball's segments or, where labels may be wrong, its positions. Near 1 when every ball has been
         everywhere; clearly above when the balls still differ; NaN if no ball has two parts to compare.
         """
-        if self.n_parts.size == 0 or self.n_parts.min() < 2:
+        sums, squares, n_parts = self.totals[2:]
+        if n_parts.size == 0 or n_parts.min() < 2:
             return np.nan
-        means = self.sums / self.n_parts
-        scatter = np.maximum(self.squares / self.n_parts - means**2, 0.0) * self.n_parts / (self.n_parts - 1)
+        means = sums / n_parts
+        scatter = np.maximum(squares / n_parts - means**2, 0.0) * n_parts / (n_parts - 1)
         within, between = scatter.mean(axis=0), means.var(axis=0, ddof=1)
         resting = within <= 1e-12
-        ratio = np.where(
-            resting, np.where(between > 1e-12, np.inf, 0.0), between / np.where(resting, 1.0, within)
-        )
+        moved = np.where(between > 1e-12, np.inf, 0.0)
+        ratio = np.where(resting, moved, between / np.where(resting, 1.0, within))
         return float(np.sqrt(1.0 + ratio.max()))
 
 
@@ -239,9 +241,8 @@ class Game:
         self._fly(max(1, WARM_UP // self.pace))
 
     def _fly(self, n_segments: int) -> list[list[Segment]]:
-        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(ball.run)(n_segments) for ball in self.balls
-        )
+        pool = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        return pool(delayed(ball.run)(n_segments) for ball in self.balls)
 
     def play(self, n_bounces: int) -> None:
         """Let every ball bounce about so often, one segment at least, and record the round."""

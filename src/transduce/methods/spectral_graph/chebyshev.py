@@ -26,6 +26,7 @@ from transduce.device.graph import (
     NotConvergedError,
     filter_degree,
 )
+from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
 CHUNK = 8192  # rows of a block multiplied at a time
@@ -210,46 +211,33 @@ def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
 
 
 def leading_pairs(
-    S: Any,
-    start: AnyArray,
-    k: int,
-    *,
-    tol: float,
-    known: AnyArray,
-    n_jobs: int | None = None,
-    report: Callable[[float], None] = lambda share: None,
+    S: Any, block: AnyArray, k: int, tol: float, known: AnyArray, work: Work = QUIET
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
 
-    Shapes: S (n, n), start (n, width), known (n,); returns values (k,), vectors (n, k), residuals (k,).
+    Shapes: S (n, n), block (n, width), the first guess, which is used up, and known (n,), the vector of eigenvalue 1;
+    returns values (k,), vectors (n, k), residuals (k,).
     """
-    matrix = Filter(S, n_jobs)
+    matrix = Filter(S, work.n_jobs)
     with few_threads(0):
-        return _iterate(matrix, start, k, tol, known, report)
-
-
-def _iterate(
-    matrix: Filter, block: AnyArray, k: int, tol: float, known: AnyArray, report: Callable[[float], None]
-) -> tuple[Array, AnyArray, Array]:
-    lower = smallest_bound(matrix, np.random.RandomState(0))
-    degree, cut = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower)
-    first = 0.0
-    for _cycle in range(MOST_CYCLES):
-        matrix.apply(block, degree, lower, cut)
-        project_out(matrix, block, known)
-        values, block, residuals = rayleigh_ritz(matrix, block)
-        project_out(matrix, block, known)
-        worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
-        if worst <= limit:
-            found = np.ascontiguousarray(block[:, :k])
-            return values[:k], found, residual_norms(matrix, found, values[:k])
-        if limit < FINEST:
-            raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
-        first = max(first, np.log(worst / limit))
-        report(1.0 - np.log(worst / limit) / first)
-        cut = max(float(values[-1]), lower + NARROWEST)
-        degree = filter_degree(values[k - 1], lower, cut, worst / limit)
-    raise NotConvergedError(
-        f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles (largest "
-        f"residual {worst:.1e} instead of {limit:.1e})"
-    )
+        lower = smallest_bound(matrix, np.random.RandomState(0))
+        degree, cut = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower)
+        first = 0.0
+        for _cycle in range(MOST_CYCLES):
+            matrix.apply(block, degree, lower, cut)
+            project_out(matrix, block, known)
+            values, block, residuals = rayleigh_ritz(matrix, block)
+            project_out(matrix, block, known)
+            worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
+            if worst <= limit:
+                found = np.ascontiguousarray(block[:, :k])
+                return values[:k], found, residual_norms(matrix, found, values[:k])
+            if limit < FINEST:
+                raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
+            first = max(first, np.log(worst / limit))
+            work.report(1.0 - np.log(worst / limit) / first)
+            cut = max(float(values[-1]), lower + NARROWEST)
+            degree = filter_degree(values[k - 1], lower, cut, worst / limit)
+        raise NotConvergedError(
+            f"the largest residual is {worst:.1e} instead of {limit:.1e} after {MOST_CYCLES} cycles"
+        )

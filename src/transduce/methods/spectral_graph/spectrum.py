@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 from sklearn.utils import check_random_state
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device.graph import (
@@ -38,6 +37,7 @@ from transduce.device.graph import (
     whole_ties,
 )
 from transduce.methods.spectral_graph.chebyshev import TooFineError, leading_pairs
+from transduce.methods.spectral_graph.neighbors import Work
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
 ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
@@ -185,8 +185,7 @@ def graph_spectrum(
     >>> graph_spectrum(np.ones((4, 4))).values.round(2)  # all tied to all: 4 / 3, three times
     array([1.33, 1.33, 1.33])
     """
-    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer) or n_components < 1:
-        raise ValueError(f"n_components must be a whole number from 1; got {n_components!r}.")
+    checks.check_whole("n_components", n_components, least=1)
     random = check_random_state(random_state)
     if isinstance(A, DeviceGraph):
         return Spectrum(*device_spectrum(A, int(n_components), random))
@@ -207,16 +206,11 @@ def graph_spectrum(
             if stop - start > 1:
                 rows = order[start:stop]
                 part = normalised(scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows])
-                within = _within(report, start / n, stop / n)
-                solved = smallest_pairs(part, degrees[rows], min(d, len(rows) - 1), random, n_jobs, within)
+                work = Work(n_jobs, report).part(start / n, stop / n)
+                solved = smallest_pairs(part, degrees[rows], min(d, len(rows) - 1), random, work)
                 parts.append((component, rows, *solved))
             report(stop / n)
     return merge_parts(parts, components, degrees * unit)
-
-
-def _within(report: Callable[[float], None], begin: float, end: float) -> Callable[[float], None]:
-    """Return what turns the share done of one component into that of the whole."""
-    return lambda share: report(begin + share * (end - begin))
 
 
 def check_graph(A: Any) -> sp.csr_array:
@@ -253,12 +247,7 @@ def normalised(A: Any, degrees: Array) -> sp.csr_array:
 
 
 def smallest_pairs(
-    S: sp.csr_array,
-    degrees: Array,
-    d: int,
-    random: np.random.RandomState,
-    n_jobs: int | None,
-    report: Callable[[float], None],
+    S: sp.csr_array, degrees: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals.
 
@@ -268,7 +257,7 @@ def smallest_pairs(
     """
     n, trivial = S.shape[0], np.sqrt(degrees / degrees.sum())
     if n > ARPACK_ROWS and d < n // 3:
-        return _filtered(S, trivial, d, random, n_jobs, report)
+        return _filtered(S, trivial, d, random, work)
     more = min(d + 1, n - 1)
     with few_threads(n if n <= DENSE_ROWS else 0):  # ARPACK's own vectors are too thin for several threads
         if n <= DENSE_ROWS or d >= n // 3:
@@ -368,12 +357,7 @@ def _dense(S: sp.csr_array, trivial: Array, d: int) -> tuple[Array, Array]:
 
 
 def _filtered(
-    S: sp.csr_array,
-    trivial: Array,
-    d: int,
-    random: np.random.RandomState,
-    n_jobs: int | None,
-    report: Callable[[float], None],
+    S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
     """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then by inversion."""
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
@@ -385,9 +369,7 @@ def _filtered(
         draw = np.random.default_rng(random.randint(2**31 - 1))
         block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
         try:
-            values, vectors, residuals = leading_pairs(
-                ordered, block, d, tol=tol, known=known, n_jobs=n_jobs, report=report
-            )
+            values, vectors, residuals = leading_pairs(ordered, block, d, tol, known, work)
         except TooFineError as error:
             _log.info("%s: trying again.", error)
             break
