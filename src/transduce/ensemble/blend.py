@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import ClassifierTags, RegressorTags, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,7 +23,9 @@ from transduce.model_selection.ask import (
     read_problem,
     read_table,
 )
-from transduce.model_selection.methods import Case, default_members
+from transduce.model_selection.methods import default_members
+
+KINDS = {"classifier": "classification", "regressor": "regression"}
 
 
 class TransductiveBlend(Transducer, _BaseComposition):
@@ -162,14 +163,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
-            case = Case(
-                problem.task,
-                problem.n_rows,
-                len(problem.labels),
-                self.n_features_in_,
-                standardize=self.standardize,
-                random_state=seed,
-            )
+            case = problem.case(standardize=self.standardize, random_state=seed)
             members, left_out = default_members(case)
         else:
             members = name_members("estimators", self.estimators)
@@ -262,14 +256,12 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     def _kind(self) -> str | None:
         """Return the task as far as it is known: of the last fit, or of the fit to come."""
-        if self.task != "auto" and not hasattr(self, "task_"):
-            return self.task if self.task in TASKS else None
         if hasattr(self, "task_"):
             return self.task_
-        for member in self._named():
-            if is_classifier(member[1]) or is_regressor(member[1]):
-                return "classification" if is_classifier(member[1]) else "regression"
-        return None
+        if self.task != "auto":
+            return self.task if self.task in TASKS else None
+        kinds = (get_tags(member).estimator_type for _, member in self._named())
+        return next((KINDS[kind] for kind in kinds if kind in KINDS), None)
 
     def _named(self) -> list[Any]:
         """Return the members by name if they were given so, in a list or a dict."""

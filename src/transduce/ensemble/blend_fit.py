@@ -221,10 +221,8 @@ class _Asking:
         """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
         members, seconds = self.members, self._forecast()
         order = sorted(members, key=lambda name: seconds[name])
-        threads, parallel = (
-            threads_of_fit(self.problem.n_rows),
-            Parallel(self.settings.n_jobs, return_as="generator"),
-        )
+        threads = threads_of_fit(self.problem.n_rows)
+        parallel = Parallel(self.settings.n_jobs, return_as="generator")
         results: dict[str, Reply | Failure] = {}
 
         def job(name: str) -> Any:

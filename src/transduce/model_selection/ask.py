@@ -31,6 +31,7 @@ from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import TASKS
+from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
 MANY_ROWS = 4096  # from so many on it pays to compile trees
@@ -64,14 +65,19 @@ class Problem:
     @property
     def class_sizes(self) -> tuple[int, ...]:
         """How many labels each class has."""
-        return tuple(
-            np.bincount(self.codes, minlength=0 if self.classes is None else len(self.classes)).tolist()
-        )
+        n_classes = 0 if self.classes is None else len(self.classes)
+        return tuple(np.bincount(self.codes, minlength=n_classes).tolist())
 
     @property
     def n_rows(self) -> int:
         """Number of rows of the table."""
         return len(self.sample.labelled)
+
+    def case(self, *, standardize: bool, random_state: int) -> Case:
+        """Return what methods are to be made for."""
+        n_features = self.X.shape[1] if hasattr(self.X, "shape") else None
+        size = self.n_rows, len(self.labels), n_features
+        return Case(self.task, *size, standardize=standardize, random_state=random_state)
 
     @property
     def rows(self) -> AnyArray:
@@ -373,9 +379,7 @@ class FittedEstimator:
         A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
         or infinite the status is "unreached".
         """
-        values = np.asarray(
-            arrays.to_numpy(values)
-        )  # one number a row: what comes of it is computed on the host
+        values = np.asarray(arrays.to_numpy(values))  # one number a row: the rest is computed on the host
         status = np.broadcast_to(np.asarray(status, dtype="<U9"), values.shape[:1])
         if self.classes is None:
             if values.ndim > 1 and values.shape[1] > 1:

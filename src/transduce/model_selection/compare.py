@@ -14,7 +14,7 @@ from transduce.core import checks
 from transduce.model_selection.ask import name_members, read_problem
 from transduce.model_selection.cross_validation import CrossTransduction, judge_each, read_scorers
 from transduce.model_selection.folds import ask_folds, in_a_sentence, read_folds
-from transduce.model_selection.methods import Case, default_members
+from transduce.model_selection.methods import default_members
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +158,7 @@ def choose_method(  # noqa: PLR0913
     problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
     random = check_random_state(random_state)
     seed = int(random.randint(np.iinfo(np.int32).max))
-    case = Case(
-        problem.task,
-        problem.n_rows,
-        len(problem.labels),
-        problem.X.shape[1] if hasattr(problem.X, "shape") else None,
-        standardize=standardize,
-        random_state=seed,
-    )
+    case = problem.case(standardize=standardize, random_state=seed)
     methods, failures = default_members(case, compare=True)
     methods = methods | given
     failures = {name: why for name, why in failures.items() if name not in given}

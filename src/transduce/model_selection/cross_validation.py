@@ -252,13 +252,11 @@ def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answe
     if problem.classes is None:
         answers: AnyArray = np.bincount(at, weights=values / times[at])
     else:
-        shares = np.eye(len(problem.classes))[values]
-        if all(reply.probabilities is not None for reply in replies):
-            shares = np.concatenate(
-                [reply.probabilities for reply in replies if reply.probabilities is not None]
-            )
+        told = [reply.probabilities for reply in replies if reply.probabilities is not None]
+        complete = len(told) == len(replies)
+        shares = np.concatenate(told) if complete else np.eye(len(problem.classes))[values]
         mean = np.stack([np.bincount(at, weights=column) / times for column in shares.T], axis=1)
-        probabilities = mean if all(reply.probabilities is not None for reply in replies) else None
+        probabilities = mean if complete else None
         winners = mean.argmax(axis=1)
         once = times[at] == 1
         winners[at[once]] = values[once]
