@@ -252,12 +252,7 @@ def _check_paths(table: str, *paths: str | Path | None) -> None:
 
 def default_out(table: str, word: str = "filled") -> str:
     """Return where the filled table goes by default: beside the table, or to standard output."""
-    if table == "-":
-        return "-"
-    path = Path(table)
-    ends = "".join(path.suffixes[-2:]) if path.suffix.lower() in tables.PACKED else path.suffix
-    name = path.name.removesuffix(ends)
-    return str(path.with_name(f"{name}-{word}{ends if tables.kind_of(path)[0] else '.csv'}"))
+    return "-" if table == "-" else str(tables.named_after(table, word))
 
 
 def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:

@@ -203,10 +203,10 @@ class ClassRanking:
             return np.asarray(own @ (own.T @ b)).ravel() + b.sum() + RIDGE / weights * b
 
         def tied(b: Array) -> Array:
-            found = plain(b)
+            product = plain(b)
             for part in parts:
-                found[part] += near[part] @ (near[part].T @ b[part])
-            return found
+                product[part] += near[part] @ (near[part].T @ b[part])
+            return product
 
         start = np.array([self._last.get(int(row), (0.0, 0.0)) for row in rows]).T
         first = _conjugate_gradients(plain, signs, start[0])

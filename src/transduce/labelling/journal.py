@@ -38,8 +38,8 @@ class Header:
     target: str  # the column that is labelled
     task: str  # what labels are
     seed: int  # of the random draws
-    recall: float  # share of the wanted rows to be found, and how certain that is to be
-    certainty: float  # share of the wanted rows to be found, and how certain that is to be
+    recall: float  # share of the wanted rows that is to be found
+    certainty: float  # how certain that is to be
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Event:
     label: Label = None  # the label given; the class for "wanted" and "class"
     mode: str = ""  # how the row came up: "find", "learn", "audit", "chosen"; or the new mode
     random: bool = False  # whether the row was a random draw
-    unlabelled: int = 0  # rows that could be drawn, and wanted rows known, before it happened
-    hits: int = 0  # rows that could be drawn, and wanted rows known, before it happened
+    unlabelled: int = 0  # rows that could be drawn before it happened
+    hits: int = 0  # wanted rows known before it happened
     number: float = 0.0  # draws planned, or the tolerance of frozen numbers
     data: str = ""  # frozen answers, packed
     time: str = ""  # when, in UTC

@@ -76,19 +76,19 @@ class GraphFeatures:
 
     def expand(self, weights: Mapping[int, Array]) -> Array:
         """Return the products of every row with the weights of its component, 0 where there are none."""
-        found = np.zeros(len(self))
+        products = np.zeros(len(self))
         for component, vector in weights.items():
             rows = self.rows_of(component)
-            found[rows] = self.products(rows, vector[:, None])[:, 0]
-        return found
+            products[rows] = self.products(rows, vector[:, None])[:, 0]
+        return products
 
     def weigh_squares(self, weights: Array) -> Array:
         """Return the products of every row's squared features with weights of shape (d + 1,)."""
-        found = np.empty(len(self))
+        sums = np.empty(len(self))
         for start in range(0, len(self), 50_000):
             rows = slice(start, start + 50_000)
-            found[rows] = np.square(self.at(rows)) @ weights
-        return found
+            sums[rows] = np.square(self.at(rows)) @ weights
+        return sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -602,12 +602,10 @@ class Exported:
 
 def export_session(session: Session, folder: Path, *, force: bool = False) -> Exported:
     """Write labels, certificates, the filled table and its report into a folder."""
-    path = session.table.path or Path("table.csv")
-    packed = path.suffix.lower() in files.PACKED
-    ending = "".join(path.suffixes[-2:]) if packed else path.suffix
-    stem, kind = folder / path.name.removesuffix(ending), ending if files.kind_of(path)[0] else ".csv"
-    labelled, filled = Path(f"{stem}-labelled{kind}"), Path(f"{stem}-filled{kind}")
-    report, certificate = Path(f"{stem}-filled.html"), Path(f"{stem}-certificate.txt")
+    path = folder / (session.table.path or Path("table.csv")).name
+    labelled, filled = files.named_after(path, "labelled"), files.named_after(path, "filled")
+    report = files.named_after(path, "filled", ".html")
+    certificate = files.named_after(path, "certificate", ".txt")
     for file in (labelled, filled, report, certificate):
         check_free(file, force=force)
     source = session.table.source or files.Table(session.table.frame, "csv", None, "table")

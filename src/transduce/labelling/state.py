@@ -169,8 +169,8 @@ class State:
         """
         places = self.places
         drawn = [self.labels[row] for row in self.drawn if row in self.labels]
-        found = [row for row, decision in self.decisions.items() if decision.mode == "find"]
-        searched, late = set(found), [self.labels[row] for row in found[-LATE:] if row in self.labels]
+        proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
+        searched, late = set(proposed), [self.labels[row] for row in proposed[-LATE:] if row in self.labels]
         told = [label for row, label in self.labelled.items() if row not in searched]
         if len(drawn) >= ENOUGH_DRAWS:
             told, late = drawn, []

@@ -99,10 +99,10 @@ class LabelTable:
         wanted = words.casefold().split()
         if not wanted:
             return []
-        found = np.ones(self.n_rows, dtype=bool)
+        matches = np.ones(self.n_rows, dtype=bool)
         for word in wanted:
-            found &= self._shown_text.str.contains(word, regex=False).to_numpy(dtype=bool)
-        rows = np.flatnonzero(found)[:limit].tolist()
+            matches &= self._shown_text.str.contains(word, regex=False).to_numpy(dtype=bool)
+        rows = np.flatnonzero(matches)[:limit].tolist()
         if len(wanted) == 1 and wanted[0].isdecimal() and 1 <= int(wanted[0]) <= self.n_rows:
             number = int(wanted[0]) - 1
             rows = [number, *(row for row in rows if row != number)][:limit]

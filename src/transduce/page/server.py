@@ -98,12 +98,12 @@ class Server:
 
     def _search(self, request: Request) -> Json:
         session, words = self._session, request.query_params.get("words", "")
-        found: list[Json] = []
+        lines: list[Json] = []
         for row in session.search(words[:200]):
             label = session.state.label_of(row)
             shown = None if label is None else str(label)
-            found.append({"row": row, "title": session.table.title(row), "label": shown})
-        return found
+            lines.append({"row": row, "title": session.table.title(row), "label": shown})
+        return lines
 
     def _row(self, request: Request) -> Json:
         row = int(request.path_params["row"])

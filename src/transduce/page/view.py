@@ -155,16 +155,16 @@ def _json(value: object) -> Json:
     return float(value) if isinstance(value, float) else str(value)
 
 
-def certificates(session: Session, found: words.Certificates) -> dict[str, Json]:
+def certificates(session: Session, certified: words.Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
-    recall, answers, intervals = found.recall, found.answers, found.intervals
+    recall, answers, intervals = certified.recall, certified.answers, certified.intervals
     shown: dict[str, Json] = {"recall": None, "answers": None}
     if recall is not None:
         text = words.about_recall(recall, session.state.wanted)
-        shown["recall"] = _certificate(recall, text, found.recall_curve, recall.recall)
+        shown["recall"] = _certificate(recall, text, certified.recall_curve, recall.recall)
     if answers is not None:
         goal = int(answers.remaining * answers.share)
-        shown["answers"] = _certificate(answers, words.about_answers(answers), found.answers_curve, goal)
+        shown["answers"] = _certificate(answers, words.about_answers(answers), certified.answers_curve, goal)
     about = {"text": words.about_intervals(intervals), "ready": intervals.ready}
     return {**shown, "intervals": {**asdict(intervals), **about}}
 

@@ -101,6 +101,14 @@ def kind_of(path: str | Path) -> tuple[str | None, str]:
     return KINDS.get(inner.suffix.lower()), packed
 
 
+def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
+    """Return a file beside a table, NAME-word, with the table's ending or another one."""
+    path = Path(path)
+    kind, packed = kind_of(path)
+    own = "".join(path.suffixes[-2:]) if packed else path.suffix
+    return path.with_name(f"{path.name.removesuffix(own)}-{word}{ending or (own if kind else '.csv')}")
+
+
 def memory_needed(path: str | Path) -> int:
     """Return a rough estimate of the bytes it takes to read and fill a file."""
     kind, packed = kind_of(path)
