@@ -175,7 +175,6 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from transduce.filling.engine import draw, fit_rows
     from transduce.filling.fitted import FittedFill
     from transduce.filling.options import Options
-    from transduce.filling.plan import for_task
     from transduce.filling.sources import FrameSource, Rows
     from transduce.tables.labels import LabelReading
 
@@ -188,7 +187,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         shown[target] = shown[target].mask(np.isin(np.arange(len(frame)), hidden))
         options = Options(sample=2000, n_jobs=2)
         source = FrameSource.read(shown, target, options)
-        settled = for_task(options, source.labels.task)
+        settled = options.for_task(source.labels.task)
         roles = draw(source.scan(target, options), target, options)
         inside, held = source.take(roles, target, options)
         rest = np.setdiff1d(hidden, roles.sampled[:, 1])

@@ -23,6 +23,7 @@ from transduce.filling.options import (
     OPTIONS,
     OUTPUT,
     PANELS,
+    Kind,
     Option,
 )
 
@@ -59,8 +60,57 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
+def _out(name: str, value: str) -> None:
+    from transduce.tables.writing import out_kind
+
+    out_kind(value, "csv")
+
+
+def _out_or_folder(name: str, value: str) -> None:
+    """Let a name that ends in /, or that of a folder, be."""
+    if not value.endswith(("/", "\\")) and not Path(value).is_dir():
+        _out(name, value)
+
+
+def _plot(name: str, value: Path) -> None:
+    if value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
+
+
+FILE, SWITCH = Kind(Path, "FILE"), Kind(bool)
+OWN = {  # options of the commands, besides those of `fill` in Python
+    "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
+    "out": Option(
+        "Where to write the filled table, in the format of its name; - for standard output; a name that ends in / is a "
+        "folder, to which it is written part by part. By default beside the table, as NAME-filled.",
+        OUTPUT,
+        Kind(str, "FILE", _out_or_folder),
+    ),
+    "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
+    "json": Option("Write the numbers of the report as JSON.", OUTPUT, FILE),
+    "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
+    "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
+    "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, SWITCH),
+    "force": Option(
+        "Replace existing files; go on with a table that may not fit into memory.", OUTPUT, SWITCH
+    ),
+    "memory": Option(
+        "For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
+        LARGE,
+        Kind(str, "SIZE"),
+    ),
+    "cluster": Option(
+        "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
+        LARGE,
+        Kind(str, "ADDRESS"),
+    ),
+}
+TABLE = {**OPTIONS, **LABEL_FLAGS, **OWN}
+USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False, **LABEL_DEFAULTS, **DEFAULTS}
+
+
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take options of `fill`, spelled, explained and checked as there."""
+    """Let a command take options of the table, spelled, explained and checked as they are everywhere."""
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         plain = inspect.signature(command, eval_str=True)
@@ -75,10 +125,8 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def _parameter(name: str) -> inspect.Parameter:
     """Return an option as typer reads it."""
-    one = OPTIONS.get(name) or LABEL_FLAGS[name]
-    default = DEFAULTS[name] if name in DEFAULTS else LABEL_DEFAULTS[name]
-    kind: Any = Literal[one.choices] if one.choices else one.kind
-    help = one.help
+    one, default, help = TABLE[name], USUAL[name], TABLE[name].help
+    kind: Any = Literal[one.kind.choices] if one.kind.choices else one.kind.type
     if kind is list:
         kind, default, help = list[str] | None, None, f"{help} May be repeated."
     elif default is None:
@@ -86,8 +134,8 @@ def _parameter(name: str) -> inspect.Parameter:
     about = typer.Option(
         flag(name),
         help=help,
-        metavar=one.metavar or None,
-        callback=_checked(flag(name), one),
+        metavar=one.kind.metavar or None,
+        callback=_checked(flag(name), one.kind),
         rich_help_panel=one.panel,
     )
     return inspect.Parameter(
@@ -95,15 +143,15 @@ def _parameter(name: str) -> inspect.Parameter:
     )
 
 
-def _checked(word: str, one: Option) -> Callable[[Any], Any] | None:
+def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
     """Return what checks an option where it is read, so that a bad one is bad usage."""
-    if one.check is None or one.choices or one.kind is list:
+    if kind.check is None or kind.choices or kind.type in (list, bool):
         return None
 
     def check(value: Any) -> Any:
-        if value is not None and one.check is not None:
+        if value is not None and kind.check is not None:
             try:
-                one.check(word, value)
+                kind.check(word, value)
             except ValueError as error:
                 raise typer.BadParameter(str(error)) from None
         return value
@@ -118,32 +166,6 @@ def _share(value: float) -> float:
     return value
 
 
-def _out(value: str | None) -> str | None:
-    """Return the name of a file whose kind is known, or refuse it."""
-    if value is not None:
-        from transduce.tables.writing import out_kind
-
-        try:
-            out_kind(value, "csv")
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-    return value
-
-
-def _out_or_folder(value: str | None) -> str | None:
-    """Return the name of a folder, which ends in / or exists, or of a file whose kind is known."""
-    if value is not None and (value.endswith(("/", "\\")) or Path(value).is_dir()):
-        return value
-    return _out(value)
-
-
-def _plot(value: Path | None) -> Path | None:
-    """Return the name of a plot whose kind is known, or refuse it."""
-    if value is not None and value.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise typer.BadParameter(f"{value}: let its name end in .png, .svg or .pdf.")
-    return value
-
-
 TableFile = Annotated[
     str,
     typer.Argument(
@@ -154,26 +176,6 @@ TableFile = Annotated[
 ]
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
-]
-SheetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHEET", help="The sheet of an Excel file, by name or number.", rich_help_panel=COLUMNS
-    ),
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", help="Show results and errors only, no progress and no notes.", rich_help_panel=OUTPUT
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace existing files; go on with a table that may not fit into memory.",
-        rich_help_panel=OUTPUT,
-    ),
 ]
 
 
@@ -199,8 +201,8 @@ def _start(
 
 
 @app.command("fill", cls=PanelCommand)
-@takes(*(name for name in OPTIONS if name != "labels"), *LABEL_FLAGS)
-def fill_command(  # noqa: PLR0913
+@takes(*(name for name in TABLE if name not in ("labels", "plot")))
+def fill_command(
     table: TableFile,
     target: Annotated[
         list[str],
@@ -212,55 +214,6 @@ def fill_command(  # noqa: PLR0913
             rich_help_panel=PANELS[0],
         ),
     ],
-    sheet: SheetOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=_out_or_folder,
-            rich_help_panel=OUTPUT,
-            help="Where to write the filled table, in the format of its name; - for standard output; a name that ends "
-            "in / is a folder, to which it is written part by part. By default beside the table, as NAME-filled.",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a report: one HTML file to read and to pass on.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    json: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the numbers of the report as JSON.", rich_help_panel=OUTPUT),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save what `transduce answer` needs to answer rows that come later.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
-            rich_help_panel=LARGE,
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
-            rich_help_panel=LARGE,
-        ),
-    ] = None,
     **options: Any,
 ) -> None:
     """Fill the empty cells of a column, with an interval or a set of classes, a confidence and a status at each.
@@ -272,80 +225,58 @@ def fill_command(  # noqa: PLR0913
     part into a folder; the same command goes on where a stopped one ended.
     """
     with refusals():
-        with progress_bars(quiet=quiet):
+        with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            outputs = commands.Outputs(out, report, json, save=save, force=force, quiet=quiet)
-            parts = commands.Parts(memory, cluster)
-            show = commands.fill_file(table, target, outputs, parts, commands.read_options(options), sheet)
+            outputs, parts = (
+                commands.Outputs.of(options),
+                commands.Parts(options["memory"], options["cluster"]),
+            )
+            read = commands.read_options(options)
+            show = commands.fill_file(table, target, outputs, parts, read, options["sheet"])
         show()
 
 
 @app.command()
+@takes("out", "quiet", "force")
 def answer(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
     table: TableFile,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=_out,
-            help="Where to write the rows with their answers. By default beside the table, as NAME-answered.",
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
+    **options: Any,
 ) -> None:
     """Answer rows that come later, from a table that was filled with --save.
 
     The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
-    of that table; they come back with the new columns after their own.
+    of that table; they come back with the new columns after their own, by default beside the table, as NAME-answered.
     """
     with refusals():
-        with progress_bars(quiet=quiet):
+        with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            show = commands.answer_file(model, table, commands.Outputs(out, force=force, quiet=quiet))
+            show = commands.answer_file(model, table, commands.Outputs.of(options))
         show()
 
 
 @app.command()
-@takes("missing", "random_state")
+@takes("missing", "sheet", "out", "random_state", "quiet", "force")
 def draw(
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
-    sheet: SheetOption = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=_out,
-            help="Where to write the table. By default beside it, as NAME-draw.",
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
     **options: Any,
 ) -> None:
     """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
 
-    The table comes back with a column COLUMN_random that marks the rows drawn. Label them, keep all other cells as they
-    are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
+    The table comes back with a column COLUMN_random that marks the rows drawn, by default beside it, as NAME-draw.
+    Label them, keep all other cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled
+    on purpose afterwards spoil the draw.
     """
     with refusals():
-        with progress_bars(quiet=quiet):
+        with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            show = commands.draw_rows_of(
-                table,
-                target,
-                commands.Outputs(out, force=force, quiet=quiet),
-                number=number,
-                seed=options["random_state"],
-                missing=options["missing"] or [],
-                sheet=sheet,
-            )
+            read, outputs = commands.read_options(options), commands.Outputs.of(options)
+            show = commands.draw_rows_of(table, target, outputs, read, number=number, sheet=options["sheet"])
         show()
 
 
@@ -416,31 +347,20 @@ def _parted(words: str | None) -> list[str]:
 
 
 @app.command()
-@takes("task", "ignore", "text", "id", "missing", "random_state", "n_jobs")
+@takes("task", "ignore", "text", "id", "missing", "sheet", "plot", "random_state", "n_jobs", "quiet", "force")
 def compare(
     table: TableFile,
     target: TargetOption,
-    sheet: SheetOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", callback=_plot, help="Save a plot as PNG, SVG or PDF, as the name says."
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
     **options: Any,
 ) -> None:
     """Score every method that suits the table, and a random forest, by hiding labels in turn."""
     with refusals():
-        with progress_bars(quiet=quiet):
+        with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            outputs = commands.Outputs(plot=plot, force=force, quiet=quiet)
-            show = commands.compare_file(
-                table, target, outputs, commands.read_options(options), sheet=sheet, folds=folds
-            )
+            read, outputs = commands.read_options(options), commands.Outputs.of(options)
+            show = commands.compare_file(table, target, outputs, read, sheet=options["sheet"], folds=folds)
         show()
 
 
@@ -466,11 +386,10 @@ def example(
 
 
 @app.command()
-@takes("method", "confidence", "random_state")
+@takes("method", "confidence", "random_state", "quiet")
 def demo(
     name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path("demo-output"),
-    quiet: QuietOption = False,
     **options: Any,
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
@@ -478,7 +397,7 @@ def demo(
     It writes the table with missing labels, the filled table and a report; files of an earlier demo are replaced.
     """
     with refusals():
-        with progress_bars(quiet=quiet):
+        with progress_bars(quiet=options.pop("quiet")):
             from transduce.cli import commands
 
             show = commands.run_demo(name, folder, **options)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,11 @@ class Outputs:
     force: bool = False
     quiet: bool = False
 
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Outputs:
+        """Return the outputs among the options of a command."""
+        return cls(**{one.name: options[one.name] for one in fields(cls) if one.name in options})
+
     def for_target(self, name: str) -> Outputs:
         """Return the same with a report and numbers of one of several targets, named by it."""
         if not name:
@@ -80,7 +85,7 @@ def read_options(given: dict[str, Any]) -> Options:
     """Return the options of a command, as `fill` and its result take them."""
     flags = {name: given[name] for name in LABEL_FLAGS if name in given}
     options = {name: value for name, value in given.items() if name in OPTIONS}
-    options |= {name: value or [] for name, value in options.items() if OPTIONS[name].kind is list}
+    options |= {name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list}
     return Options.read({**options, "labels": design_of(flags)}, questions=True)
 
 
@@ -275,14 +280,7 @@ def _write(source: tables.Table, results: list[FillResult], out: str, ways: list
 
 
 def draw_rows_of(
-    table: str,
-    target: str,
-    to: Outputs,
-    *,
-    number: int,
-    seed: int,
-    missing: Collection[str] = (),
-    sheet: str | None = None,
+    table: str, target: str, to: Outputs, options: Options, *, number: int, sheet: str | None = None
 ) -> Show:
     """Mark rows drawn at random from those without a label, and write the table with the marks."""
     out = default_out(table, "draw") if to.out is None else to.out
@@ -297,8 +295,8 @@ def draw_rows_of(
         raise ValueError(
             f"The table has a column {name!r} already, perhaps from an earlier draw: rename or drop it."
         )
-    known = without(source.frame[[target]], list(missing))
-    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
+    known = without(source.frame[[target]], options.missing)
+    rows = draw_rows(known[target].isna().to_numpy(), number, options.random_state)
     marks = np.zeros(len(source.frame), dtype=bool)
     marks[rows] = True
     new = pd.DataFrame({name: marks}, index=source.frame.index)

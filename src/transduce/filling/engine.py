@@ -24,7 +24,7 @@ from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import FIT, FillOptions, Options, described
-from transduce.filling.plan import ROW_BELOW, Plan, check_questions, for_task, make_plan, plan_weights
+from transduce.filling.plan import ROW_BELOW, Plan, make_plan, plan_weights
 from transduce.filling.result import FillResult
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
@@ -88,13 +88,12 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult:
 
 def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     """Fill a column, with options that were read, questions to the result among them."""
-    options.check_design()
     if is_dask(table):
         options.check_sampled()
         return fill_sample(DaskSource(table), target, options)
     frame = FrameSource.read(table, target, options)
-    check_questions(options, frame.labels)
-    settled = for_task(options, frame.labels.task)
+    options.check_labels(frame.labels)
+    settled = options.for_task(frame.labels.task)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
     fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer)
@@ -140,7 +139,6 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> Fi
     [25.0]
     """
     read = Options.read(options, questions=True)
-    read.check_design()
     source = FrameSource.read(table, target, read)
     read.check_sampled()
     fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read).fitted
@@ -341,9 +339,9 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     with stage("sample"):
         inside, held = source.take(roles, target, options)
     shown, kept = inside.labels, held.labels
-    check_questions(options, shown)
-    check_questions(options, kept)
-    settled = for_task(options, shown.task)
+    options.check_labels(shown)
+    options.check_labels(kept)
+    settled = options.for_task(shown.task)
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True)),
         replace(settled, guarantee=_guarantee_inside(shown, options)),

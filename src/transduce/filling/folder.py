@@ -363,7 +363,6 @@ def fill_folder(
     100
     """
     read, folder = Options.read(options, questions=True), Path(out)
-    read.check_design()
     read.check_sampled()
     folder.mkdir(parents=True, exist_ok=True)
     runner = runner or LocalRunner(read.n_jobs)

@@ -10,7 +10,7 @@ import inspect
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
@@ -19,6 +19,7 @@ from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
+    from transduce.tables.labels import Target
 
 # The panels of help, in the order of a user's questions.
 ANSWER = "The column and the answer"
@@ -32,63 +33,93 @@ PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 KINDS = {"regression": "numbers", "classification": "classes"}
 
 
+# ------------------------------------------------------------------------------------------------ kinds of values
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value: its type, what help calls it, and how it is checked."""
+
+    type: Any  # a list may be repeated on the command line
+    metavar: str = ""
+    check: Callable[[str, Any], object] | None = None  # raises a ValueError
+    choices: tuple[str, ...] = ()
+
+
+def _method(name: str, value: Any) -> None:
+    if str(value).replace("_", "-").lower() not in METHODS:
+        raise ValueError(f"There is no method {value!r}: choose one of {', '.join(map(repr, METHODS))}.")
+
+
+def _not_text(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
+
+
+def _name(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is a name such as 'cuda'; got {value!r}.")
+
+
+def _from_one(name: str, value: Any) -> None:
+    if checks.check_positive(name, value) < 1.0:
+        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
+
+
+def _jobs(name: str, value: Any) -> None:
+    checks.check_jobs(value)
+
+
+def _whole(least: int) -> Callable[[str, Any], None]:
+    return lambda name, value: checks.check_whole(name, value, least=least)
+
+
+def _one_of(words: tuple[str, ...]) -> Kind:
+    return Kind(str, check=lambda name, value: checks.check_choice(name, value, words), choices=words)
+
+
+FLAG = Kind(bool, check=checks.check_flag)
+NUMBER, AMOUNT = Kind(float, "NUMBER", checks.check_number), Kind(float, "AMOUNT", checks.check_positive)
+SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
+SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", _from_one)
+ROWS, SEED, JOBS = Kind(int, "ROWS", _whole(100)), Kind(int, "SEED", _whole(0)), Kind(int, "N", _jobs)
+COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", _not_text)
+VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
+
+
+# ------------------------------------------------------------------------------------------------------ the options
+
+
 @dataclass(frozen=True)
 class Option:
     """What there is to know of one option."""
 
     help: str  # on the command line and in the docstring
     panel: str
-    kind: type = str  # of its value; a list may be repeated on the command line
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    check: Callable[[str, Any], object] | None = None  # raises a ValueError
+    kind: Kind
     task: str = ""  # the only task that it suits
     question: bool = False  # whether it is asked of the result: the fit does not depend on it
     sampled: bool = True  # whether it suits a fit to a sample of a table that is not in memory
 
-    def type_and_default(self, default: Any) -> str:
-        """Return the type as a docstring says it."""
-        if self.choices:
-            return f"{{{', '.join(map(repr, self.choices))}}}, default={default!r}".replace("'", '"')
-        word = {"list": "sequence of str", "object": "Design"}.get(self.kind.__name__, self.kind.__name__)
+    def described(self, default: Any) -> str:
+        """Return type and default as a docstring says them."""
+        if self.kind.choices:
+            return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace("'", '"')
+        word = {list: "sequence of str", object: "Design"}.get(self.kind.type, self.kind.type.__name__)
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
-def _option(default: Any, help: str, panel: str, **more: Any) -> Any:
+def _option(default: Any, help: str, panel: str, kind: Kind, **more: Any) -> Any:
     """Return a field of `Options`."""
-    metadata = {"option": Option(help, panel, **more)}
+    metadata = {"option": Option(help, panel, kind, **more)}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def _share(name: str, value: Any) -> None:
-    checks.check_number(name, value)
-    if not 0.0 < float(value) < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, for example 0.95; got {value!r}.")
-
-
-def _columns(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
-
-
-def _device(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is a name such as 'cuda'; got {value!r}.")
-
-
-def _factor(name: str, value: Any) -> None:
-    if checks.check_positive(name, value) < 1.0:
-        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
-
-
-def _choice(name: str, value: Any) -> None:
-    checks.check_choice(name, value, OPTIONS[name].choices)
-
-
-def _whole(least: int) -> Callable[[str, Any], None]:
-    return lambda name, value: checks.check_whole(name, value, least=least)
+def _question(default: Any, help: str, panel: str, kind: Kind, **more: Any) -> Any:
+    """Return a field that is asked of the result."""
+    return _option(default, help, panel, kind, question=True, **more)
 
 
 @dataclass(frozen=True)
@@ -99,165 +130,93 @@ class Options:
         "auto",
         'How to fill: "auto" blends the methods that suit the table; see `transduce methods`.',
         ANSWER,
-        choices=tuple(METHODS),
+        Kind(str, check=_method, choices=tuple(METHODS)),
     )
     task: str = _option(
         "auto",
         "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are whole "
         "numbers of 2 to 10 different values of which some occur twice.",
         ANSWER,
-        choices=TASKS,
-        check=_choice,
+        _one_of(TASKS),
     )
-    minimum: float | None = _option(
+    minimum: float | None = _question(
         None,
         "Numbers: the least value that is possible; intervals and values end there.",
         ANSWER,
-        kind=float,
-        metavar="NUMBER",
-        check=checks.check_number,
+        NUMBER,
         task="regression",
-        question=True,
     )
-    maximum: float | None = _option(
-        None,
-        "Numbers: the largest value that is possible.",
-        ANSWER,
-        kind=float,
-        metavar="NUMBER",
-        check=checks.check_number,
-        task="regression",
-        question=True,
+    maximum: float | None = _question(
+        None, "Numbers: the largest value that is possible.", ANSWER, NUMBER, task="regression"
     )
-    probabilities: bool = _option(
+    probabilities: bool = _question(
         False,
         "Classes: add a column for the probability of every class.",
         ANSWER,
-        kind=bool,
-        check=checks.check_flag,
+        FLAG,
         task="classification",
-        question=True,
     )
-    reject: float | None = _option(
+    reject: float | None = _question(
         None,
         "Mark this share of the answers, the least certain, as rejected; their values stay.",
         ANSWER,
-        kind=float,
-        metavar="SHARE",
-        check=_share,
-        question=True,
+        SHARE,
         sampled=False,
     )
-    label_next: bool = _option(
-        False,
-        "Add a column that numbers the rows whose labels would help most.",
-        ANSWER,
-        kind=bool,
-        check=checks.check_flag,
-        question=True,
-        sampled=False,
+    label_next: bool = _question(
+        False, "Add a column that numbers the rows whose labels would help most.", ANSWER, FLAG, sampled=False
     )
     labels: Design | None = _option(
         None,
         "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column) or "
         "Estimated() of `transduce.conformal`; each takes within, order and sensitivity.",
         LABELS,
-        kind=object,
+        Kind(object),
     )
     confidence: float = _option(
-        0.9,
-        "Probability with which each interval or set contains the truth.",
-        GUARANTEE,
-        kind=float,
-        check=lambda name, value: checks.check_confidence(value),
+        0.9, "Probability with which each interval or set contains the truth.", GUARANTEE, LEVEL
     )
     guarantee: str = _option(
         "auto",
         'What is guaranteed: "row", each row by itself, with no label held out; "column", how many rows are outside '
         'too; "auto" goes by the number of labels.',
         GUARANTEE,
-        choices=GUARANTEES,
-        check=_choice,
+        _one_of(GUARANTEES),
     )
-    certainty: float = _option(
-        0.95,
-        "Certainty of the guarantee for the whole column.",
-        GUARANTEE,
-        kind=float,
-        check=_share,
-        question=True,
-    )
-    tolerance: float | None = _option(
+    certainty: float = _question(0.95, "Certainty of the guarantee for the whole column.", GUARANTEE, LEVEL)
+    tolerance: float | None = _question(
         None,
         "Numbers: bound how many answers are off by more than this.",
         GUARANTEE,
-        kind=float,
-        metavar="AMOUNT",
-        check=checks.check_positive,
+        AMOUNT,
         task="regression",
-        question=True,
     )
     label_conditional: bool = _option(
-        False,
-        "Classes: let the guarantee hold within every class.",
-        GUARANTEE,
-        kind=bool,
-        check=checks.check_flag,
-        task="classification",
+        False, "Classes: let the guarantee hold within every class.", GUARANTEE, FLAG, task="classification"
     )
-    ignore: list[Any] = _option(
-        [], "Columns to leave out.", COLUMNS, kind=list, metavar="COLUMN", check=_columns
-    )
-    text: list[Any] = _option(
-        [], "Columns to read word by word.", COLUMNS, kind=list, metavar="COLUMN", check=_columns
-    )
-    id: Any = _option(None, "The column that names the rows.", COLUMNS, metavar="COLUMN")
+    ignore: list[Any] = _option([], "Columns to leave out.", COLUMNS, SOME_COLUMNS)
+    text: list[Any] = _option([], "Columns to read word by word.", COLUMNS, SOME_COLUMNS)
+    id: Any = _option(None, "The column that names the rows.", COLUMNS, COLUMN)
     missing: list[Any] = _option(
-        [],
-        "Values that mark an empty cell in any column, such as -999.",
-        COLUMNS,
-        kind=list,
-        metavar="VALUE",
+        [], "Values that mark an empty cell in any column, such as -999.", COLUMNS, VALUES
     )
     sample: int = _option(
-        20_000,
-        "How many rows without a label the fit sees; it answers all others one by one.",
-        LARGE,
-        kind=int,
-        metavar="ROWS",
-        check=_whole(100),
+        20_000, "How many rows without a label the fit sees; it answers all others one by one.", LARGE, ROWS
     )
     budget_seconds: float = _option(
-        300.0,
-        "Leave slow methods out of the blend to finish within this time.",
-        COMPUTING,
-        kind=float,
-        metavar="SECONDS",
-        check=checks.check_positive,
+        300.0, "Leave slow methods out of the blend to finish within this time.", COMPUTING, SECONDS
     )
     device: str | None = _option(
         None,
         "Where to compute: cuda, for the methods that can; all rows then take part in the fit.",
         COMPUTING,
-        metavar="NAME",
-        check=_device,
+        DEVICE,
         sampled=False,
     )
     n_jobs: int | None = _option(
-        None,
-        "Number of fits at the same time; -1 for one on each core.",
-        COMPUTING,
-        kind=int,
-        metavar="N",
-        check=lambda name, value: checks.check_jobs(value),
+        None, "Number of fits at the same time; -1 for one on each core.", COMPUTING, JOBS
     )
-    random_state: int = _option(
-        0,
-        "The same seed gives the same answer.",
-        COMPUTING,
-        kind=int,
-        check=_whole(0),
-    )
+    random_state: int = _option(0, "The same seed gives the same answer.", COMPUTING, SEED)
 
     @classmethod
     def read(cls, given: Mapping[str, Any], *, questions: bool = False) -> Options:
@@ -267,7 +226,7 @@ class Options:
                 raise TypeError(_not_an_option(name))
         options = dict(given)
         for name in ("ignore", "text"):
-            _columns(name, options.get(name, ()))
+            _not_text(name, options.get(name, ()))
             options[name] = list(options.get(name, ()))
         missing = options.get("missing", ())
         several = isinstance(missing, list | tuple | set | frozenset)
@@ -277,8 +236,8 @@ class Options:
     def __post_init__(self) -> None:
         for name, one in OPTIONS.items():
             value = getattr(self, name)
-            if one.check is not None and not (value is None and DEFAULTS[name] is None):
-                one.check(name, value)
+            if one.kind.check is not None and (value is not None or DEFAULTS[name] is not None):
+                one.kind.check(name, value)
         if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
             raise ValueError(
                 f"{option('minimum', self.minimum)} is not below {option('maximum', self.maximum)}."
@@ -303,13 +262,61 @@ class Options:
         return low, float("inf") if self.maximum is None else float(self.maximum)
 
     def columns(self, target: Any) -> list[Any]:
-        """Return all columns that are named, or raise a ValueError if one that must not be is the target."""
-        names = [*self.ignore, *self.text, *([] if self.id is None else [self.id]), *self.design.columns]
+        """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
+        design = self.design
+        names = [*self.ignore, *self.text, *([] if self.id is None else [self.id]), *design.columns]
         if target in names:
             raise ValueError(
                 f"{target!r} is the target: it cannot be ignored, read as text, or name or mark rows."
             )
+        if design.calibrates:
+            self._check_calibrates(_spelled_design(design))
         return [target, *names]
+
+    def _check_calibrates(self, said: str) -> None:
+        """Raise a ValueError if no label calibrates, where how the labels came about needs some."""
+        if self.guarantee == "row":
+            raise ValueError(
+                f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
+            )
+        if str(self.method).replace("_", "-").lower() == "confidence-machine":
+            raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
+
+    def check_labels(self, target: Target) -> None:
+        """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
+        for name in self.changed():
+            if OPTIONS[name].task not in ("", target.task):
+                here, there = KINDS[OPTIONS[name].task], KINDS[target.task]
+                raise ValueError(f"{option(name)} is for {here}, and these labels are {there}.")
+        if self.minimum is None and self.maximum is None:
+            return
+        low, high = self.limits
+        for label in target.labels[~target.missing].astype(float):
+            if not low <= label <= high:
+                name = "minimum" if label < low else "maximum"
+                limit = option(name, getattr(self, name))
+                raise ValueError(
+                    f"{target.name!r} has the label {label:g}, beyond {limit}: correct one of them."
+                )
+
+    def for_task(self, task: str) -> Options:
+        """Return the options with the method's full name, or raise a ValueError if it does not suit the task."""
+        method = METHODS[str(self.method).replace("_", "-").lower()]
+        if task not in method.tasks:
+            good = [repr(other.name) for other in METHODS.values() if task in other.tasks]
+            raise ValueError(
+                f"Method {method.name!r} fills {KINDS[method.tasks[0]]}, and these labels are {KINDS[task]}: choose "
+                f"one of {', '.join(good)}."
+            )
+        settled = replace(self, method=method.name, task=task)
+        if self.device is None:
+            return settled
+        if not method.on_devices:
+            here = ", ".join(name for name, other in METHODS.items() if other.on_devices)
+            raise ValueError(f"{option('device', self.device)} is for the methods {here}: name one of them.")
+        if self.guarantee == "row":
+            raise ValueError(f"{option('device', self.device)} needs {option('guarantee', 'column')}.")
+        return replace(settled, guarantee="column")
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
@@ -320,18 +327,6 @@ class Options:
             odd.append(_spelled_design(self.design))
         if odd:
             raise ValueError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
-
-    def check_design(self) -> None:
-        """Raise a ValueError if the method or the guarantee cannot make use of how the labels came about."""
-        if not self.design.calibrates:
-            return
-        said = _spelled_design(self.design)
-        if self.guarantee == "row":
-            raise ValueError(
-                f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
-            )
-        if str(self.method).replace("_", "-").lower() == "confidence-machine":
-            raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
 
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
@@ -449,43 +444,36 @@ LABEL_FLAGS = {
     "random_labels": Option(
         "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
         LABELS,
-        metavar="COLUMN",
+        COLUMN,
     ),
     "sampling_probability": Option(
         "A column with the probability with which each row was chosen to be labelled, if known.",
         LABELS,
-        metavar="COLUMN",
+        COLUMN,
     ),
     "groups": Option(
-        "A column of groups of rows: the guarantee is about rows of new groups.", LABELS, metavar="COLUMN"
+        "A column of groups of rows: the guarantee is about rows of new groups.", LABELS, COLUMN
     ),
     "shift": Option(
         "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
         LABELS,
-        choices=SHIFTS,
+        _one_of(SHIFTS),
     ),
-    "within": Option("A column of categories: the guarantee holds within each.", LABELS, metavar="COLUMN"),
+    "within": Option("A column of categories: the guarantee holds within each.", LABELS, COLUMN),
     "order": Option(
-        "A column that orders the rows, such as a date: test for drift along it.", LABELS, metavar="COLUMN"
+        "A column that orders the rows, such as a date: test for drift along it.", LABELS, COLUMN
     ),
     "sensitivity": Option(
         "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
         LABELS,
-        kind=float,
-        metavar="FACTOR",
-        check=_factor,
+        FACTOR,
     ),
 }
 LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
-_OF_ROWS = {"Drawn": ("random_labels", "rows"), "Sampled": ("sampling_probability", "probability")}
-_OF_ROWS |= {"Grouped": ("groups", "groups")}
-_APART = {  # why two flags exclude each other
-    ("random_labels", "sampling_probability"): "rows drawn at random need no probabilities",
-    ("random_labels", "groups"): "rows drawn at random calibrate one by one",
-    ("sampling_probability", "groups"): "probabilities are of rows, and groups are held out as a whole",
-    ("shift", "random_labels"): "rows drawn at random leave nothing to estimate",
-    ("shift", "sampling_probability"): "known probabilities leave nothing to estimate",
-    ("shift", "groups"): "odds are estimated for rows, and groups are held out as a whole",
+_OF_ROWS = {  # the flag and the field of designs that describe rows
+    "Drawn": ("random_labels", "rows"),
+    "Sampled": ("sampling_probability", "probability"),
+    "Grouped": ("groups", "groups"),
 }
 
 
@@ -498,11 +486,13 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
     given = {name for name, value in flags.items() if value != LABEL_DEFAULTS[name]}
     if not given:
         return None
-    for (one, other), why in _APART.items():
-        if {one, other} <= given and (one != "shift" or flags["shift"] == "estimate"):
-            raise ValueError(
-                f"{option(one)} and {option(other)} exclude each other ({why}): leave out one of the two."
-            )
+    kinds = [name for name, _ in _OF_ROWS.values() if name in given]
+    kinds += ["shift"] if flags["shift"] == "estimate" else []
+    if len(kinds) > 1:
+        one, other = map(option, kinds[:2])
+        raise ValueError(
+            f"{one} and {other} exclude each other, since labels came about in one way: leave out one of the two."
+        )
     modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
     for kind, (name, _) in _OF_ROWS.items():
         if name in given:
@@ -589,7 +579,7 @@ def _parameters(names: Sequence[str], indent: str) -> str:
     lines = []
     for name in names:
         one = OPTIONS[name]
-        lines.append(f"{indent}{name} : {one.type_and_default(DEFAULTS[name])}")
+        lines.append(f"{indent}{name} : {one.described(DEFAULTS[name])}")
         lines += textwrap.wrap(
             one.help, 120, initial_indent=f"{indent}    ", subsequent_indent=f"{indent}    "
         )

@@ -13,10 +13,9 @@ from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling.options import KINDS, OPTIONS, Options
+from transduce.filling.options import Options
 from transduce.model_selection.ask import last_step
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
-from transduce.tables.labels import Target
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
@@ -37,69 +36,12 @@ NOTE_WEIGHTS = (
 class Plan:
     """What will be fitted."""
 
-    model: Any  # A `ConformalTransducer`, or a confidence machine
+    model: Any  # a `ConformalTransducer`, or a confidence machine
+    calibrated: bool  # whether labels are held out to calibrate the answers
     left_out: dict[str, str]  # methods that are not in the blend, and why
     seconds: float  # roughly how long it will take on one core
     notes: list[str]
     values: Any = None  # what the values come from, if not from the model
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether labels are held out to calibrate the answers."""
-        return isinstance(self.model, ConformalTransducer)
-
-
-def read_method(name: str, task: str) -> str:
-    """Return a method's name, or raise a ValueError that names those there are."""
-    word = str(name).replace("_", "-").lower()
-    if word not in METHODS:
-        raise ValueError(f"There is no method {name!r}: choose one of {', '.join(map(repr, METHODS))}.")
-    if task not in METHODS[word].tasks:
-        good = [other.name for other in METHODS.values() if task in other.tasks]
-        raise ValueError(
-            f"Method {word!r} fills {KINDS[METHODS[word].tasks[0]]}, and these labels are {KINDS[task]}: choose one of "
-            f"{', '.join(map(repr, good))}."
-        )
-    return word
-
-
-def for_task(options: Options, task: str) -> Options:
-    """Return the options with the method's full name, or raise a ValueError if they do not suit the task."""
-    _check_suited(options, task)
-    settled = replace(options, method=read_method(options.method, task), task=task)
-    if options.device is None:
-        return settled
-    here = [name for name, method in METHODS.items() if method.on_devices]
-    if settled.method not in here:
-        raise ValueError(
-            f"{option('device', options.device)} is for the methods {', '.join(here)}: name one of them."
-        )
-    if options.guarantee == "row":
-        raise ValueError(f"{option('device', options.device)} needs {option('guarantee', 'column')}.")
-    return replace(settled, guarantee="column")
-
-
-def _check_suited(options: Options, task: str) -> None:
-    """Raise a ValueError if an option is for the other task."""
-    for name in options.changed():
-        if OPTIONS[name].task not in ("", task):
-            what = KINDS[OPTIONS[name].task]
-            raise ValueError(f"{option(name)} is for {what}, and these labels are {KINDS[task]}.")
-
-
-def check_questions(options: Options, target: Target) -> None:
-    """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
-    _check_suited(options, target.task)
-    low, high = options.limits
-    if target.task == "regression":
-        known = target.labels[~target.missing].astype(float)
-        odd = known[(known < low) | (known > high)]
-        if len(odd):
-            name = "minimum" if odd[0] < low else "maximum"
-            limit = option(name, getattr(options, name))
-            raise ValueError(
-                f"{target.name!r} has the label {odd[0]:g}, beyond {limit}: correct one of them."
-            )
 
 
 def make_plan(
@@ -110,10 +52,10 @@ def make_plan(
     `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
     label in the fit.
     """
-    word, n_labels = read_method(options.method, case.task), case.labels
+    word, n_labels = options.method, case.labels
     n_calibration = _held_out(case, options, design)
     if word == "confidence-machine":
-        return Plan(_machine(case.task, options), {}, 1.0, [])
+        return Plan(_machine(case.task, options), False, {}, 1.0, [])
     if word in ("auto", "blend"):
         # One for the values and, from labels that are not held out, one for the intervals.
         fits = 2 if n_calibration else 1
@@ -121,8 +63,9 @@ def make_plan(
         likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
         notes = [f"Time budget {options.budget_seconds:.0f} s; {likely}.", *slow]
     else:
-        inner, left_out, notes = METHODS[word].make(case), {}, []
+        left_out, notes = {}, []
         seconds = (2 + FOLDS) * METHODS[word].fit_seconds(case)
+        inner = METHODS[word].make(case)
     what = "intervals" if case.task == "regression" else "sets"
     if n_calibration == 0:
         notes.insert(
@@ -131,7 +74,7 @@ def make_plan(
             f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
-        return Plan(_machine(case.task, options), left_out, seconds, notes, inner)
+        return Plan(_machine(case.task, options), False, left_out, seconds, notes, inner)
     notes.append(_about_guarantee(what, n_labels, n_calibration, design))
     model = ConformalTransducer(
         inner,
@@ -142,7 +85,7 @@ def make_plan(
         labels=design,
         classes=classes or None,
     )
-    return Plan(model, left_out, seconds, notes)
+    return Plan(model, True, left_out, seconds, notes)
 
 
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
@@ -164,7 +107,7 @@ def plan_weights(
     With too few labels to hold some out, the plan stays as it is.
     """
     too_few = calibration_number(case.labels, float(options.confidence)) == 0
-    if too_few or read_method(options.method, case.task) == "confidence-machine":
+    if too_few or options.method == "confidence-machine":
         return plan
     weighted = make_plan(case, options, Estimated(), n_outside=n_outside, classes=classes)
     return replace(weighted, notes=[NOTE_WEIGHTS, *weighted.notes])

@@ -22,7 +22,6 @@ from transduce.core.types import AnyArray
 from transduce.filling.diagnostics import Diagnosis, NextLabels, right_of
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import QUESTIONS, Options, Questions, described
-from transduce.filling.plan import check_questions
 from transduce.filling.sources import FrameSource, Source
 from transduce.report import render_html, render_json, summarize
 from transduce.tables.columns import check_names, new_columns
@@ -137,7 +136,7 @@ class FillResult:
             With a ``frame``, a ``guarantee`` and a ``report`` that answer these questions.
         """
         options = Options.read({**vars(self.options), **questions}, questions=True)
-        check_questions(options, self.labels)
+        options.check_labels(self.labels)
         if isinstance(self.source, FrameSource):
             check_names(self.source.frame, self.labels, options.probabilities, options.label_next)
         fitted = None if self.fitted is None else replace(self.fitted, options=options)

@@ -16,7 +16,6 @@ from transduce.core.safe_files import whole_file
 from transduce.filling.engine import draw, fit_fill
 from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
-from transduce.filling.plan import for_task
 from transduce.filling.sources import FrameSource
 
 _FORMAT = 2
@@ -57,14 +56,13 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     [25.0]
     """
     read = Options.read(options, questions=True)
-    read.check_design()
     source = FrameSource.read(table, target, read)
     read.check_sampled()
     if not all(isinstance(name, str) for name in source.frame.columns):
         raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    settled = for_task(read, source.labels.task)
+    settled = read.for_task(source.labels.task)
     about = {
         "format": _FORMAT,
         "version": version("transduce"),
