@@ -78,7 +78,7 @@ def frame_of(seed=0):
 
 def test_fill_takes_a_column_of_marks():
     frame, truth = frame_of()
-    result = fill(frame, "y", method="ridge", random_labels="drawn")
+    result = fill(frame, "y", method="ridge", labels=Drawn("drawn"))
     assert result.guarantee.n_calibration == 19
     assert result.guarantee.headline == "exact"
     assert result.columns.set_index("name")["kind"]["drawn"] == "ignored"
@@ -93,13 +93,13 @@ def test_fill_takes_a_column_of_marks():
         ({"drawn": ""}, {}, "No row that 'drawn' marks as drawn at random has a label"),
         ({}, {"confidence": 0.96}, "19 labels of rows drawn at random cannot guarantee 96 %: it takes 24"),
         ({}, {"guarantee": "row"}, "leave out one of the two"),
-        ({}, {"random_labels": "y"}, "is the target"),
+        ({}, {"labels": Drawn("y")}, "is the target"),
     ],
 )
 def test_bad_marks_get_one_sentence(change, settings, words):
     frame, _ = frame_of()
     with pytest.raises(ValueError, match=words):
-        fill(frame.assign(**change), "y", **({"random_labels": "drawn"} | settings))
+        fill(frame.assign(**change), "y", **({"labels": Drawn("drawn")} | settings))
 
 
 def test_draw_label_and_fill(tmp_path, monkeypatch):

@@ -42,6 +42,7 @@ class Design:
     order: Any = None
     sensitivity: float = 1.0
 
+    rests_on: ClassVar[str] = CHANCE
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
 
@@ -191,7 +192,7 @@ class Design:
     @property
     def assumption(self) -> str:
         """What has to be true of the labels."""
-        return CHANCE if self.within is None else CHANCE_WITHIN
+        return CHANCE_WITHIN if self.rests_on == CHANCE and self.within is not None else self.rests_on
 
     @property
     def for_column(self) -> bool:
@@ -279,15 +280,12 @@ class Drawn(Design):
 
     rows: Any
 
+    rests_on: ClassVar[str] = DRAWN
+
     @property
     def needs_all_rows(self) -> bool:
         """Whether a fit to a sample of the rows cannot make use of it."""
         return self.modified
-
-    @property
-    def assumption(self) -> str:
-        """What has to be true of the labels."""
-        return DRAWN
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
@@ -349,13 +347,9 @@ class Sampled(Design):
 
     probability: Any
 
+    rests_on: ClassVar[str] = DESIGN
     testable: ClassVar[bool] = False
     of_column: ClassVar[bool] = False
-
-    @property
-    def assumption(self) -> str:
-        """What has to be true of the labels."""
-        return DESIGN
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         odds = odds_without_label(self.probability)
@@ -391,6 +385,7 @@ class Grouped(Design):
 
     groups: Any
 
+    rests_on: ClassVar[str] = CHANCE_OF_GROUPS
     of_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -416,11 +411,6 @@ class Grouped(Design):
     def together(self) -> AnyArray | None:
         """The groups of rows that are held out together and that no fold splits, shape (n,)."""
         return np.asarray(self.groups)
-
-    @property
-    def assumption(self) -> str:
-        """What has to be true of the labels."""
-        return CHANCE_OF_GROUPS
 
     def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how rows of groups with and without labels compare: one row of each, drawn at random.

@@ -208,6 +208,7 @@ def exchangeability_test(
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
+    sizes = (n, m, n_permutations, significance, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     scores = [smoother @ members for smoother in _smoothers(features, random)]
@@ -222,11 +223,7 @@ def exchangeability_test(
         float(np.mean(largest >= largest[0] - 1e-9)),
         float(areas[better][0]),
         pd.DataFrame(by_feature, names).sort_values("distance", ascending=False, kind="stable"),
-        n,
-        m,
-        n_permutations,
-        significance,
-        len(mask),
+        *sizes,
         _detectable(statistics[:, 1:], significance, features.shape[1], n, m),
         (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
