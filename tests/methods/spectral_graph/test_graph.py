@@ -324,6 +324,7 @@ def test_what_converges_by_no_route_is_an_error(monkeypatch):
     monkeypatch.setattr(spectrum, "eigsh", true)
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 1000)
     monkeypatch.setattr(spectrum, "GOOD", 1e-300)
+    monkeypatch.setattr(spectrum, "MOST_DENSE_ROWS", 1000)
     assert graph_spectrum(A, n_components=10, random_state=0).residuals.max() < 1e-8
 
 
@@ -402,6 +403,24 @@ def refuse(*args, **options):
 
 def refuse_filter(*args, **options):
     raise spectrum.NotConvergedError("no convergence")
+
+
+def mislead(S, d, v0, **options):
+    """What ARPACK could return: vectors that are none of the eigenvectors."""
+    return np.zeros(d), np.linalg.qr(np.random.default_rng(0).normal(size=(S.shape[0], d)))[0]
+
+
+def test_what_a_solver_returns_is_checked(monkeypatch):
+    A = neighbor_graph(blobs(400, 3), n_neighbors=8, metric="euclidean")
+    true = graph_spectrum(A, n_components=5, random_state=0)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum, "eigsh", mislead)
+    for rows in (20, 3000):
+        monkeypatch.setattr(spectrum, "ARPACK_ROWS", rows)
+        monkeypatch.setattr(spectrum, "leading_pairs", refuse_filter)
+        found = graph_spectrum(A, n_components=5, random_state=0)
+        assert found.residuals.max() < 1e-8
+        np.testing.assert_allclose(found.values, true.values, atol=1e-10)
 
 
 SOLVERS = {"leading_pairs": refuse_filter, "eigsh": refuse, "splu": refuse}

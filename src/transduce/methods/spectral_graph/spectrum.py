@@ -264,7 +264,7 @@ def smallest_pairs(
             values, vectors = _dense(S, trivial, more)
         else:
             values, vectors = _arpack(S, trivial, more, random)
-        residuals = np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+        residuals = _residuals(S, values, vectors)
     keep = whole_ties(values, d)
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
 
@@ -314,7 +314,15 @@ def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Ar
     vectors = vectors - np.outer(trivial, trivial @ vectors)
     vectors = svd(vectors, full_matrices=False)[0][:, :d]  # the direction that was the trivial one is last
     values, turn = eigh(vectors.T @ (vectors - S @ vectors))
-    return values, vectors @ turn
+    vectors = vectors @ turn
+    if _residuals(S, values, vectors).max() > GOOD:
+        return _inverted_block(S, laplacian, trivial, d)
+    return values, vectors
+
+
+def _residuals(S: sp.csr_array, values: Array, vectors: Array) -> Array:
+    """Return the norm of ``L v - value v`` for every column v."""
+    return np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
 
 
 def _inverted_block(S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d: int) -> tuple[Array, Array]:
@@ -329,7 +337,7 @@ def _inverted_block(S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d:
             block = qr(block - np.outer(trivial, trivial @ block), mode="economic")[0]
             values, turn = eigh(block.T @ (block - S @ block))
             block = block @ turn
-            poor = np.linalg.norm(block - S @ block - block * values, axis=0)[:d] > GOOD
+            poor = _residuals(S, values, block)[:d] > GOOD
             n_good = int(poor.argmax()) if poor.any() else d
             if n_good == d:
                 return values[:d], block[:, :d]
@@ -373,13 +381,13 @@ def _filtered(
         except TooFineError as error:
             _log.info("%s: trying again.", error)
             break
-        except NotConvergedError as error:
+        except (NotConvergedError, np.linalg.LinAlgError) as error:
             _log.info("%s: trying again.", error)
             continue
         return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
     with few_threads(0):  # the same answer on any number of cores
         values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
-        return values, vectors, np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
+        return values, vectors, _residuals(S, values, vectors)
 
 
 def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
