@@ -351,16 +351,16 @@ def _is_late(result: Any) -> bool:
     return isinstance(result, Failure) and isinstance(result.error, TimeoutError)
 
 
-def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
+def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     """Return the fit with its out-of-fold answers and, for numbers, the size of its errors."""
     problem, names = fitted.problem, [*fitted.replies, "blend"]
-    everyone = np.ones(found.answers.shape[:2], dtype=bool)
-    blend, spread = fitted.mean(found.answers, everyone)
+    everyone = np.ones(hidden.answers.shape[:2], dtype=bool)
+    blend, spread = fitted.mean(hidden.answers, everyone)
     if problem.classes is not None:
-        rows, shares = found.by_row(blend)
+        rows, shares = hidden.by_row(blend)
         fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))
         blend = to_power(blend, fitted.power)
-    rows, by_row = found.by_row(np.moveaxis(np.concatenate([found.answers, blend[None]]), 0, -1))
+    rows, by_row = hidden.by_row(np.moveaxis(np.concatenate([hidden.answers, blend[None]]), 0, -1))
     at = problem.rows[rows]
     index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]
     if problem.classes is None:
@@ -370,8 +370,8 @@ def _with_out_of_fold(fitted: BlendFit, found: OutOfFold) -> BlendFit:
             error_size=ErrorSize.fit(
                 (blend - fitted.centre) / fitted.unit,
                 spread / fitted.unit,
-                (blend - found.truth) / fitted.unit,
-                found.shares(),
+                (blend - hidden.truth) / fitted.unit,
+                hidden.shares(),
             ),
         )
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])

@@ -95,8 +95,8 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     if hasattr(last, "relabel") and problem.classes is not None:
         return _relabelled(fitted, last, problem, folds)
     if _is_forest(last) and last.bootstrap:
-        found = _out_of_bag(fitted, last, problem)
-        return [_reply(fitted, found[hidden]) for _, hidden in folds]
+        answers = _out_of_bag(fitted, last, problem)
+        return [_reply(fitted, answers[hidden]) for _, hidden in folds]
     if hasattr(last, "answers_in_folds"):
         return [_reply(fitted, part) for part in last.answers_in_folds(folds)]
     return None
@@ -115,12 +115,12 @@ def _is_forest(estimator: Any) -> bool:
     return isinstance(estimator, forests)
 
 
-def _reply(fitted: FittedEstimator, found: Array) -> Reply:
+def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
     """Return numbers, or the probabilities of the estimator's classes, as a reply."""
     if fitted.classes is None:
-        return fitted.reply(found)
+        return fitted.reply(answers)
     own = last_step(fitted.estimator).classes_
-    return fitted.reply(own[found.argmax(axis=1)], probabilities=found, own=own)
+    return fitted.reply(own[answers.argmax(axis=1)], probabilities=answers, own=own)
 
 
 def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array:
@@ -135,8 +135,8 @@ def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array
     for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
         away = np.ones(len(rows), dtype=bool)
         away[drawn] = False
-        found = tree.tree_.predict(rows[away])
-        total[away] += found.reshape(len(found), total.shape[1])  # with few labels none may be away
+        answers = tree.tree_.predict(rows[away])
+        total[away] += answers.reshape(len(answers), total.shape[1])  # with few labels none may be away
         count[away] += 1
     never = count == 0
     if never.any():

@@ -161,8 +161,8 @@ def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
     rows = rows / size
     c = float(np.sqrt(np.mean(np.sum(rows**2, axis=0))))
     target = np.append(np.zeros(len(rows)), c)
-    found = nnls(np.vstack([rows, np.full(k, c)]), target)[0]
-    return found / found.sum()
+    weights = nnls(np.vstack([rows, np.full(k, c)]), target)[0]
+    return weights / weights.sum()
 
 
 def shrunk_weights(errors: Array, n_labels: int) -> Array:
@@ -241,11 +241,11 @@ class ErrorSize:
             return same
         z = same._features(values, spreads)
         tight = {"ftol": 1e-15, "gtol": 1e-9}
-        found = minimize(
+        solution = minimize(
             _loss, np.zeros(3), (z, sizes / mean, shares), jac=True, method="L-BFGS-B", options=tight
         )
-        factor = float(np.sqrt(_mean((sizes * np.exp(-z @ found.x)) ** 2, shares)))
-        return replace(same, coefficients=found.x, factor=factor)
+        factor = float(np.sqrt(_mean((sizes * np.exp(-z @ solution.x)) ** 2, shares)))
+        return replace(same, coefficients=solution.x, factor=factor)
 
     def at(self, values: Array, spreads: Array) -> Array:
         """Return standard errors at rows with these values and spreads of the members."""

@@ -191,11 +191,11 @@ def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> p
     """Return one line a method, the best first, those without a score last."""
     lines = {
         name: {
-            "score": found.scores.mean(),
-            "spread": found.scores.std(),
-            "fit_time": found.folds["fit_time"].mean(),
+            "score": one.scores.mean(),
+            "spread": one.scores.std(),
+            "fit_time": one.folds["fit_time"].mean(),
         }
-        for name, found in details.items()
+        for name, one in details.items()
     }
     table = pd.DataFrame.from_dict(lines, orient="index").reindex([*lines, *failures])
     table["rank"] = table["score"].rank(ascending=False, method="min").astype("Int64")

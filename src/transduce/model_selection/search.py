@@ -163,11 +163,11 @@ class TransductiveSearchCV(Transducer):
         folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
         members = [clone(self.estimator).set_params(**clone(params, safe=False)) for params in grid]
         replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
-        found = self._warn_failures(grid, judge_each(problem, folds, replies, scorers))
+        judged = self._warn_failures(grid, judge_each(problem, folds, replies, scorers))
         self.n_splits_ = len(folds)
         self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
         suffixes = {name: name if self.multimetric_ else "score" for name in scorers}
-        results = tabulate(grid, found, suffixes)
+        results = tabulate(grid, judged, suffixes)
         self._choose(results)
         if self.refit is not False:
             self._refit(problem, members[self.best_index_], chosen=len(members) > 1)
@@ -244,9 +244,9 @@ class TransductiveSearchCV(Transducer):
         assert reply.fitted is not None
         self.best_estimator_ = reply.fitted.estimator
         self.refit_time_ = time.perf_counter() - start
-        found = answer_of(reply, problem, _GUARANTEE)
+        answer = answer_of(reply, problem, _GUARANTEE)
         # Settings chosen by these labels take away what the method guarantees about them.
-        self.answer_ = replace(found, guarantee=_GUARANTEE) if chosen else found
+        self.answer_ = replace(answer, guarantee=_GUARANTEE) if chosen else answer
         values = self.answer_.values
         self.transduction_ = sample.complete(values if problem.classes is None else values.astype(object))
 
@@ -336,10 +336,10 @@ class TransductiveSearchCV(Transducer):
 
 
 def tabulate(
-    grid: list[Any], found: list[CrossTransduction | None], suffixes: dict[str, str]
+    grid: list[Any], judged: list[CrossTransduction | None], suffixes: dict[str, str]
 ) -> dict[str, Any]:
     """Return scikit-learn's ``cv_results_``."""
-    folds = [None if one is None else one.folds for one in found]
+    folds = [None if one is None else one.folds for one in judged]
     n_folds = next(len(frame) for frame in folds if frame is not None)
 
     def column(name: str) -> Array:

@@ -216,9 +216,9 @@ def _find_foreign(machine: Machine, rows: Any, rank: int, side: str) -> Regions:
         return Regions.from_intervals(xp.stack([-infinite, infinite], axis=1))
     parts = []
     for _, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
-        found = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
-        shift = arrays.pick(prediction, np.repeat(np.arange(len(found)), found.n_pieces))
-        parts.append(Regions(found.pieces + shift[:, None], found.offsets))
+        regions = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
+        shift = arrays.pick(prediction, np.repeat(np.arange(len(regions)), regions.n_pieces))
+        parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
     return Regions.concatenate(parts)
 
 
@@ -257,14 +257,14 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
     Shapes: labels (m,); returns above, tied (m,).
     """
     if machine.foreign:
-        labels, found = (
+        labels, counts = (
             arrays.beside(labels, rows, "float64"),
             arrays.zeros((2, rows.shape[0]), rows, "int64"),
         )
         for part, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
             both = device_lines.counts(rho, beta, labels[part] - prediction, machine.fit.slack)
-            found[0, part], found[1, part] = both
-        return found[0, :], found[1, :]
+            counts[0, part], counts[1, part] = both
+        return counts[0, :], counts[1, :]
     counts = np.zeros((2, len(rows)), dtype=np.intp)
     for j, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
         counts[:, j] = count_nonconforming(rho, beta, labels[j] - prediction, machine.fit.slack)

@@ -46,8 +46,8 @@ class TreeKernel:
             ordered = ordered[np.linspace(0, len(X) - 1, MAX_ROWS).round().astype(int)]
         values, ranks = [], []
         for column in ordered.T:
-            found, first = np.unique(column, return_index=True)
-            values.append(found)
+            distinct, first = np.unique(column, return_index=True)
+            values.append(distinct)
             ranks.append(rankdata(column)[first] / len(column))
         forest = RandomTreesEmbedding(N_TREES, max_depth=DEPTH, random_state=0)
         kernel = cls(forest, tuple(values), tuple(ranks))
@@ -296,17 +296,17 @@ def check_settings(settings: object) -> tuple[Setting, ...]:
     """Return a list of settings as a tuple, or raise a ValueError that says what is wrong with it."""
     if isinstance(settings, str) or not isinstance(settings, Iterable):
         raise ValueError(f"settings must be 'leave-one-out' or a list of Setting; got {settings!r}.")
-    found = tuple(settings)
-    if not found:
+    choices = tuple(settings)
+    if not choices:
         raise ValueError("settings is an empty list: give at least one Setting to choose from.")
-    for setting in found:
+    for setting in choices:
         if not isinstance(setting, Setting):
             raise ValueError(f"settings must be a list of Setting; one of them is {setting!r}.")
         setting.check()
-    given = sum(setting.precomputed for setting in found)
-    if 0 < given < len(found):
+    n_precomputed = sum(setting.precomputed for setting in choices)
+    if 0 < n_precomputed < len(choices):
         raise ValueError("Either all settings have a precomputed kernel or none has.")
-    return found
+    return choices
 
 
 def _has(setting: Setting, name: str) -> bool:

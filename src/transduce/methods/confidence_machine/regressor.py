@@ -202,7 +202,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(vars(self))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
-        found = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
+        answers = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
         self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.guarantee_ = self._fitted.guarantee(
             sample,
@@ -210,12 +210,12 @@ class RidgeConfidenceMachine(NumberTransducer):
         )
         self.answer_ = Answer(
             rows=sample.unlabelled,
-            values=found.values,
+            values=answers.values,
             status=np.full(unlabelled.shape[0], "answered"),
             guarantee=self.guarantee_,
-            regions=found.regions,
+            regions=answers.regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics=diagnose(self._fitted, found),
+            diagnostics=diagnose(self._fitted, answers),
         )
         self.transduction_ = sample.complete(self.answer_.values)
         return self

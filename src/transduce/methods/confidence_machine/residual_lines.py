@@ -393,9 +393,9 @@ def _near_rank(values: Array, depth: int) -> float:
     """Return a number that about so many of the values reach, and at least half as many; from some of them."""
     some = values[:: max(1, min(8, depth // 100))]
     place = len(some) - depth * len(some) // len(values)
-    found = float(np.partition(some, place)[place])
-    if 2 * np.count_nonzero(values >= found) >= depth:
-        return found
+    near = float(np.partition(some, place)[place])
+    if 2 * np.count_nonzero(values >= near) >= depth:
+        return near
     return float(np.partition(values, len(values) - depth)[len(values) - depth])
 
 

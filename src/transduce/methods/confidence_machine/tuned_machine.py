@@ -270,12 +270,11 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
     used = np.empty((len(rows), len(machine.menu)), dtype=bool)
     pieces, counts = [np.empty((0, 2))], [np.zeros(1, dtype=np.intp)]
     for part, border in machine.borders(rows):
-        found = tuned_regions(
-            machine.fit, border, parabolas(machine.fit, border), (rank, SIDE[side], machine.power)
-        )
-        pieces.append(found[0])
-        counts.append(found[1])
-        values[part], winners[part], used[part] = found[2:]
+        how = rank, SIDE[side], machine.power
+        ends, n_pieces, *rest = tuned_regions(machine.fit, border, parabolas(machine.fit, border), how)
+        pieces.append(ends)
+        counts.append(n_pieces)
+        values[part], winners[part], used[part] = rest
     scale = machine.scale
     regions = _regions(scale.undo(np.concatenate(pieces)), np.cumsum(np.concatenate(counts)))
     return RowAnswers(scale.undo(values), regions, winners, used)
@@ -308,14 +307,13 @@ def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Arr
     """
     n_classes = machine.fit.residuals.shape[2]
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
-    found = ClassPValues(
-        *(np.empty((len(rows), n_classes), dtype=kind) for kind in (float, float, float, np.intp))
-    )
+    overall, within, scores = np.empty((3, len(rows), n_classes))
+    chosen = np.empty((len(rows), n_classes), dtype=np.intp)
     for part, border in machine.borders(rows):
-        chunk = tuned_classes(machine.fit, own, border, codes, tau[part], machine.power, n_classes)
-        for whole, piece in zip(found, chunk, strict=True):
-            whole[part] = piece
-    return found
+        overall[part], within[part], scores[part], chosen[part] = tuned_classes(
+            machine.fit, own, border, codes, tau[part], machine.power, n_classes
+        )
+    return ClassPValues(overall, within, scores, chosen)
 
 
 @dataclass(frozen=True)
@@ -335,9 +333,9 @@ def row_envelope(machine: TunedMachine, row: Array, *, rank: int, side: str = "t
     ((_, border),) = machine.borders(row)
     curves = parabolas(machine.fit, border)[0]
     starts, owners = lower_envelope(curves)
-    found, scale = answer_rows(machine, row, rank=rank, side=side), machine.scale
+    answers, scale = answer_rows(machine, row, rank=rank, side=side), machine.scale
     shown = curves / (machine.n_labelled + 1)
     shown[:, 0] = scale.undo(curves[:, 0])
     shown[:, 1:3] *= np.array([scale.unit**2, scale.unit])
     names = tuple(str(setting) for setting in machine.menu.settings)
-    return RowEnvelope(names, shown, scale.undo(starts), owners, found.regions[0], float(found.values[0]))
+    return RowEnvelope(names, shown, scale.undo(starts), owners, answers.regions[0], float(answers.values[0]))

@@ -67,13 +67,13 @@ def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tu
 def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
     """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4)."""
     n_settings, n_rows = border.pivot.shape
-    found = np.empty((n_rows, n_settings, 4))
+    curves = np.empty((n_rows, n_settings, 4))
     for s in range(n_settings):
         for j in range(n_rows):
             sums = _sums(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j])
-            found[j, s, 0] = border.prediction[s, j]
-            found[j, s, 1], found[j, s, 2], found[j, s, 3] = sums
-    return found
+            curves[j, s, 0] = border.prediction[s, j]
+            curves[j, s, 1], curves[j, s, 2], curves[j, s, 3] = sums
+    return curves
 
 
 @njit(cache=True, nogil=True)
