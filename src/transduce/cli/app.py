@@ -174,6 +174,15 @@ TableFile = Annotated[
         "input.",
     ),
 ]
+OutFile = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=_checked("--out", Kind(str, check=_out)),
+        help="Where to write the table, in the format of its name; - for standard output.",
+    ),
+]
 TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
 ]
@@ -238,10 +247,11 @@ def fill_command(
 
 
 @app.command()
-@takes("out", "quiet", "force")
+@takes("quiet", "force")
 def answer(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
     table: TableFile,
+    out: OutFile = None,
     **options: Any,
 ) -> None:
     """Answer rows that come later, from a table that was filled with --save.
@@ -253,16 +263,17 @@ def answer(
         with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            show = commands.answer_file(model, table, commands.Outputs.of(options))
+            show = commands.answer_file(model, table, commands.Outputs.of({**options, "out": out}))
         show()
 
 
 @app.command()
-@takes("missing", "sheet", "out", "random_state", "quiet", "force")
+@takes("missing", "sheet", "random_state", "quiet", "force")
 def draw(
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    out: OutFile = None,
     **options: Any,
 ) -> None:
     """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
@@ -275,7 +286,7 @@ def draw(
         with progress_bars(quiet=options["quiet"]):
             from transduce.cli import commands
 
-            read, outputs = commands.read_options(options), commands.Outputs.of(options)
+            read, outputs = commands.read_options(options), commands.Outputs.of({**options, "out": out})
             show = commands.draw_rows_of(table, target, outputs, read, number=number, sheet=options["sheet"])
         show()
 

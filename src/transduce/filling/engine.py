@@ -359,7 +359,7 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     n_rows = roles.n_labelled + roles.n_unlabelled
     return FillResult(
         fit,
-        replace(source, roles=roles),  # type: ignore[type-var]
+        replace(source, roles=roles),
         options,
         shown,
         join_answers([fit.answer, nobody], by_class=options.label_conditional),

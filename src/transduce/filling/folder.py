@@ -27,6 +27,7 @@ from transduce.filling.sources import (
     Rows,
     Runner,
     SampledColumns,
+    Source,
     columns_of_part,
     gather,
     rows_by_part,
@@ -77,27 +78,14 @@ class FilledFolder:
 
 
 @dataclass(frozen=True, eq=False)
-class _FileSource:
-    """A table in files, which are read part by part where the work is done."""
+class _FileSource(Source):
+    """A table in files, which are read part by part where the work is done; its name is the pattern."""
 
-    name: str  # the pattern that the user wrote
     folder: Path  # where the filled parts go
     files: PartFiles
     runner: Runner
     batch_rows: int
-    flags: dict[str, Any] = field(default_factory=dict)
-    roles: RowDraw | None = None  # which rows the fit saw
     filled: FilledFolder | None = None
-
-    @property
-    def prefer(self) -> str:
-        """The decimal sign of numbers in text, in case of doubt."""
-        return self.files.prefer
-
-    @property
-    def words(self) -> bool:
-        """Whether texts such as NA stand for a missing label."""
-        return self.files.has_words
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""
@@ -380,7 +368,16 @@ def fill_folder(
             raise
         manifest.save()
         batch_rows = _batch_rows(files, memory, runner)
-        source = _FileSource(table, folder, files, runner, batch_rows, {"out": f"{out}".rstrip("/") + "/"})
+        source = _FileSource(
+            folder,
+            files,
+            runner,
+            batch_rows,
+            name=table,
+            flags={"out": f"{out}".rstrip("/") + "/"},
+            prefer=files.prefer,
+            words=files.has_words,
+        )
         result = _answer(fill_sample(source, target, read), source, manifest)
         shutil.rmtree(folder / WORK, ignore_errors=True)
     return result

@@ -104,8 +104,8 @@ class FillResult:
     exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. ...
     >>> result.guarantee_at(certainty=0.99).outside.certainty
     0.99
-    >>> result.table(minimum=0)["price_lower"].min()
-    0.0
+    >>> bool(result.table(maximum=118)["price_upper"].max() <= 118)
+    True
     """
 
     fit: TableFit
@@ -381,7 +381,9 @@ class FillResult:
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""
-        shown = FrameSource(self.shown, self.shown, self.labels, self.source.name, self.source.flags)
+        shown = FrameSource(
+            self.shown, self.shown, self.labels, name=self.source.name, flags=self.source.flags
+        )
         return summarize(replace(self, source=shown))
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:

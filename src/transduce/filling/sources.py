@@ -41,69 +41,57 @@ class Rows:
         return Rows(self.frame.iloc[rows], labels)
 
 
-class Source(Protocol):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Source:
     """A table, wherever its rows are."""
 
-    @property
-    def name(self) -> str:
-        """Where the table came from; "" if that is not known."""
-
-    @property
-    def flags(self) -> dict[str, Any]:
-        """Options of the command line that say how to read it again."""
-
-    @property
-    def prefer(self) -> str:
-        """The decimal sign of numbers in text, in case of doubt."""
-
-    @property
-    def words(self) -> bool:
-        """Whether texts such as NA stand for a missing label."""
-
-    @property
-    def roles(self) -> RowDraw | None:
-        """Which rows the fit saw, if not all."""
+    name: str = ""  # where it came from, if that is known
+    flags: dict[str, Any] = field(default_factory=dict)  # of the command line, to read it again
+    prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
+    words: bool = False  # whether texts such as NA stand for a missing label
+    roles: RowDraw | None = None  # which rows the fit saw, if not all
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""
+        raise NotImplementedError
 
     def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        raise NotImplementedError
 
     def with_columns(self, result: FillResult) -> Any:
         """Return the table with its new columns after its own."""
+        raise NotImplementedError
 
 
 # ----------------------------------------------------------------------------------------------------- in memory
 
 
 @dataclass(frozen=True, eq=False)
-class FrameSource:
+class FrameSource(Source):
     """A table in memory: one part, whose labels are all known."""
 
     given: Any  # as it came: a pandas or polars frame
     frame: pd.DataFrame
     labels: Target
-    name: str = ""
-    flags: dict[str, Any] = field(default_factory=dict)
-    prefer: str = "point"
-    words: bool = False
-    roles: RowDraw | None = None  # which rows the fit saw, if not all
 
     @classmethod
     def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
         """Return a frame, or a table read from a file, with its labels."""
-        names = options.columns(target)
-        if not isinstance(table, Table):
-            frame = as_pandas(table)
-            return cls(table, frame, _labels_of(frame, target, names, options, None))
-        given = table.frame.drop(columns=[name for name in table.index if name not in names])
+        names, given, cells = options.columns(target), table, None
+        if isinstance(table, Table):
+            given = table.frame.drop(columns=[name for name in table.index if name not in names])
+            table.check_column(target)
+            cells = table.cells(target)
         frame = as_pandas(given)
-        table.check_column(target)
-        labels = _labels_of(frame, target, names, options, table.cells(target))
+        check_columns(frame, names)
+        labels = read_target(without(frame, options.missing), target, task=options.task, cells=cells)
+        check_names(frame, labels, options.probabilities, options.label_next)
+        if not isinstance(table, Table):
+            return cls(given, frame, labels)
         labels = replace(labels, notes=[*labels.notes, *table.notes])
         flags = {} if table.sheet is None else {"sheet": table.sheet}
-        return cls(given, frame, labels, table.name, flags, table.prefer)
+        return cls(given, frame, labels, name=table.name, flags=flags, prefer=table.prefer)
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of the table."""
@@ -120,16 +108,6 @@ class FrameSource:
         if self.given is not self.frame:
             return with_new_columns(self.given, result.new)
         return pd.concat([self.frame, result.new], axis=1)
-
-
-def _labels_of(
-    frame: pd.DataFrame, target: Any, names: list[Any], options: Options, cells: ColumnCells | None
-) -> Target:
-    """Return the labels of a table in memory, once its columns are checked."""
-    check_columns(frame, names)
-    labels = read_target(without(frame, options.missing), target, task=options.task, cells=cells)
-    check_names(frame, labels, options.probabilities, options.label_next)
-    return labels
 
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
@@ -212,15 +190,10 @@ def is_dask(table: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource:
+class DaskSource(Source):
     """A Dask frame, partition by partition; its answers are computed when its frame is."""
 
     given: Any
-    roles: RowDraw | None = None  # which rows the fit saw
-    name: str = ""
-    flags: dict[str, Any] = field(default_factory=dict)
-    prefer: str = "point"
-    words: bool = False
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each partition."""
