@@ -11,6 +11,7 @@ from scipy.stats import binom, ks_2samp, kstest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import roc_auc_score
 
+from tests.libraries import ON_PROCESSOR, dispatch, give
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold
 from transduce.core.guarantee import Verdict
@@ -203,3 +204,14 @@ def test_verdicts_are_graded():
     assert "none would be found, however large" in str(Verdict(0.5, False, 5, 5))
     few = exchangeability_test(np.arange(12.0)[:, None], np.arange(12) % 2 == 0, n_permutations=50)
     assert few.detectable is None  # 51 orders cannot give a p-value of 0.01
+
+
+@pytest.mark.parametrize("name", ON_PROCESSOR)
+def test_rows_on_a_device_are_compared_within_their_own_categories(name):
+    rng = np.random.default_rng(3)
+    X, within = rng.normal(size=(300, 2)), rng.integers(0, 3, size=300)
+    labelled = rng.random(300) < 0.2 + 0.3 * (within == 1)
+    settings = {"within": within, "max_rows": 120, "n_permutations": 49, "random_state": 0}
+    here = exchangeability_test(X, labelled, **settings)
+    with dispatch():
+        assert exchangeability_test(give(X, name), labelled, **settings).p_value == here.p_value

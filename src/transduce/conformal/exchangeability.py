@@ -203,8 +203,9 @@ def exchangeability_test(
     unlabelled = ~mask[rows]
     n, m = int((~unlabelled).sum()), int(unlabelled.sum())
     if arrays.is_foreign(X):  # these rows alone, a thousand at most, go to the host
-        X, rows = arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows))
-    features, names = table_features(X, rows)
+        features, names = table_features(arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows)))
+    else:
+        features, names = table_features(X, rows)
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))

@@ -115,14 +115,14 @@ def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> 
 
     Shapes: rows (n, d).
     """
-    found = _found.get()
-    if found is None:
+    kept = _found.get()
+    if kept is None:
         return compute()
     key = (name, settings, _fingerprint(rows))
-    result = found.pop(key) if key in found else compute()
-    found[key] = result
-    while len(found) > MOST_KEPT:
-        del found[next(iter(found))]
+    result = kept.pop(key) if key in kept else compute()
+    kept[key] = result
+    while len(kept) > MOST_KEPT:
+        del kept[next(iter(kept))]
     return result
 
 

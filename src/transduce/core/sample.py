@@ -113,11 +113,11 @@ class PartlyLabelled:
         xp = arrays.namespace(values)
         labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
         known = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
-        found = xp.concat([values, arrays.zeros((1, *values.shape[1:]), values)], axis=0)
+        answers = xp.concat([values, arrays.zeros((1, *values.shape[1:]), values)], axis=0)
         # Every row takes the next answer, or the one that none takes.
         place = np.where(self.labelled, values.shape[0], np.cumsum(~self.labelled) - 1)
         mask = arrays.beside(labelled, values)
-        return xp.where(mask, known, xp.take(found, arrays.beside(place, values), axis=0))
+        return xp.where(mask, known, xp.take(answers, arrays.beside(place, values), axis=0))
 
 
 def label_array(y: Any, *, columns: bool = False) -> AnyArray:

@@ -70,9 +70,9 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
         block = block if offsets is None else block - offsets[None, :]
         block = xp.where(columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block)
         best, where = top_k(block, k)
-        found = in_order(where, best)
-        ids.append(found.ids)
-        scores.append(found.scores)
+        block_neighbors = in_order(where, best)
+        ids.append(block_neighbors.ids)
+        scores.append(block_neighbors.scores)
     if not ids:
         return Neighbors(arrays.zeros((0, k), X, "int64"), arrays.zeros((0, k), X))
     return Neighbors(xp.concat(ids, axis=0), xp.concat(scores, axis=0))
@@ -107,8 +107,8 @@ def nearest_on_device(Q: Any, X: Any, k: int, metric: Any) -> Neighbors:
         return search_blocks(Q, own, X, None, k)
     both, offsets = comparable(xp.concat([X, Q], axis=0), metric)
     n = X.shape[0]
-    found = search_blocks(both[n:, :], own, both[:n, :], offsets[:n], k)
-    return in_order(found.ids, -_distances(Q, X, found.ids))
+    neighbors = search_blocks(both[n:, :], own, both[:n, :], offsets[:n], k)
+    return in_order(neighbors.ids, -_distances(Q, X, neighbors.ids))
 
 
 def _distances(Q: Any, X: Any, ids: Any) -> Any:
@@ -134,52 +134,52 @@ def search(
     if can_fuse(rows, k):
         sample, seed = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False)), seed_of(random)
     if settings.method == "approximate" and can_fuse(rows, k) and n >= 4 * k:
-        found, share = search_device_cells(rows, offsets, k, seed, sample)
+        neighbors, share = search_device_cells(rows, offsets, k, seed, sample)
         method = "approximate"
     elif can_fuse(rows, k):
-        found = search_fused(rows, offsets, k, seed)
-        share = _recall(found, rows, offsets, sample, k)
+        neighbors = search_fused(rows, offsets, k, seed)
+        share = _recall(neighbors, rows, offsets, sample, k)
         if share < GOOD_RECALL:
-            found = search_fused(rows, offsets, k, seed, fine=True)
-            share = _recall(found, rows, offsets, sample, k)
+            neighbors = search_fused(rows, offsets, k, seed, fine=True)
+            share = _recall(neighbors, rows, offsets, sample, k)
     else:
         own = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
-        found = search_blocks(rows, own, rows, offsets, k)
+        neighbors = search_blocks(rows, own, rows, offsets, k)
     report(0.9)
     if settings.metric != "cosine":
-        found = in_order(found.ids, -_distances(X, X, found.ids))
-    return found, method, share
+        neighbors = in_order(neighbors.ids, -_distances(X, X, neighbors.ids))
+    return neighbors, method, share
 
 
-def _recall(found: Neighbors, X: Any, offsets: Any, sample: Any, k: int) -> float:
+def _recall(neighbors: Neighbors, X: Any, offsets: Any, sample: Any, k: int) -> float:
     """Return the share of true neighbours found at some rows; of rows that tie with the last, any counts as true."""
     own = arrays.beside(sample.astype(np.int64), X)
     true = search_blocks(arrays.pick(X, sample), own, X, offsets, k)
-    ids = arrays.to_numpy(arrays.pick(found.ids, sample))
+    ids = arrays.to_numpy(arrays.pick(neighbors.ids, sample))
     hits = (arrays.to_numpy(true.ids)[:, :, None] == ids[:, None, :]).any(axis=2)
     last = arrays.to_numpy(true.scores)[:, -1:]
-    as_good = arrays.to_numpy(arrays.pick(found.scores, sample)) >= last - 1e-12
+    as_good = arrays.to_numpy(arrays.pick(neighbors.scores, sample)) >= last - 1e-12
     return max(float(hits.mean()), float(as_good.mean()))
 
 
-def similarities(found: Neighbors, scale: float | None) -> Any:
+def similarities(neighbors: Neighbors, scale: float | None) -> Any:
     """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``.
 
     d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
     """
-    xp, scores = arrays.namespace(found.scores), found.scores
+    xp, scores = arrays.namespace(neighbors.scores), neighbors.scores
     if scale is None:
         return scores
     scaled = (scores / scale) ** 2
     nearest = xp.min(scaled, axis=1, keepdims=True)
     nearest = xp.where(xp.isfinite(nearest), nearest, xp.zeros_like(nearest))
-    return xp.where(found.ids >= 0, xp.exp(nearest - scaled), xp.zeros_like(scaled))
+    return xp.where(neighbors.ids >= 0, xp.exp(nearest - scaled), xp.zeros_like(scaled))
 
 
-def median_scale(found: Neighbors) -> float:
+def median_scale(neighbors: Neighbors) -> float:
     """Return the median distance to the last neighbour; scores are minus distances."""
-    xp = arrays.namespace(found.scores)
-    last = xp.max(xp.where(found.ids >= 0, -found.scores, xp.zeros_like(found.scores)), axis=1)
+    xp = arrays.namespace(neighbors.scores)
+    last = xp.max(xp.where(neighbors.ids >= 0, -neighbors.scores, xp.zeros_like(neighbors.scores)), axis=1)
     ordered, n = xp.sort(last), last.shape[0]
     middle = float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0
     return middle or float(xp.mean(last)) or 1.0
@@ -240,10 +240,10 @@ def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) 
     ordered = arrays.namespace(rows).take(rows, order, axis=0)
     ordered = unit_rows(ordered) if metric == "cosine" else ordered
     with stage("neighbours") as report:
-        found, method, share = search(ordered, k, settings, random, report)
-    scale = None if metric == "cosine" else median_scale(found)
+        neighbors, method, share = search(ordered, k, settings, random, report)
+    scale = None if metric == "cosine" else median_scale(neighbors)
     with stage("graph"):
-        graph, n_random = assemble(found.ids, similarities(found, scale), order, random)
+        graph, n_random = assemble(neighbors.ids, similarities(neighbors, scale), order, random)
     graph.diagnostics.update(
         n_neighbors=k, metric=metric, method=method, recall=share, n_random=n_random, scale=scale
     )
@@ -256,8 +256,8 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
     Shapes: values (m, n); returns values, positions (m, k).
     """
     if arrays.library_of(values) == "torch":
-        found = values.topk(k, dim=1)
-        return found.values, found.indices
+        largest = values.topk(k, dim=1)
+        return largest.values, largest.indices
     xp = arrays.namespace(values)
     if arrays.library_of(values) == "cupy":
         some = xp.argpartition(-values, k - 1, axis=1)[:, :k]
@@ -334,8 +334,8 @@ class SparseRows:
             return torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale).add_(
                 other, alpha=share
             )
-        found = scale * (self @ block) + share * other
-        return found if minus is None else found - minus
+        total = scale * (self @ block) + share * other
+        return total if minus is None else total - minus
 
 
 # What holds for numpy too.
@@ -623,12 +623,12 @@ def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
     Shapes: values, groups (t,); returns (n,).
     """
     xp, library = arrays.namespace(values), arrays.library_of(values)
-    found = xp.full((n,), n, dtype=values.dtype, **arrays.on_device(values))
+    smallest = xp.full((n,), n, dtype=values.dtype, **arrays.on_device(values))
     if library == "torch":
-        return found.scatter_reduce(0, groups, values, "amin")
+        return smallest.scatter_reduce(0, groups, values, "amin")
     if library == "cupy":
-        xp.minimum.at(found, groups, values)
-        return found
-    host = arrays.to_numpy(found)
+        xp.minimum.at(smallest, groups, values)
+        return smallest
+    host = arrays.to_numpy(smallest)
     np.minimum.at(host, arrays.to_numpy(groups), arrays.to_numpy(values))
     return arrays.beside(host, values)

@@ -39,16 +39,16 @@ def regions(rho: Any, beta: Any, rank: int, side: str, slack: float) -> Regions:
         rho = -rho if side == "lower" else rho
         ends, steep = _select_one(xp, rho, beta, rank, slack)
     open_rows = np.flatnonzero(arrays.to_numpy(steep))
-    found = Regions.from_intervals(ends)
+    intervals = Regions.from_intervals(ends)
     if len(open_rows):
         heights, slopes = (arrays.pick(part, open_rows) for part in (rho, beta))
         sweep = _sweep_two if side == "two" else _sweep_one
         swept = sweep(xp, heights, slopes, slack)
-        found = _replaced(found, open_rows, *_walk(xp, *swept, rank))
+        intervals = _replaced(intervals, open_rows, *_walk(xp, *swept, rank))
     if side != "lower":
-        return found
-    mirrored = -xp.flip(xp.flip(found.pieces, axis=0), axis=1)
-    turned = Regions(mirrored, np.concatenate([[0], np.cumsum(found.n_pieces[::-1])]))
+        return intervals
+    mirrored = -xp.flip(xp.flip(intervals.pieces, axis=0), axis=1)
+    turned = Regions(mirrored, np.concatenate([[0], np.cumsum(intervals.n_pieces[::-1])]))
     return turned[np.arange(len(turned))[::-1]]
 
 
@@ -121,17 +121,17 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[A
     return xp.stack([lower, upper], axis=1), counts
 
 
-def _replaced(found: Regions, rows: AnyArray, pieces: Any, counts: AnyArray) -> Regions:
+def _replaced(intervals: Regions, rows: AnyArray, pieces: Any, counts: AnyArray) -> Regions:
     """Return regions with other pieces at some rows; all had one piece."""
-    n_pieces = np.ones(len(found), dtype=np.intp)
+    n_pieces = np.ones(len(intervals), dtype=np.intp)
     n_pieces[rows] = counts
     offsets = np.concatenate([[0], np.cumsum(n_pieces)])
-    owner = np.repeat(np.arange(len(found)), n_pieces)
+    owner = np.repeat(np.arange(len(intervals)), n_pieces)
     at = owner.copy()
-    swept = np.zeros(len(found), dtype=bool)
+    swept = np.zeros(len(intervals), dtype=bool)
     swept[rows] = True
-    at[swept[owner]] = len(found) + np.arange(int(counts.sum()))
-    every = arrays.namespace(pieces).concat([found.pieces, pieces], axis=0)
+    at[swept[owner]] = len(intervals) + np.arange(int(counts.sum()))
+    every = arrays.namespace(pieces).concat([intervals.pieces, pieces], axis=0)
     return Regions(arrays.pick(every, at), offsets)
 
 

@@ -117,22 +117,22 @@ def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False)
     shuffled = None if offsets is None else offsets[order]
     rows = halves(X[order], shuffled, fine=fine, as_rows=True)
     queries = halves(X, offsets, fine=fine, as_rows=False)
-    found = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
-    real = (found >= 0) & (found < n)
-    found = torch.where(real, order[torch.where(real, found, 0).long()], -1)
-    return compare_again(X, offsets, found, k)
+    nearest = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
+    real = (nearest >= 0) & (nearest < n)
+    nearest = torch.where(real, order[torch.where(real, nearest, 0).long()], -1)
+    return compare_again(X, offsets, nearest, k)
 
 
-def compare_again(X: Any, offsets: Any, found: Any, k: int) -> Neighbors:
+def compare_again(X: Any, offsets: Any, nearest: Any, k: int) -> Neighbors:
     """Return the best `k` of each row's candidates by scores in full precision."""
     import torch
 
-    n, n_found = found.shape
+    n, n_found = nearest.shape
     ids = torch.empty((n, k), dtype=torch.int64, device=X.device)
     scores = torch.empty((n, k), dtype=X.dtype, device=X.device)
     size = max(1, 2**28 // (n_found * X.shape[1]))
     for start in range(0, n, size):
-        some, _ = found[start : start + size].sort(dim=1)  # of equal scores the first row comes first
+        some, _ = nearest[start : start + size].sort(dim=1)  # of equal scores the first row comes first
         own = torch.arange(start, start + len(some), device=X.device)
         exact = torch.bmm(X[some], X[own][:, :, None])[:, :, 0]
         if offsets is not None:
@@ -211,11 +211,11 @@ def search_device_cells(X: Any, offsets: Any, k: int, seed: int, sample: Any) ->
     filled = rows_at >= 0
     Q, R = (_in_slots(X, offsets, padded, filled, as_rows) for as_rows in (False, True))
     owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
-    found = candidates(Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous())
-    found = torch.where(found >= 0, rows_at[found.clamp(min=0).long()], -1)
+    nearest = candidates(Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous())
+    nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
     back = torch.empty_like(slot)
     back[order] = slot
-    neighbors = compare_again(X, offsets, found[back], k)
+    neighbors = compare_again(X, offsets, nearest[back], k)
     hits = (neighbors.ids[torch.as_tensor(sample, device=device)][:, :, None] == sample_true[:, None, :]).any(
         dim=1
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +14,16 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.gaussian_process.moments import Match
-from transduce.methods.gaussian_process.parameters import Descent, FoundParameters
-from transduce.methods.gaussian_process.process import InducedPosterior, Posterior, fit_posterior
+from transduce.methods.gaussian_process.parameters import Descent, FoundParameters, ProcessSettings
+from transduce.methods.gaussian_process.process import (
+    InducedPosterior,
+    Objective,
+    Posterior,
+    even_steps,
+    fit_posterior,
+)
 
 
 @dataclass(frozen=True)
@@ -59,31 +67,31 @@ class FittedProcess:
     plain: tuple[Array, Array]  # (m,)
     matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
     q: Match | None  # the matched distribution
-    found: FoundParameters  # the parameters, and how they were found
+    chosen: FoundParameters  # the parameters, and how they were found
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
 
     @classmethod
     def of(
         cls,
-        found: FoundParameters,
+        chosen: FoundParameters,
         unlabelled: Array,
         places: tuple[AnyArray, AnyArray],
         scaling: Scaling,
         units: Units,
     ) -> FittedProcess:
         """Predict with the parameters found, and match."""
-        y_l, best, (order, matched) = found.objective.y_l, found.best.log_parameters, places
-        X_l = found.objective.X[: y_l.shape[0], :]
-        posterior = fit_posterior(X_l, y_l, best, found.max_exact)
+        y_l, best, (order, matched) = chosen.objective.y_l, chosen.best.log_parameters, places
+        X_l = chosen.objective.X[: y_l.shape[0], :]
+        posterior = fit_posterior(X_l, y_l, best, chosen.max_exact)
         predicted = plain = posterior.predict(unlabelled)
-        if found.plain is not found.best:
-            other = fit_posterior(X_l, y_l, found.plain.log_parameters, found.max_exact)
+        if chosen.plain is not chosen.best:
+            other = fit_posterior(X_l, y_l, chosen.plain.log_parameters, chosen.max_exact)
             plain = other.predict(unlabelled)
         few = isinstance(posterior, Posterior)
         varied = few and len(matched) > 0 and np.ptp(arrays.to_numpy(y_l)) > 0.0
-        q = found.objective.match(best) if varied else None
+        q = chosen.objective.match(best) if varied else None
         noise = float(units.squared(np.exp(best)[-1]))
-        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, found, order)
+        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, chosen, order)
 
     @property
     def relevance(self) -> Array:
@@ -127,22 +135,22 @@ def moments_table(fitted: FittedProcess, y_l: Array) -> pd.DataFrame:
     return pd.DataFrame(columns, index=list(moments))
 
 
-def make_answer(sample: PartlyLabelled, fitted: FittedProcess, found: FoundParameters) -> Answer:
+def make_answer(sample: PartlyLabelled, fitted: FittedProcess, chosen: FoundParameters) -> Answer:
     """Return the answer at the unlabelled rows."""
     mean, spread = fitted.predicted
     return Answer(
         rows=sample.unlabelled,
         values=fitted.units.restore(mean),
         status=np.full(mean.shape[0], "answered"),
-        guarantee=_guarantee(found.choice.why),
+        guarantee=_guarantee(chosen.choice.why),
         standard_errors=spread * fitted.units.error,
         inductive=fitted.units.restore(fitted.plain[0]),
         index=None if sample.index is None else sample.index[sample.unlabelled],
         diagnostics={
-            "choice": found.choice.why,
+            "choice": chosen.choice.why,
             "jitter": fitted.posterior.jitter,
-            "starts": [end.message if isinstance(end, Descent) else end for end in found.ends],
-            "objectives": [end.objective if isinstance(end, Descent) else np.nan for end in found.ends],
+            "starts": [end.message if isinstance(end, Descent) else end for end in chosen.ends],
+            "objectives": [end.objective if isinstance(end, Descent) else np.nan for end in chosen.ends],
         },
     )
 
@@ -158,3 +166,44 @@ def _guarantee(choice: str) -> Guarantee:
             "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine.",
         ),
     )
+
+
+def scale_rows(
+    sample: PartlyLabelled, names: Sequence[str | int], *, standardize: bool
+) -> tuple[Array, Scaling, Array]:
+    """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
+    # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
+    xp = arrays.namespace(sample.X)
+    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
+    rows = scaling.apply(sample.X)
+    spread = np.zeros(len(names))
+    spread[scaling.keep] = arrays.to_numpy(scaling.scale)
+    shown = arrays.to_numpy(xp.std(arrays.pick(rows, sample.labelled), axis=0))
+    narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
+    if len(narrow):
+        warnings.warn(
+            f"Feature {names[np.flatnonzero(scaling.keep)[narrow[0]]]!r} varies a hundred times less among the "
+            "labelled rows than among all: a few far-off rows set its scale. Look at them; leave them out or transform "
+            "the feature.",
+            stacklevel=3,
+        )
+    if not standardize:
+        scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
+        rows = scaling.apply(sample.X)
+    return rows, scaling, spread
+
+
+def arrange_rows(
+    rows: Array, labelled: Mask, y_l: Array, settings: ProcessSettings
+) -> tuple[Objective, AnyArray, AnyArray]:
+    """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
+
+    Shapes: rows (n, d), labelled (n,), y_l (l,); returns order (l,).
+    """
+    xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
+    labels = arrays.beside(y_l, rows)
+    order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
+    matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
+    matched = matched[even_steps(len(matched), settings.max_matched)]
+    used = xp.concat([arrays.pick(shown, order), arrays.pick(unlabelled, matched)])
+    return Objective(used, arrays.pick(labels, order), settings.prior), order, matched

@@ -17,9 +17,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import arrays, checks
 from transduce.core.ranks import rank_folds
-from transduce.core.sample import PartlyLabelled
-from transduce.core.scaling import Scaling, label_moments
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.scaling import label_moments
+from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import median_width
 from transduce.methods.gaussian_process.process import Objective, Posterior, even_steps, fit_posterior
 
@@ -149,7 +148,7 @@ class Search:
                 path.append(value)  # at the start, where the search evaluates first
             return value, slope
 
-        found = minimize(
+        result = minimize(
             evaluate,
             start,
             jac=True,
@@ -159,14 +158,14 @@ class Search:
             callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
             options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": tolerance, "gtol": 1e-5},
         )
-        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(found.status, "")
+        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(result.status, "")
         if not words:
             # A line search that found no lower point: at a minimum, to rounding, if the slope within bounds vanishes.
-            slope = found.x - np.clip(found.x - objective(found.x)[1], *self.bounds.T)
-            flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(found.fun))
+            slope = result.x - np.clip(result.x - objective(result.x)[1], *self.bounds.T)
+            flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(result.fun))
             words = "converged" if flat else "stopped where no lower point could be found"
-        lowest = float(found.fun)
-        return Descent(found.x, lowest, np.array(path), found.nit, found.nfev, words == "converged", words)
+        lowest = float(result.fun)
+        return Descent(result.x, lowest, np.array(path), result.nit, result.nfev, words == "converged", words)
 
     def _alternate(self, objective: Objective, start: Array) -> Descent:
         """Take the q-step and the p-step in turns, as the paper does."""
@@ -192,9 +191,9 @@ class Search:
         ends = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(attempt)(short.descend, thin, draw) for draw in draws
         )
-        found = [end for end in ends if isinstance(end, Descent)]
+        descents = [end for end in ends if isinstance(end, Descent)]
         picked: list[Array] = []
-        for end in sorted(found, key=lambda end: end.objective):
+        for end in sorted(descents, key=lambda end: end.objective):
             far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in picked)
             if far and len(picked) < count:
                 picked.append(end.log_parameters)
@@ -215,11 +214,11 @@ class Search:
         ends = Parallel(n_jobs=n_jobs, prefer="threads")(
             delayed(attempt)(self.descend, objective, start) for start in starts
         )
-        found = [end for end in ends if isinstance(end, Descent)]
-        log.info("%d of %d starts reached an end", len(found), len(starts))
-        if not found:
+        descents = [end for end in ends if isinstance(end, Descent)]
+        log.info("%d of %d starts reached an end", len(descents), len(starts))
+        if not descents:
             raise ValueError(f"Every start failed: {ends[0]}")
-        return min(found, key=lambda end: end.objective), ends
+        return min(descents, key=lambda end: end.objective), ends
 
 
 def attempt(
@@ -351,15 +350,15 @@ class Fold(NamedTuple):
         for i, (matching, slack) in enumerate(grid):
             objective = Objective(self.X, y_l, prior, float(matching), float(slack))
             begin = ends.get(slack, start)
-            found = attempt(search.descend, objective, begin)
-            if isinstance(found, str):
-                log.info("matching=%g, slack=%g failed: %s", matching, slack, found)
+            descent = attempt(search.descend, objective, begin)
+            if isinstance(descent, str):
+                log.info("matching=%g, slack=%g failed: %s", matching, slack, descent)
                 continue
             if matching == 0.0:
-                start = found.log_parameters
+                start = descent.log_parameters
             else:
-                ends[slack] = found.log_parameters
-            fit = Posterior.fit(self.X[:n_shown, :], y_l, found.log_parameters)
+                ends[slack] = descent.log_parameters
+            fit = Posterior.fit(self.X[:n_shown, :], y_l, descent.log_parameters)
             hidden = fit.mean(self.X[n_shown : n_shown + n_hidden, :]) * scale + mean
             errors[i] = float(xp.mean((hidden - self.hidden) ** 2))
         return errors
@@ -413,47 +412,6 @@ FROM_SCRATCH = 100
 MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
-def scale_rows(
-    sample: PartlyLabelled, names: Sequence[str | int], *, standardize: bool
-) -> tuple[Array, Scaling, Array]:
-    """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
-    # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
-    xp = arrays.namespace(sample.X)
-    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
-    rows = scaling.apply(sample.X)
-    spread = np.zeros(len(names))
-    spread[scaling.keep] = arrays.to_numpy(scaling.scale)
-    shown = arrays.to_numpy(xp.std(arrays.pick(rows, sample.labelled), axis=0))
-    narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
-    if len(narrow):
-        warnings.warn(
-            f"Feature {names[np.flatnonzero(scaling.keep)[narrow[0]]]!r} varies a hundred times less among the "
-            "labelled rows than among all: a few far-off rows set its scale. Look at them; leave them out or transform "
-            "the feature.",
-            stacklevel=3,
-        )
-    if not standardize:
-        scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
-        rows = scaling.apply(sample.X)
-    return rows, scaling, spread
-
-
-def arrange_rows(
-    rows: Array, labelled: Mask, y_l: Array, settings: ProcessSettings
-) -> tuple[Objective, AnyArray, AnyArray]:
-    """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
-
-    Shapes: rows (n, d), labelled (n,), y_l (l,); returns order (l,).
-    """
-    xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
-    labels = arrays.beside(y_l, rows)
-    order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
-    matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
-    matched = matched[even_steps(len(matched), settings.max_matched)]
-    used = xp.concat([arrays.pick(shown, order), arrays.pick(unlabelled, matched)])
-    return Objective(used, arrays.pick(labels, order), settings.prior), order, matched
-
-
 class FoundParameters(NamedTuple):
     """Parameters, and how they were found."""
 
@@ -471,8 +429,8 @@ def find_parameters(
 ) -> FoundParameters:
     """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
-    found = _search(objective, settings, random)
-    return found._replace(objective=replace(found.objective, X=whole.X, y_l=whole.y_l))
+    chosen = _search(objective, settings, random)
+    return chosen._replace(objective=replace(chosen.objective, X=whole.X, y_l=whole.y_l))
 
 
 def _search(
@@ -496,51 +454,51 @@ def _search(
 
 
 def answers_in_folds(
-    found: FoundParameters, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
+    chosen: FoundParameters, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
 ) -> list[Array]:
     """Return the process at the hidden rows of each fold, with parameters of its visible labels.
 
     Shapes: order (l,).
     """
-    place, whole = np.argsort(order), found.objective
+    place, whole = np.argsort(order), chosen.objective
     X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
     answers = []
     for visible, hidden in folds:
         shown = np.sort(place[visible])
         mean, spread = label_moments(whole.y_l[shown])
         y_l = (whole.y_l[shown] - mean) / spread
-        parameters = found.best.log_parameters
+        parameters = chosen.best.log_parameters
         if len(order) <= MOST_DESCENDED:
             objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
-            parameters = _parameters_of_fold(found, objective, from_scratch=len(order) <= FROM_SCRATCH)
-        posterior = fit_posterior(X_l[shown], y_l, parameters, found.max_exact)
+            parameters = _parameters_of_fold(chosen, objective, from_scratch=len(order) <= FROM_SCRATCH)
+        posterior = fit_posterior(X_l[shown], y_l, parameters, chosen.max_exact)
         answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
     return answers
 
 
-def _parameters_of_fold(found: FoundParameters, objective: Objective, *, from_scratch: bool) -> Array:
+def _parameters_of_fold(chosen: FoundParameters, objective: Objective, *, from_scratch: bool) -> Array:
     """Return parameters for a fold's labels, from those of all labels or from the two rules for a start."""
     if not from_scratch:
-        short = replace(found.search, max_iter=FOLD_STEPS, tolerance=1e-5)
-        return short.descend(objective, found.best.log_parameters).log_parameters
-    n_labelled, common = len(objective.y_l), len(found.search.start) <= objective.X.shape[1]
-    start = Search.at(objective.X[:n_labelled], objective.y_l, common=common, solver=found.search.solver)
-    search = replace(start, max_iter=found.search.max_iter, tolerance=1e-5)
+        short = replace(chosen.search, max_iter=FOLD_STEPS, tolerance=1e-5)
+        return short.descend(objective, chosen.best.log_parameters).log_parameters
+    n_labelled, common = len(objective.y_l), len(chosen.search.start) <= objective.X.shape[1]
+    start = Search.at(objective.X[:n_labelled], objective.y_l, common=common, solver=chosen.search.solver)
+    search = replace(start, max_iter=chosen.search.max_iter, tolerance=1e-5)
     return search.best(objective, [search.start, search.wiggly], None)[0].log_parameters
 
 
-def warn_of_parameters(found: FoundParameters) -> None:
+def warn_of_parameters(chosen: FoundParameters) -> None:
     """Say what a user should know of how the parameters were found."""
-    best, words = found.best, []
+    best, words = chosen.best, []
     if not best.converged:
         words.append(f"The parameters {best.message} before they settled: raise max_iter, or tol.")
-    if np.ptp(arrays.to_numpy(found.objective.y_l)) > 0.0:
-        if np.any(best.log_parameters[:-1] > found.search.bounds[:-1, 1] - 1e-3):
+    if np.ptp(arrays.to_numpy(chosen.objective.y_l)) > 0.0:
+        if np.any(best.log_parameters[:-1] > chosen.search.bounds[:-1, 1] - 1e-3):
             words.append(
                 "A relevance ran into its upper bound: rows no longer tell of each other. Match less, or give a prior "
                 "whose second number is larger."
             )
-        elif best.log_parameters[-1] < found.search.bounds[-1, 0] + 1e-3:
+        elif best.log_parameters[-1] < chosen.search.bounds[-1, 0] + 1e-3:
             words.append(
                 f"The noise ran into its lower bound, {NOISE_BOUNDS[0]:g} of the labels' variance: the labels look "
                 "like an exact function of the features. If they are not, a prior whose first number is larger keeps "

@@ -18,14 +18,19 @@ from transduce.core.computing import few_threads
 from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import guarded_cholesky
-from transduce.methods.gaussian_process.fitted_process import FittedProcess, Units, make_answer, moments_table
+from transduce.methods.gaussian_process.fitted_process import (
+    FittedProcess,
+    Units,
+    arrange_rows,
+    make_answer,
+    moments_table,
+    scale_rows,
+)
 from transduce.methods.gaussian_process.parameters import (
     announce_cost,
     answers_in_folds,
-    arrange_rows,
     find_parameters,
     read_settings,
-    scale_rows,
     warn_of_parameters,
 )
 
@@ -199,19 +204,22 @@ class TransductiveGPRegressor(NumberTransducer):
         units = Units.of(y_l)
         objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
         with few_threads(objective.X.shape[0] if settings.n_jobs in (None, 1) else 0):
-            found = find_parameters(objective, settings, check_random_state(self.random_state))
-            warn_of_parameters(found)
+            chosen = find_parameters(objective, settings, check_random_state(self.random_state))
+            warn_of_parameters(chosen)
             unlabelled = arrays.pick(rows, ~sample.labelled)
-            fitted = self._fitted = FittedProcess.of(found, unlabelled, (order, matched), scaling, units)
+            fitted = self._fitted = FittedProcess.of(chosen, unlabelled, (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_, self.noise_ = fitted.relevance, fitted.noise
-        self.matching_, self.slack_ = found.choice.matching, found.choice.slack
-        if found.choice.path is not None:
-            self.matching_path_ = found.choice.path
-        self.objective_path_, self.n_iter_ = found.best.path, found.best.n_iter
-        self.converged_, self.log_marginal_likelihood_ = found.best.converged, fitted.posterior.log_likelihood
+        self.matching_, self.slack_ = chosen.choice.matching, chosen.choice.slack
+        if chosen.choice.path is not None:
+            self.matching_path_ = chosen.choice.path
+        self.objective_path_, self.n_iter_ = chosen.best.path, chosen.best.n_iter
+        self.converged_, self.log_marginal_likelihood_ = (
+            chosen.best.converged,
+            fitted.posterior.log_likelihood,
+        )
         self.moments_ = moments_table(fitted, objective.y_l)
-        self.answer_ = make_answer(sample, fitted, found)
+        self.answer_ = make_answer(sample, fitted, chosen)
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
         return self
@@ -306,7 +314,7 @@ class TransductiveGPRegressor(NumberTransducer):
         fitted = self._fitted
         with few_threads(len(fitted.order)):
             return [
-                fitted.units.restore(part) for part in answers_in_folds(fitted.found, fitted.order, folds)
+                fitted.units.restore(part) for part in answers_in_folds(fitted.chosen, fitted.order, folds)
             ]
 
     def sample_y(

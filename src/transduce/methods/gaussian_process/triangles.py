@@ -53,13 +53,13 @@ def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array)
     """
     Z = points * relevance
     right = np.column_stack([2.0 * Z, np.ones(len(Z)), -np.einsum("ij,ij->i", Z, Z)]).T
-    found = np.empty(len(X))
+    sums = np.empty(len(X))
     for start in range(0, len(X), FEW_ROWS):
         rows = X[start : start + FEW_ROWS] * relevance
         left = np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows), np.ones(len(rows))])
         K = np.minimum(left @ right, 0.0)
-        found[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
-    return found
+        sums[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
+    return sums
 
 
 def own_kernel(X: Array, relevance: Array) -> Array:

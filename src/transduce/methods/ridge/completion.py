@@ -52,8 +52,8 @@ def complete(
         labels = arrays.replaced(labels, unlabelled, start)
     else:
         right = tether * start - arrays.pick(system.adjoint(system.loo(labels)), unlabelled)
-        found, solver = system.solve(unlabelled, right, tether)
-        labels = arrays.replaced(labels, unlabelled, found)
+        answers, solver = system.solve(unlabelled, right, tether)
+        labels = arrays.replaced(labels, unlabelled, answers)
     residuals = system.loo(labels)
     objective = xp.sum(residuals**2, axis=0)
     if np.isfinite(tether):

@@ -223,10 +223,6 @@ class Regression:
                 log.info("ridge raised to %.1e, so that every row can be left out", ridge)
         return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
 
-    def inductive(self, y: Array, shown: Mask) -> Array:
-        """Return the ridge answers at the other rows from shown labels alone, shape (m, c)."""
-        return inductive(self.basis, self.rows, self.ridge, y, shown)
-
 
 def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) -> Array:
     """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
@@ -305,7 +301,7 @@ def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyAr
     shown[hidden] = False
     xp = arrays.namespace(y)
     y = y - xp.mean(arrays.pick(y, shown), axis=0)
-    start = regression.inductive(y, shown)
+    start = inductive(regression.basis, regression.rows, regression.ridge, y, shown)
     automatic = shown.sum() / (2 * (~shown).sum())
     errors = []
     for multiple in TETHERS:
@@ -362,16 +358,16 @@ class FittedRidge:
 
     def answer(self, sample: PartlyLabelled, guarantee: Guarantee) -> Answer:
         """Return the answer at the unlabelled rows, in the units of the labels."""
-        rows, found = sample.unlabelled, self.completion
+        rows, completion = sample.unlabelled, self.completion
         return Answer(
             rows=rows,
-            values=self.labels.restore(arrays.pick(found.labels, rows)),
+            values=self.labels.restore(arrays.pick(completion.labels, rows)),
             status=np.full(len(rows), "answered"),
             guarantee=guarantee,
             inductive=self.labels.restore(self.start),
-            loo_residuals=self.labels.restore(arrays.pick(found.loo_residuals, rows), shift=False),
+            loo_residuals=self.labels.restore(arrays.pick(completion.loo_residuals, rows), shift=False),
             index=None if sample.index is None else sample.index[rows],
-            diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **found.solver},
+            diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **completion.solver},
         )
 
     def extend(self, X: Array) -> Array:
@@ -396,9 +392,9 @@ class FittedRidge:
                     basis, self.labelled_rows, shown, y[shown] - mean, self.settings
                 )
                 basis, ridge = basis.with_width(choice.width), choice.ridge
-            found = np.full(y.shape, np.nan)
-            found[~shown] = inductive(basis, self.labelled_rows, ridge, y - mean, shown) + mean
-            answers.append(self.labels.restore(found[hidden]))
+            inside = np.full(y.shape, np.nan)
+            inside[~shown] = inductive(basis, self.labelled_rows, ridge, y - mean, shown) + mean
+            answers.append(self.labels.restore(inside[hidden]))
         return answers
 
 
@@ -422,7 +418,7 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
     y = arrays.beside(y, rows)
     regression = Regression.of(basis, rows, choice.ridge, settings)
     tether, path = choose_tether(regression, y, labelled, settings)
-    start = regression.inductive(y, labelled)
+    start = inductive(basis, rows, regression.ridge, y, labelled)
     completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
     if not completion.solver.get("converged", True):
         warnings.warn(

@@ -181,9 +181,11 @@ class _Search:
             if 0 < at < len(errors) - 1:
                 break
             more = self.ridges[[0]] / [10, 10**0.5] if at == 0 else self.ridges[[-1]] * [10**0.5, 10]
-            found = self._record(spectrum, width, more)
+            further = self._record(spectrum, width, more)
             parts = (
-                ([more, self.ridges], [found, errors]) if at == 0 else ([self.ridges, more], [errors, found])
+                ([more, self.ridges], [further, errors])
+                if at == 0
+                else ([self.ridges, more], [errors, further])
             )
             self.ridges, errors = np.concatenate(parts[0]), np.concatenate(parts[1])
         return errors
