@@ -27,7 +27,7 @@ from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.ask import Problem, Reply, ask, is_transducer, own_missing_label, read_problem
+from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem
 
 NO_LAW = (
     "How many rows are outside is not known where rows differ in their chance of a label: "
@@ -278,8 +278,7 @@ class ConformalTransducer(Transducer):
         Return the answers at calibration and unlabelled rows, and those of the second fit at the unlabelled ones.
         """
         rows, unlabelled = problem.rows, problem.sample.unlabelled
-        alike = isinstance(self.transductive, str)
-        transductive = is_transducer(self.estimator) if alike else bool(self.transductive)
+        transductive = None if isinstance(self.transductive, str) else bool(self.transductive)
         both = np.concatenate([rows[held_out], unlabelled])
         order = np.concatenate([rows[~held_out], random.permutation(both)])
         second = None
