@@ -411,7 +411,8 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
         array = array[rows].reshape(len(rows), -1)
         columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
     parts = [part for name, column in columns for part in _numbers(name, column)]
-    return _varying([values for _, values in parts], [name for name, _ in parts], len(rows))
+    matrix = np.column_stack([values for _, values in parts]) if parts else np.zeros((len(rows), 0))
+    return _varying(matrix, [name for name, _ in parts])
 
 
 def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
@@ -440,8 +441,7 @@ def _sparse_columns(X: Any) -> tuple[Array, list[str]]:
     """Return the columns that most rows have an entry in."""
     filled = np.asarray((X != 0).sum(axis=0)).ravel()
     keep = np.sort(np.argsort(-filled, kind="stable")[:_MOST_COMPARED_WORDS])
-    dense = X[:, keep].toarray().astype(float)
-    return _varying(list(dense.T), [f"column {j}" for j in keep], X.shape[0])
+    return _varying(X[:, keep].toarray().astype(float), [f"column {j}" for j in keep])
 
 
 def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
@@ -453,13 +453,13 @@ def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
     except ValueError:  # no words at all
         return np.zeros((len(texts), 0)), []
     names = [f"the word {word!r}" for word in words.get_feature_names_out()]
-    return _varying(list(words.transform(texts).toarray().T.astype(float)), names, len(texts))
+    return _varying(words.transform(texts).toarray().astype(float), names)
 
 
-def _varying(columns: list[Array], names: list[str], n: int) -> tuple[Array, list[str]]:
+def _varying(matrix: Array, names: list[str]) -> tuple[Array, list[str]]:
+    """Return the columns that are not constant, all numbers finite. Shapes: matrix (n, k)."""
     # Infinities keep their place in the order; most columns are used only through their order.
     largest = np.finfo(float).max / 4
-    columns = [np.clip(np.nan_to_num(values, nan=0.0), -largest, largest) for values in columns]
-    keep = [j for j, values in enumerate(columns) if n and np.any(values != values[0])]
-    features = np.column_stack([columns[j] for j in keep]) if keep else np.zeros((n, 0))
-    return features, [names[j] for j in keep]
+    matrix = np.clip(np.nan_to_num(matrix, nan=0.0), -largest, largest)
+    keep = np.flatnonzero((matrix != matrix[:1]).any(axis=0))
+    return np.ascontiguousarray(matrix[:, keep]), [names[j] for j in keep]

@@ -257,6 +257,12 @@ def json_object(line: str, number: int) -> dict[str, Any]:
     return row
 
 
+def extended_object(text: str, addition: str) -> str:
+    """Return the text of a JSON object with the fields of another one after its own."""
+    start = text.rstrip()[:-1].rstrip()
+    return f"{start}{'' if start.endswith('{') else ', '}{addition[1:]}"
+
+
 def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     """Return the objects of a JSON array, and the text of each."""
     decoder, place = json.JSONDecoder(), text.index("[") + 1

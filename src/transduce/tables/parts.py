@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from transduce.core.safe_files import whole_file
 from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
-from transduce.tables.files import json_object, kind_of, stored_index
+from transduce.tables.files import extended_object, json_object, kind_of, stored_index
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
@@ -411,10 +411,9 @@ class PartWriter:
 
     def _write_lines(self, lines: list[str], additions: pa.Table) -> None:
         for line, row in zip(lines, additions.to_pylist(), strict=True):
-            start = line.rstrip()[:-1].rstrip()
             values = {name: None if _is_nan(value) else value for name, value in row.items()}
-            text = json.dumps(values, ensure_ascii=False)
-            self._file.write(f"{start}{'' if start.endswith('{') else ', '}{text[1:]}\n".encode())
+            text = extended_object(line, json.dumps(values, ensure_ascii=False))
+            self._file.write(f"{text}\n".encode())
 
     def close(self) -> None:
         """Write what is left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import io
 import re
 from collections import Counter
@@ -30,12 +31,7 @@ class Workbook:
 
 def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFrame, Workbook]:
     """Return one sheet as a table, the first unless another is named by name or number, and the workbook."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            "is an Excel file, which needs openpyxl: pip install 'transduce[excel]', or save it as CSV"
-        ) from error
+    openpyxl = _openpyxl("is an Excel file, which needs openpyxl: {}, or save it as CSV")
     macros = b"xl/vbaProject.bin" in content
     book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=macros)
     stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
@@ -55,6 +51,13 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
     frame.columns = pd.Index(names)
     uncomputed = _uncomputed(book[name], rows, names)
     return frame, Workbook(book, name, others, uncomputed)
+
+
+def _openpyxl(needed: str) -> Any:
+    try:
+        return importlib.import_module("openpyxl")
+    except ImportError as error:
+        raise ValueError(needed.format("pip install 'transduce[excel]'")) from error
 
 
 def _sheet(sheets: list[str], wanted: str | None) -> str:
@@ -113,12 +116,7 @@ def check_sheet(frame: pd.DataFrame, more: int, path: Any) -> None:
 
 def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame, width: int) -> None:
     """Write a frame beside the first `width` columns of a sheet, or into a new workbook."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            "Writing Excel needs openpyxl: pip install 'transduce[excel]', or write CSV."
-        ) from error
+    openpyxl = _openpyxl("Writing Excel needs openpyxl: {}, or write CSV.")
     book = openpyxl.Workbook() if source is None else source.book
     sheet = book.worksheets[0] if source is None else book[source.sheet]
     for j, name in enumerate(frame.columns, start=width + 1):

@@ -22,7 +22,7 @@ from transduce.tables.delimited import (
     rewrite_columns,
     write_delimited,
 )
-from transduce.tables.files import Table, kind_of
+from transduce.tables.files import Table, extended_object, kind_of
 from transduce.tables.workbooks import check_sheet, plain_cell, write_workbook
 
 _WHOLE = re.compile(r"[-+]?\d+")
@@ -87,11 +87,8 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
 def _write_json(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
     """Write one object a row, with the given text of its old part where there is one."""
     if table.kind in ("json", "json lines"):
-        starts = [text.rstrip()[:-1].rstrip() for text in table.source]
-        rows = [
-            f"{start}{'' if start.endswith('{') else ', '}{row[1:]}"
-            for start, row in zip(starts, _json_rows(new), strict=True)
-        ]
+        pairs = zip(table.source, _json_rows(new), strict=True)
+        rows = [extended_object(text, addition) for text, addition in pairs]
     else:
         rows = _json_rows(_joined(table, new))
     text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
