@@ -238,8 +238,7 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     scale = None if metric == "cosine" or k == 0 else median_scale(found)
     graph, n_random = assemble(found.ids, similarities(found, scale), random)
     if np.any(order[1:] < order[:-1]):
-        back = np.empty_like(order)
-        back[order] = np.arange(n)
+        back = np.argsort(order)
         graph = NeighborGraph(graph[back][:, back])
     graph.sort_indices()
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
@@ -370,12 +369,11 @@ def graph_with_spectrum(
         graph, spectrum = compute(ordered)
     else:
         graph, spectrum = once("graph", ordered, (settings, n_components, seed), lambda: compute(ordered))
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    found = NeighborGraph(graph[back][:, back])
-    found.sort_indices()
-    found.diagnostics = dict(graph.diagnostics)
-    return found, spectrum.take(back)
+    back = np.argsort(order)
+    as_given = NeighborGraph(graph[back][:, back])
+    as_given.sort_indices()
+    as_given.diagnostics = dict(graph.diagnostics)
+    return as_given, spectrum.take(back)
 
 
 def fit_device_graph(

@@ -493,9 +493,7 @@ def search_cells(
         scores, ids = cells.visit(k, direct, work)
         reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
     found = best_of_heaps(scores, ids, k)
-    back = np.empty_like(cells.order)
-    back[cells.order] = np.arange(len(back))
-    ids = np.where(found.ids >= 0, cells.order[found.ids], -1)
+    ids, back = np.where(found.ids >= 0, cells.order[found.ids], -1), np.argsort(cells.order)
     return Neighbors(ids[back], found.scores[back]), reached
 
 

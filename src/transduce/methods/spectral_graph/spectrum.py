@@ -370,8 +370,7 @@ def _filtered(
     """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then by inversion."""
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
     ordered, known = S[order][:, order], trivial[order].astype(np.float32)
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
+    back = np.argsort(order)
     tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
