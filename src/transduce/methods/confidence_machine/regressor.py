@@ -242,7 +242,8 @@ class RidgeConfidenceMachine(NumberTransducer):
             At an unlabelled row this equals ``transduction_`` up to rounding; at a labelled row it is the fit, not the
             label.
         """
-        return self._fitted.machine.predict(self._new_rows(X, own_value=False))
+        rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
+        return self._fitted.machine.predict(rows)
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
         """Return the regions of rows.
