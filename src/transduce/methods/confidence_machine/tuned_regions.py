@@ -412,8 +412,8 @@ class ClassPValues(NamedTuple):
 @njit(cache=True, nogil=True)
 def tuned_classes(
     fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
-) -> ClassPValues:
-    """Return the p-values of every class at rows, each with the setting chosen for that candidate.
+) -> tuple[Array, Array, Array, AnyArray]:
+    """Return the fields of `ClassPValues` at rows, each class with the setting chosen for that candidate.
 
     Shapes: own (S, l), codes (l,), tau (b,).
     """
@@ -445,4 +445,4 @@ def tuned_classes(
                 p = (same[0, c] + tau[j] * (same[1, c] + 1.0)) / (sizes[c] + 1.0)
                 within[j, c] = max(within[j, c], p)
                 scores[j, c] = max(scores[j, c], border.prediction[s, j, c])
-    return ClassPValues(overall, within, scores, chosen)
+    return overall, within, scores, chosen
