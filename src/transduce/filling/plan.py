@@ -52,7 +52,7 @@ def make_plan(
     `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
     label in the fit.
     """
-    word, n_labels = options.method, case.labels
+    word, n_labels = options.method, case.n_labels or 0
     n_calibration = _held_out(case, options, design)
     if word == "confidence-machine":
         return Plan(_machine(case.task, options), False, {}, 1.0, [])
@@ -115,7 +115,7 @@ def plan_weights(
 
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    n_labels, confidence = case.labels, float(options.confidence)
+    n_labels, confidence = case.n_labels or 0, float(options.confidence)
     number = design.n_calibration(n_labels, confidence, by_class=options.label_conditional)
     by_row = options.guarantee == "row" or (options.guarantee == "auto" and n_labels < ROW_BELOW[case.task])
     if by_row and not design.calibrates:
