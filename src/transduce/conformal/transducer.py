@@ -244,7 +244,7 @@ class ConformalTransducer(Transducer):
         if not problem.sample.labelled.all():
             by_class = bool(self.label_conditional)
             held_out = design.hold_out(rows, self.calibration, confidence, by_class, random)
-        inner, again = (design.ready(self.estimator, some) for some in (rows[~held_out], rows))
+        inner, again = design.ready(self.estimator, rows[~held_out]), design.ready(self.estimator, rows)
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         table = self._calibrate(problem, design, held_out, first, random)
         assert first.fitted is not None

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,17 +27,22 @@ def stage(name: str) -> Iterator[Callable[[float], None]]:
 
     The logger ``transduce`` also gets its beginning and end, at level INFO.
     """
-    listener = _listener.get() or (lambda name, share: None)
+    report = partial(_tell, _listener.get(), name)
     began = time.perf_counter()
     _log.info("%s ...", name)
-    listener(name, 0.0)
+    report(0.0)
     try:
-        yield lambda share: listener(name, min(max(share, 0.0), 1.0))
+        yield report
     except BaseException:
-        listener(name, np.nan)
+        report(np.nan)
         raise
-    listener(name, 1.0)
+    report(1.0)
     _log.info("%s: done in %.1f s", name, time.perf_counter() - began)
+
+
+def _tell(listener: Listener | None, name: str, share: float) -> None:
+    if listener is not None:
+        listener(name, min(max(share, 0.0), 1.0))  # NaN stays
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
@@ -70,19 +71,18 @@ def _jobs(name: str, value: Any) -> None:
     checks.check_jobs(value)
 
 
-def _whole(least: int) -> Callable[[str, Any], None]:
-    return lambda name, value: checks.check_whole(name, value, least=least)
-
-
 def _one_of(words: tuple[str, ...]) -> Kind:
-    return Kind(str, check=lambda name, value: checks.check_choice(name, value, words), choices=words)
+    return Kind(str, check=partial(checks.check_choice, choices=words), choices=words)
 
 
 FLAG = Kind(bool, check=checks.check_flag)
 NUMBER, AMOUNT = Kind(float, "NUMBER", checks.check_number), Kind(float, "AMOUNT", checks.check_positive)
 SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
 SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", _from_one)
-ROWS, SEED, JOBS = Kind(int, "ROWS", _whole(100)), Kind(int, "SEED", _whole(0)), Kind(int, "N", _jobs)
+ROWS, SEED = (
+    Kind(int, word, partial(checks.check_whole, least=n)) for word, n in (("ROWS", 100), ("SEED", 0))
+)
+JOBS = Kind(int, "N", _jobs)
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", _not_text)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
 

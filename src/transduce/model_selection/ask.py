@@ -119,13 +119,10 @@ def read_problem(
         raise ValueError(
             "y is None: give one label for each row, missing (NaN or None) where the answer is wanted."
         )
+    missing_label = own_missing_label(missing_label, estimators)
     X = read_table(X)
-    sample = validation.read_labels(
-        np.empty((_num_samples(X), 0)),
-        getattr(X, "index", None),
-        y,
-        missing_label=own_missing_label(missing_label, estimators),
-    )
+    rows, index = np.empty((_num_samples(X), 0)), getattr(X, "index", None)
+    sample = validation.read_labels(rows, index, y, missing_label=missing_label)
     return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task, known)
 
 

@@ -68,7 +68,6 @@ class RidgeSettings:
 def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -> RidgeSettings:
     """Return the estimator's settings, checked; `read_rows` reads rows like those of `fit`."""
     settings = RidgeSettings(**{item.name: given[item.name] for item in fields(RidgeSettings)})
-    check_kernel(settings.kernel)
     checks.check_positive("max_memory_mb", settings.max_memory_mb)
     checks.check_flag("standardize", settings.standardize)
     if not _is(settings.width, "loo"):
@@ -77,6 +76,7 @@ def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -
         checks.check_positive("ridge (a number, or 'loo')", settings.ridge)
     if not _is(settings.tether, "auto", "cv"):
         checks.check_not_negative("tether", settings.tether, "'auto', 'cv' or a number from 0 to infinity")
+    check_kernel(settings.kernel)
     if settings.centres is None:
         return settings
     if settings.kernel in OWN_BASIS:
@@ -165,7 +165,7 @@ class Basis:
 
     def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
-        rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
+        rows_l = arrays.pick(rows, labelled)
         if not self.at_all_rows:
             return RidgeSpectrum.of_design(self.lines(rows_l), y_l)
         if self.centres is None:
@@ -245,14 +245,15 @@ def choose_width_and_ridge(
     basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeSettings
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
+    rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
-        start = median_width(arrays.pick(rows, labelled)) if free else float(settings.width)
+        start = median_width(rows_l) if free else float(settings.width)
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
 
     some = np.arange(y_l.shape[0])
     if settings.kernel != "precomputed" and len(some) > MOST_CHOOSING:
-        some = _some_labels(arrays.pick(rows, labelled), y_l)
+        some = _some_labels(rows_l, y_l)
     shown = np.zeros(rows.shape[0], dtype=bool)
     shown[np.flatnonzero(labelled)[some]] = True
     y_some = arrays.pick(y_l, some)
@@ -265,7 +266,7 @@ def choose_width_and_ridge(
 
 def _some_labels(rows: Array, y_l: Array) -> AnyArray:
     """Return which labels width and ridge are chosen by, ascending: some at even steps of the ordered rows."""
-    both = arrays.namespace(rows).concat([rows, arrays.beside(y_l, rows)], axis=1)
+    both = arrays.namespace(rows).concat([rows, y_l], axis=1)
     order = arrays.to_numpy(arrays.lexsort(both))
     return np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
 
@@ -410,7 +411,8 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
 def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -> FittedRidge:
     labelled, y_l = sample.labelled, labels.scaled()
     basis, rows = Basis.fit_apply(sample.X, labelled, settings)
-    basis.kernel.check_symmetry(rows)
+    if callable(settings.kernel):
+        basis.kernel.check_symmetry(rows)
     choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
     basis = basis.with_width(choice.width)
     y = np.zeros((rows.shape[0], y_l.shape[1]))
@@ -427,7 +429,8 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
             "ridge or tether helps.",
             stacklevel=4,
         )
-    residuals, denominators = basis.spectrum(rows, labelled, y_l).residuals(regression.ridge)
+    spectrum = basis.spectrum(rows, labelled, arrays.pick(y, labelled))
+    residuals, denominators = spectrum.residuals(regression.ridge)
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
         choice = choice.raised(regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2)))

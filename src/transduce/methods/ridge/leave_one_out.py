@@ -102,10 +102,10 @@ class RidgeSpectrum(NamedTuple):
 
     def errors(self, ridges: Array) -> Array:
         """Return the mean squared leave-one-out residual for every ridge, shape (k,); infinite if not to be trusted."""
-        xp = arrays.namespace(self.vectors)
-        keep, denominators = self._shrinkage(arrays.beside(ridges, self.vectors))
+        xp, ridges = arrays.namespace(self.vectors), arrays.beside(ridges, self.vectors)
+        keep, denominators = self._shrinkage(ridges)
         rest = self.labels - self.vectors @ self.projected
-        total = arrays.zeros((len(ridges),), self.vectors)
+        total = xp.zeros_like(ridges)
         for column in range(self.labels.shape[1]):
             residuals = self.vectors @ (keep * self.projected[:, column][:, None])
             if not self.is_square:

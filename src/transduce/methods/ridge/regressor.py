@@ -126,9 +126,9 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
             The fitted estimator.
         """
         sample = validation.read_sample(self, X, y, columns=True, device=True)
-        settings, y_l = self._read_settings(), validation.numeric_labels(sample)
+        y_l = validation.numeric_labels(sample)
         labels = Labels(y_l, *label_moments(y_l.reshape(len(y_l), -1)))
-        self._fitted = fit_ridge(sample, labels, settings)
+        self._fitted = fit_ridge(sample, labels, self._read_settings())
         self._tell(self._fitted)
         self.answer_ = self._fitted.answer(sample, NO_GUARANTEE)
         self.transduction_ = sample.complete(self.answer_.values)
