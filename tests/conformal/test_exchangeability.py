@@ -13,9 +13,8 @@ from sklearn.metrics import roc_auc_score
 
 from tests.libraries import ON_PROCESSOR, dispatch, give
 from transduce.conformal import exchangeability_test
-from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold
+from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold, table_features
 from transduce.core.guarantee import Verdict
-from transduce.tables.features import table_features
 
 # --------------------------------------------------------------------------------------------------- exact
 

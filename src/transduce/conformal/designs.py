@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, rankdata
 
-from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
+from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
 from transduce.core import checks
 from transduce.core.guarantee import (
     CHANCE,
@@ -25,7 +25,6 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
 from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.folds import with_group_folds
-from transduce.tables.features import table_features
 from transduce.tables.labels import read_marks
 
 # ------------------------------------------------------------------------------------------------- designs

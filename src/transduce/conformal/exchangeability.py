@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.optimize import brentq
 from scipy.stats import mannwhitneyu, norm, rankdata
 from sklearn.utils import check_random_state
@@ -17,10 +17,11 @@ from sklearn.utils.validation import _num_samples
 from transduce.core import arrays, checks
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.tables.features import table_features
 
 N_FOLDS = 5
 N_TREES = 60
+MOST_LEVELS = 10  # of a column of texts that are compared, the most frequent
+MOST_WORDS = 200  # likewise, of texts, and columns of a sparse matrix
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
@@ -392,3 +393,76 @@ def _unit(ranks: Array) -> Array:
     ranks = ranks - ranks.mean()
     length = float(np.linalg.norm(ranks))
     return np.asarray(ranks / length if length > 0.0 else ranks)
+
+
+# ------------------------------------------------------------------------------------------ any table as numbers
+
+
+def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
+    """Return some rows of a table as numbers, and the names of the columns."""
+    if sparse.issparse(X):
+        return _sparse_columns(X.tocsr()[rows])
+    if isinstance(X, pd.DataFrame):
+        some = X.iloc[rows].reset_index(drop=True)
+        columns = [(repr(name), some.iloc[:, j]) for j, name in enumerate(X.columns)]
+    elif hasattr(X, "columns") and hasattr(X, "shape"):  # of polars
+        columns = [(repr(name), pd.Series(X[name].gather(rows).to_list())) for name in X.columns]
+    else:
+        array = np.asarray(X)
+        if array.ndim == 1:
+            return _word_indicators([str(array[i]) for i in rows])
+        array = array[rows].reshape(len(rows), -1)
+        columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
+    parts = [part for name, column in columns for part in _numbers(name, column)]
+    matrix = np.column_stack([values for _, values in parts]) if parts else np.zeros((len(rows), 0))
+    return _varying(matrix, [name for name, _ in parts])
+
+
+def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
+    """Return one column as one or several columns of numbers."""
+    missing = column.isna().to_numpy()
+    if pd.api.types.is_datetime64_any_dtype(column):
+        column = (column - column.min()).dt.total_seconds()
+    elif pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
+    elif isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    if np.isnan(values[~missing]).any():
+        texts = column.astype(str).to_numpy()
+        common = pd.Series(texts[~missing]).value_counts().index[:MOST_LEVELS]
+        parts = [(f"{name} is {level!r}", (texts == level).astype(float)) for level in common]
+    else:
+        middle = float(np.median(values[~missing])) if not missing.all() else 0.0
+        parts = [(name, np.where(missing, middle, values))]
+    if missing.any():
+        parts.insert(1, (f"{name} is missing", missing.astype(float)))
+    return parts
+
+
+def _sparse_columns(X: Any) -> tuple[Array, list[str]]:
+    """Return the columns that most rows have an entry in."""
+    filled = np.asarray((X != 0).sum(axis=0)).ravel()
+    keep = np.sort(np.argsort(-filled, kind="stable")[:MOST_WORDS])
+    return _varying(X[:, keep].toarray().astype(float), [f"column {j}" for j in keep])
+
+
+def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
+    """Return which of the most frequent words each text has."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    try:
+        words = CountVectorizer(max_features=MOST_WORDS, binary=True).fit(texts)
+    except ValueError:  # no words at all
+        return np.zeros((len(texts), 0)), []
+    names = [f"the word {word!r}" for word in words.get_feature_names_out()]
+    return _varying(words.transform(texts).toarray().astype(float), names)
+
+
+def _varying(matrix: Array, names: list[str]) -> tuple[Array, list[str]]:
+    """Return the columns that are not constant, all numbers finite. Shapes: matrix (n, k)."""
+    # Infinities keep their place in the order; most columns are used only through their order.
+    largest = np.finfo(float).max / 4
+    matrix = np.clip(np.nan_to_num(matrix, nan=0.0), -largest, largest)
+    keep = np.flatnonzero((matrix != matrix[:1]).any(axis=0))
+    return np.ascontiguousarray(matrix[:, keep]), [names[j] for j in keep]

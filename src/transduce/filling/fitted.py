@@ -22,8 +22,7 @@ from transduce.filling.options import Options
 from transduce.filling.plan import Plan
 from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import new_columns
-from transduce.tables.encoder import Encoder
-from transduce.tables.features import Features
+from transduce.tables.features import Encoder, Features
 from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
 
