@@ -84,7 +84,7 @@ def test_every_field_is_tried_here():
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_is_everywhere(name, filled):
     """In the signature, in help, on the command line and its page, in JSON, and in what is printed to do it again."""
-    question = OPTIONS[name].question
+    question = name in QUESTIONS
     parameters = inspect.signature(FillResult.ask if question else fill).parameters
     assert parameters[name].default == DEFAULTS[name]
     assert f"{name} : " in pydoc.render_doc(FillResult.ask if question else fill, renderer=pydoc.plaintext)
@@ -103,6 +103,9 @@ def test_an_option_is_everywhere(name, filled):
 def test_editors_know_every_option():
     for names, typed in ((FIT, FillOptions), (QUESTIONS, Questions)):
         assert list(typing.get_type_hints(typed, localns={"Design": object})) == list(names)
+        assert list(names) == [name for name in OPTIONS if name in names]
+    assert {*FIT, *QUESTIONS} == set(OPTIONS)
+    assert not set(FIT) & set(QUESTIONS)
     assert {one.panel for one in OPTIONS.values()} <= set(PANELS)
     assert set(inspect.signature(fill).parameters) == {"table", "target", *FIT}
     assert set(inspect.signature(FillResult.table).parameters) == {"self", *QUESTIONS}

@@ -144,7 +144,7 @@ def _fill_targets(source: tables.Table, targets: list[str], options: Options) ->
     results = []
     for name in targets:
         others = set(tasks.values()) - {tasks[name]}
-        unsuited = {other: DEFAULTS[other] for other, one in OPTIONS.items() if one.task in others}
+        unsuited = {other: DEFAULTS[other] for other, one in OPTIONS.items() if one.kind.task in others}
         ignored = [*options.ignore, *(other for other in targets if other != name)]
         results.append(fill_table(source, name, replace(options, ignore=ignored, **unsuited)))
     return results

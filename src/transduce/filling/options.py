@@ -10,7 +10,7 @@ import inspect
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -45,6 +45,7 @@ class Kind:
     metavar: str = ""
     check: Callable[[str, Any], object] | None = None  # raises a ValueError
     choices: tuple[str, ...] = ()
+    task: str = ""  # the only task that it suits
 
 
 def _method(name: str, value: Any) -> None:
@@ -67,8 +68,14 @@ def _from_one(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
 
 
-def _jobs(name: str, value: Any) -> None:
-    checks.check_jobs(value)
+def _design(name: str, value: Any) -> None:
+    from transduce.conformal.designs import Design
+
+    if not isinstance(value, Design):
+        raise ValueError(
+            "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column) or "
+            f"Estimated(); got {value!r}."
+        )
 
 
 def _one_of(words: tuple[str, ...]) -> Kind:
@@ -76,15 +83,17 @@ def _one_of(words: tuple[str, ...]) -> Kind:
 
 
 FLAG = Kind(bool, check=checks.check_flag)
-NUMBER, AMOUNT = Kind(float, "NUMBER", checks.check_number), Kind(float, "AMOUNT", checks.check_positive)
+FLAG_OF_CLASSES = replace(FLAG, task="classification")
+NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
+AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
 SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
 SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", _from_one)
-ROWS, SEED = (
-    Kind(int, word, partial(checks.check_whole, least=n)) for word, n in (("ROWS", 100), ("SEED", 0))
-)
-JOBS = Kind(int, "N", _jobs)
+ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
+SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
+JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", _not_text)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
+METHOD, DESIGN = Kind(str, check=_method, choices=tuple(METHODS)), Kind(object, check=_design)
 
 
 # ------------------------------------------------------------------------------------------------------ the options
@@ -97,8 +106,6 @@ class Option:
     help: str  # on the command line and in the docstring
     panel: str
     kind: Kind
-    task: str = ""  # the only task that it suits
-    question: bool = False  # whether it is asked of the result: the fit does not depend on it
     sampled: bool = True  # whether it suits a fit to a sample of a table that is not in memory
 
     def described(self, default: Any) -> str:
@@ -109,17 +116,13 @@ class Option:
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
-def _option(default: Any, help: str, panel: str, kind: Kind, **more: Any) -> Any:
+def _option(default: Any, kind: Kind, help: str, panel: str = ANSWER, *, sampled: bool = True) -> Any:
     """Return a field of `Options`."""
-    metadata = {"option": Option(help, panel, kind, **more)}
+    said = f"{KINDS[kind.task].capitalize()}: {help}" if kind.task else help
+    metadata = {"option": Option(said, panel, kind, sampled)}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-def _question(default: Any, help: str, panel: str, kind: Kind, **more: Any) -> Any:
-    """Return a field that is asked of the result."""
-    return _option(default, help, panel, kind, question=True, **more)
 
 
 @dataclass(frozen=True)
@@ -127,108 +130,86 @@ class Options:
     """What a user may ask of `fill` and of its result, as it was asked; checked."""
 
     method: str = _option(
-        "auto",
-        'How to fill: "auto" blends the methods that suit the table; see `transduce methods`.',
-        ANSWER,
-        Kind(str, check=_method, choices=tuple(METHODS)),
+        "auto", METHOD, 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`.'
     )
     task: str = _option(
         "auto",
+        _one_of(TASKS),
         "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are whole "
         "numbers of 2 to 10 different values of which some occur twice.",
-        ANSWER,
-        _one_of(TASKS),
     )
-    minimum: float | None = _question(
+    minimum: float | None = _option(
+        None, NUMBER, "the least value that is possible; intervals and values end there."
+    )
+    maximum: float | None = _option(None, NUMBER, "the largest value that is possible.")
+    probabilities: bool = _option(False, FLAG_OF_CLASSES, "add a column for the probability of every class.")
+    reject: float | None = _option(
         None,
-        "Numbers: the least value that is possible; intervals and values end there.",
-        ANSWER,
-        NUMBER,
-        task="regression",
-    )
-    maximum: float | None = _question(
-        None, "Numbers: the largest value that is possible.", ANSWER, NUMBER, task="regression"
-    )
-    probabilities: bool = _question(
-        False,
-        "Classes: add a column for the probability of every class.",
-        ANSWER,
-        FLAG,
-        task="classification",
-    )
-    reject: float | None = _question(
-        None,
-        "Mark this share of the answers, the least certain, as rejected; their values stay.",
-        ANSWER,
         SHARE,
+        "Mark this share of the answers, the least certain, as rejected; their values stay.",
         sampled=False,
     )
-    label_next: bool = _question(
-        False, "Add a column that numbers the rows whose labels would help most.", ANSWER, FLAG, sampled=False
+    label_next: bool = _option(
+        False, FLAG, "Add a column that numbers the rows whose labels would help most.", sampled=False
     )
     labels: Design | None = _option(
         None,
+        DESIGN,
         "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column) or "
         "Estimated() of `transduce.conformal`; each takes within, order and sensitivity.",
         LABELS,
-        Kind(object),
     )
     confidence: float = _option(
-        0.9, "Probability with which each interval or set contains the truth.", GUARANTEE, LEVEL
+        0.9, LEVEL, "Probability with which each interval or set contains the truth.", GUARANTEE
     )
     guarantee: str = _option(
         "auto",
+        _one_of(GUARANTEES),
         'What is guaranteed: "row", each row by itself, with no label held out; "column", how many rows are outside '
         'too; "auto" goes by the number of labels.',
         GUARANTEE,
-        _one_of(GUARANTEES),
     )
-    certainty: float = _question(0.95, "Certainty of the guarantee for the whole column.", GUARANTEE, LEVEL)
-    tolerance: float | None = _question(
-        None,
-        "Numbers: bound how many answers are off by more than this.",
-        GUARANTEE,
-        AMOUNT,
-        task="regression",
+    certainty: float = _option(0.95, LEVEL, "Certainty of the guarantee for the whole column.", GUARANTEE)
+    tolerance: float | None = _option(
+        None, AMOUNT, "bound how many answers are off by more than this.", GUARANTEE
     )
     label_conditional: bool = _option(
-        False, "Classes: let the guarantee hold within every class.", GUARANTEE, FLAG, task="classification"
+        False, FLAG_OF_CLASSES, "let the guarantee hold within every class.", GUARANTEE
     )
-    ignore: list[Any] = _option([], "Columns to leave out.", COLUMNS, SOME_COLUMNS)
-    text: list[Any] = _option([], "Columns to read word by word.", COLUMNS, SOME_COLUMNS)
-    id: Any = _option(None, "The column that names the rows.", COLUMNS, COLUMN)
+    ignore: list[Any] = _option([], SOME_COLUMNS, "Columns to leave out.", COLUMNS)
+    text: list[Any] = _option([], SOME_COLUMNS, "Columns to read word by word.", COLUMNS)
+    id: Any = _option(None, COLUMN, "The column that names the rows.", COLUMNS)
     missing: list[Any] = _option(
-        [], "Values that mark an empty cell in any column, such as -999.", COLUMNS, VALUES
+        [], VALUES, "Values that mark an empty cell in any column, such as -999.", COLUMNS
     )
     sample: int = _option(
-        20_000, "How many rows without a label the fit sees; it answers all others one by one.", LARGE, ROWS
+        20_000, ROWS, "How many rows without a label the fit sees; it answers all others one by one.", LARGE
     )
     budget_seconds: float = _option(
-        300.0, "Leave slow methods out of the blend to finish within this time.", COMPUTING, SECONDS
+        300.0, SECONDS, "Leave slow methods out of the blend to finish within this time.", COMPUTING
     )
     device: str | None = _option(
         None,
+        DEVICE,
         "Where to compute: cuda, for the methods that can; all rows then take part in the fit.",
         COMPUTING,
-        DEVICE,
         sampled=False,
     )
     n_jobs: int | None = _option(
-        None, "Number of fits at the same time; -1 for one on each core.", COMPUTING, JOBS
+        None, JOBS, "Number of fits at the same time; -1 for one on each core.", COMPUTING
     )
-    random_state: int = _option(0, "The same seed gives the same answer.", COMPUTING, SEED)
+    random_state: int = _option(0, SEED, "The same seed gives the same answer.", COMPUTING)
 
     @classmethod
     def read(cls, given: Mapping[str, Any], *, questions: bool = False) -> Options:
         """Return options as they were given, or raise an error that says what to correct."""
         for name in given:
-            if name not in OPTIONS or (OPTIONS[name].question and not questions):
+            if name not in OPTIONS or (name in QUESTIONS and not questions):
                 raise TypeError(_not_an_option(name))
         options = dict(given)
-        for name in ("ignore", "text"):
-            _not_text(name, options.get(name, ()))
-            options[name] = list(options.get(name, ()))
-        missing = options.get("missing", ())
+        for name in {"ignore", "text"} & set(given):  # one text is no list, and is refused below
+            options[name] = given[name] if isinstance(given[name], str) else list(given[name])
+        missing = given.get("missing", ())
         several = isinstance(missing, list | tuple | set | frozenset)
         options["missing"] = list(missing) if several else [missing]
         return cls(**options)
@@ -246,13 +227,8 @@ class Options:
     @property
     def design(self) -> Design:
         """How the labels came about."""
-        from transduce.conformal.designs import Chance, Design
+        from transduce.conformal.designs import Chance
 
-        if self.labels is not None and not isinstance(self.labels, Design):
-            raise ValueError(
-                "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column) or "
-                f"Estimated(); got {self.labels!r}."
-            )
         return Chance() if self.labels is None else self.labels
 
     @property
@@ -269,24 +245,21 @@ class Options:
             raise ValueError(
                 f"{target!r} is the target: it cannot be ignored, read as text, or name or mark rows."
             )
-        if design.calibrates:
-            self._check_calibrates(_spelled_design(design))
-        return [target, *names]
-
-    def _check_calibrates(self, said: str) -> None:
-        """Raise a ValueError if no label calibrates, where how the labels came about needs some."""
-        if self.guarantee == "row":
+        said = _spelled_design(design) if design.calibrates else ""
+        if said and self.guarantee == "row":
             raise ValueError(
                 f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
             )
-        if str(self.method).replace("_", "-").lower() == "confidence-machine":
+        if said and str(self.method).replace("_", "-").lower() == "confidence-machine":
             raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
+        return [target, *names]
 
     def check_labels(self, target: Target) -> None:
         """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
         for name in self.changed():
-            if OPTIONS[name].task not in ("", target.task):
-                here, there = KINDS[OPTIONS[name].task], KINDS[target.task]
+            suits = OPTIONS[name].kind.task or target.task
+            if suits != target.task:
+                here, there = KINDS[suits], KINDS[target.task]
                 raise ValueError(f"{option(name)} is for {here}, and these labels are {there}.")
         if self.minimum is None and self.maximum is None:
             return
@@ -330,15 +303,15 @@ class Options:
 
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
-        mine = {name: getattr(self, name) for name in OPTIONS}
-        return {name: value for name, value in mine.items() if _differs(value, DEFAULTS[name])}
+        return _changed(self)
 
     # ------------------------------------------------------------------------------------------ to keep and to do again
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
-        found = {name: getattr(self, name) for name in OPTIONS}
-        return found | {"labels": None if self.labels is None else _design_as_json(self.labels)}
+        design = self.labels
+        words = None if design is None else {"design": type(design).__name__, **_changed(design)}
+        return vars(self) | {"labels": words}
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> Options:
@@ -352,37 +325,43 @@ class Options:
 
     def as_call(self, target: Any, task: str) -> str:
         """Return the call that does it again, of a table in Python."""
-        changed = self.changed() | {"task": task}
-        words = {name: _as_code(value) for name, value in changed.items()}
-        fit = [f"{name}={words[name]}" for name in OPTIONS if name in words and not OPTIONS[name].question]
-        asked = [f"{name}={words[name]}" for name in OPTIONS if name in words and OPTIONS[name].question]
-        call = f"fill(table, {', '.join([repr(target), *fit])})"
+        words = {
+            name: f"{name}={_as_code(value)}" for name, value in replace(self, task=task).changed().items()
+        }
+        fit = [repr(target), *(words[name] for name in FIT if name in words)]
+        asked = [words[name] for name in QUESTIONS if name in words]
+        call = f"fill(table, {', '.join(fit)})"
         return f"{call}.ask({', '.join(asked)})" if asked else call
 
     def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
         """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
-        changed = self.changed() | {"task": task}
         flags: dict[str, Any] = {}
-        for name in OPTIONS:
-            if name == "labels":
-                flags |= flags_of(self.design)
-            elif name in changed:
-                flags[name] = changed[name]
+        for name, value in replace(self, task=task).changed().items():
+            flags |= flags_of(value) if name == "labels" else {name: value}
         words = ["transduce", "fill", table, "--target", str(target)]
         for name, value in {**flags, **more}.items():
-            words += _as_words(flag(name), value)
+            for one in value if isinstance(value, list) else [value]:
+                beside = [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
+                words += [flag(name)] if one is True else beside
         return shlex.join(words)
 
 
+def _defaults(record: Any) -> dict[str, Any]:
+    """Return the defaults of options, or of a design."""
+    return {one.name: [] if one.default is MISSING else one.default for one in fields(record)}
+
+
+def _changed(record: Any) -> dict[str, Any]:
+    """Return the fields of options, or of a design, that are not at their defaults; values may be arrays."""
+    return {
+        name: value
+        for name, default in _defaults(record).items()
+        if (value := getattr(record, name)) is not default and (hasattr(value, "dtype") or value != default)
+    }
+
+
 OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Options)}
-DEFAULTS: dict[str, Any] = {
-    one.name: one.default if one.default_factory is not list else [] for one in fields(Options)
-}
-
-
-def _differs(value: Any, default: Any) -> bool:
-    """Return whether a value, which may be an array, is not the default."""
-    return value is not default and (hasattr(value, "dtype") or bool(value != default))
+DEFAULTS = _defaults(Options)
 
 
 class FillOptions(TypedDict, total=False):
@@ -417,6 +396,9 @@ class Questions(TypedDict, total=False):
     tolerance: float | None
 
 
+FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
+
+
 def _not_an_option(name: str) -> str:
     """Return that `fill` has no such option, and where it is."""
     if name in OPTIONS:
@@ -426,49 +408,20 @@ def _not_an_option(name: str) -> str:
     return f"fill has no option {name!r}."
 
 
-def _as_words(word: str, value: Any) -> list[str]:
-    """Return an option as words of the command line."""
-    words = []
-    for one in value if isinstance(value, list) else [value]:
-        if one is True:
-            words.append(word)
-        else:
-            words += [f"{word}={one}"] if str(one).startswith("-") else [word, str(one)]
-    return words
-
-
 # ------------------------------------------------------------------------------------------- how the labels came about
 
 # The flags of the command line, which make a design. Those of the first four exclude each other.
-LABEL_FLAGS = {
-    "random_labels": Option(
-        "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
-        LABELS,
-        COLUMN,
-    ),
-    "sampling_probability": Option(
-        "A column with the probability with which each row was chosen to be labelled, if known.",
-        LABELS,
-        COLUMN,
-    ),
-    "groups": Option(
-        "A column of groups of rows: the guarantee is about rows of new groups.", LABELS, COLUMN
-    ),
-    "shift": Option(
-        "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
-        LABELS,
-        _one_of(SHIFTS),
-    ),
-    "within": Option("A column of categories: the guarantee holds within each.", LABELS, COLUMN),
-    "order": Option(
-        "A column that orders the rows, such as a date: test for drift along it.", LABELS, COLUMN
-    ),
-    "sensitivity": Option(
-        "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
-        LABELS,
-        FACTOR,
-    ),
+_ABOUT_LABELS = {
+    "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+    "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if known.",
+    "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
+    "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+    "within": "A column of categories: the guarantee holds within each.",
+    "order": "A column that orders the rows, such as a date: test for drift along it.",
+    "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
 }
+_KINDS = dict.fromkeys(_ABOUT_LABELS, COLUMN) | {"shift": _one_of(SHIFTS), "sensitivity": FACTOR}
+LABEL_FLAGS = {name: Option(help, LABELS, _KINDS[name]) for name, help in _ABOUT_LABELS.items()}
 LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
 _OF_ROWS = {  # the flag and the field of designs that describe rows
     "Drawn": ("random_labels", "rows"),
@@ -504,33 +457,18 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
 
 def flags_of(design: Design) -> dict[str, Any]:
     """Return the flags of the command line that say how the labels came about; those at their defaults are left out."""
-    kind = type(design).__name__
-    flags = {}
-    if kind in _OF_ROWS:
-        name, field_name = _OF_ROWS[kind]
-        flags[name] = getattr(design, field_name)
-    if kind == "Estimated":
+    names = {field_name: name for name, field_name in _OF_ROWS.values()}
+    flags = {names.get(name, name): value for name, value in _changed(design).items()}
+    if type(design).__name__ == "Estimated":
         flags["shift"] = "estimate"
-    if not getattr(design, "reweight", True):
+    if not flags.pop("reweight", True):
         flags["shift"] = "ignore"
-    modifiers = {name: getattr(design, name) for name in ("within", "order", "sensitivity")}
-    return flags | {name: value for name, value in modifiers.items() if value != LABEL_DEFAULTS[name]}
+    return {name: flags[name] for name in LABEL_FLAGS if name in flags}
 
 
 def _spelled_design(design: Design) -> str:
     """Return how the user said how the labels came about."""
     return option(next(iter(flags_of(design)))) if on_command_line() else f"labels={_as_code(design)}"
-
-
-def _fields_of(design: Design) -> dict[str, Any]:
-    """Return the fields of a design that are not left at their defaults."""
-    mine = {one.name: getattr(design, one.name) for one in fields(design)}
-    defaults = {one.name: one.default for one in fields(design)}
-    return {name: value for name, value in mine.items() if _differs(value, defaults[name])}
-
-
-def _design_as_json(design: Design) -> dict[str, Any]:
-    return {"design": type(design).__name__, **_fields_of(design)}
 
 
 def _as_code(value: Any) -> str:
@@ -539,7 +477,7 @@ def _as_code(value: Any) -> str:
 
     if not isinstance(value, Design):
         return repr(value)
-    words = [f"{name}={one!r}" for name, one in _fields_of(value).items()]
+    words = [f"{name}={one!r}" for name, one in _changed(value).items()]
     return f"{type(value).__name__}({', '.join(words)})"
 
 
@@ -554,33 +492,17 @@ def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
 
     def describe(function: Callable[..., Any]) -> Any:
         plain = inspect.signature(function)
-        first = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[name], annotation=_ANNOTATIONS[name]
-            )
-            for name in names
-        ]
-        function.__signature__ = plain.replace(parameters=[*first, *more])  # type: ignore[attr-defined]
-        indent = "        " if "self" in plain.parameters else "    "
-        function.__doc__ = (function.__doc__ or "").replace(f"{indent}OPTIONS\n", _parameters(names, indent))
+        every = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        indent, lines = "        " if "self" in plain.parameters else "    ", []
+        for name in names:
+            default, kind = DEFAULTS[name], inspect.Parameter.KEYWORD_ONLY
+            annotation = Options.__annotations__[name]
+            every.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+            lines.append(f"{indent}{name} : {OPTIONS[name].described(default)}\n")
+            wrapped = textwrap.wrap(OPTIONS[name].help, 116 - len(indent))
+            lines += [f"{indent}    {line}\n" for line in wrapped]
+        function.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+        function.__doc__ = (function.__doc__ or "").replace(f"{indent}OPTIONS\n", "".join(lines))
         return function
 
     return describe
-
-
-_ANNOTATIONS = {one.name: one.type for one in fields(Options)}
-FIT = tuple(name for name, one in OPTIONS.items() if not one.question)
-QUESTIONS = tuple(name for name, one in OPTIONS.items() if one.question)
-
-
-def _parameters(names: Sequence[str], indent: str) -> str:
-    """Return the lines of a docstring that describe some options."""
-    lines = []
-    for name in names:
-        one = OPTIONS[name]
-        lines.append(f"{indent}{name} : {one.described(DEFAULTS[name])}")
-        lines += textwrap.wrap(
-            one.help, 120, initial_indent=f"{indent}    ", subsequent_indent=f"{indent}    "
-        )
-    return "".join(f"{line}\n" for line in lines)
