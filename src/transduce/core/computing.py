@@ -89,12 +89,7 @@ class _Line:
         if 0.0 < share < 1.0 and now - self._shown < 0.1:
             return
         self._shown = now
-        print(
-            f"\r{name}: {share:4.0%}",
-            end="\n" if share >= 1.0 else "",
-            file=stream,
-            flush=True,
-        )
+        print(f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=stream, flush=True)
 
 
 MOST_KEPT = 2  # results, the latest ones

@@ -208,8 +208,7 @@ def read_labels(
         )
     if missing_label is not None and sample.labelled.all():
         warnings.warn(
-            f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled.",
-            stacklevel=4,
+            f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled.", stacklevel=4
         )
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray
+from transduce.core.words import counted
 from transduce.tables.numbers import MISSING, hole_words, number_text, typed
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -45,6 +47,13 @@ class Delimited:
     cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
 
 
+def check_once(names: Iterable[Any], where: Any) -> None:
+    """Raise a ValueError unless the columns of a table have names of their own."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{where} has two columns called {twice[0]!r}: give each a name of its own.")
+
+
 def decode(content: bytes) -> tuple[str, str, bytes]:
     """Return text, encoding and byte order mark of bytes; a ValueError if they are not text."""
     mark = next((mark for mark in _MARKS if content.startswith(mark)), b"")
@@ -70,10 +79,8 @@ def sniff_delimiter(text: str) -> str:
             counts = counts[:-1]  # the last one may be cut
         if counts and len(set(counts)) == 1 and counts[0] > most:
             best, most = delimiter, counts[0]
-    if most == 1:  # no delimiter fits all: take the one most frequent in the header
-        header = start.partition("\n")[0]
-        best = max(DELIMITERS, key=header.count)
-    return best
+    # Where no delimiter fits all, it is the one most frequent in the header.
+    return best if most > 1 else max(DELIMITERS, key=start.partition("\n")[0].count)
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
@@ -112,26 +119,15 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     columns = [np.array([fields[j] for fields in records], dtype=object) for j in range(len(names))]
     prefer = decimal_sign(delimiter)
     series, decimals = zip(*(typed(column, prefer) for column in columns), strict=True)
-    frame = pd.concat(series, axis=1)
-    frame.columns = pd.Index(names)
+    frame = pd.concat(series, axis=1).set_axis(names, axis=1)
     cells = {
         name: ColumnCells(_reading(texts, column), hole_words(texts, MISSING), prefer)
         for name, texts, column in zip(names, columns, series, strict=True)
     }
-    raw = [record.rstrip("\r\n") for record, _ in pairs]
-    first, last = pairs[0][0], pairs[-1][0]
-    source = Delimited(
-        header=raw[0],
-        records=raw[1:],
-        delimiter=delimiter,
-        encoding=encoding,
-        line_end=first[len(raw[0]) :] or "\n",
-        mark=mark,
-        ends=last.endswith(("\n", "\r")),
-        decimal="comma" if "comma" in decimals else "point",
-        cells=cells,
-    )
-    return frame, source
+    header, *raw = [record.rstrip("\r\n") for record, _ in pairs]
+    line_end, ends = pairs[0][0][len(header) :] or "\n", pairs[-1][0].endswith(("\n", "\r"))
+    decimal = "comma" if "comma" in decimals else "point"
+    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, cells)
 
 
 def decimal_sign(delimiter: str) -> str:
@@ -144,10 +140,9 @@ def _check_lengths(names: list[str], records: list[list[str]], delimiter: str) -
     for number, fields in enumerate(records, start=2):
         if len(fields) != len(names):
             more = f"quote fields that hold the delimiter {delimiter!r}"
-            raise ValueError(
-                f"has {len(fields)} field{'s' * (len(fields) != 1)} in record {number} but {len(names)} in its header: "
-                + (more if len(fields) > len(names) else "complete the record, or drop it")
-            )
+            how = more if len(fields) > len(names) else "complete the record, or drop it"
+            count = counted(len(fields), "field")
+            raise ValueError(f"has {count} in record {number} but {len(names)} in its header: {how}")
 
 
 def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
@@ -163,12 +158,9 @@ def split_record(record: str, delimiter: str) -> list[str]:
 
 def _reading(texts: AnyArray, column: pd.Series) -> str:
     """Return how a number written with a comma, or with groups of digits, was read; "" if there is none."""
-    if column.dtype.kind not in "if":
-        return ""
-    for text, value in zip(texts, column, strict=True):
-        if "," in text or text.count(".") > 1:
-            return f"{text.strip()!r} was read as {value:g}"
-    return ""
+    pairs = zip(texts, column, strict=True) if column.dtype.kind in "if" else ()
+    such = ((text, value) for text, value in pairs if "," in text or text.count(".") > 1)
+    return next((f"{text.strip()!r} was read as {value:g}" for text, value in such), "")
 
 
 def field_text(value: object, decimal: str = "point") -> str:
@@ -188,10 +180,8 @@ def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None
     """Write the text as it was given, with new columns after every record."""
     file.write(source.mark)
     given = [source.header, *source.records]
-    for number, (record, fields) in enumerate(
-        zip(given, _records_of(new, source.decimal), strict=True), start=1
-    ):
-        end = source.line_end if number < len(given) or source.ends else ""
+    ends = [source.line_end] * len(source.records) + [source.line_end if source.ends else ""]
+    for record, fields, end in zip(given, _records_of(new, source.decimal), ends, strict=True):
         line = f"{record}{source.delimiter}{_joined(fields, source.delimiter)}{end}"
         file.write(line.encode(source.encoding))
 

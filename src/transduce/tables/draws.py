@@ -57,16 +57,9 @@ def draw_keys(hashes: AnyArray) -> AnyArray:
 
     Shapes: hashes (n,); returns (n,).
     """
-    order = np.argsort(hashes, kind="stable")
-    ranked = hashes[order]
-    new = np.ones(len(hashes), dtype=bool)
-    new[1:] = ranked[1:] != ranked[:-1]
-    starts = np.flatnonzero(new)
-    copies = np.arange(len(hashes)) - np.repeat(starts, np.diff(np.append(starts, len(hashes))))
-    numbers = np.empty(len(hashes), dtype=np.uint64)
-    numbers[order] = copies.astype(np.uint64)
+    copies = pd.Series(hashes).groupby(hashes, sort=False).cumcount().to_numpy(np.uint64)
     with np.errstate(over="ignore"):
-        return _mixed(_mixed(hashes) + numbers * _GOLDEN)
+        return _mixed(_mixed(hashes) + copies * _GOLDEN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +75,7 @@ def scan_part(
     frame: pd.DataFrame, target: Any, missing: Mask, seed: int, drawn: Mask | None = None
 ) -> PartScan:
     """Return what a draw needs to know of a part; the label counts where there is one."""
-    others = [name for name in frame.columns if name != target]
-    hashes = row_hashes(frame[others], seed)
+    hashes = row_hashes(frame[[name for name in frame.columns if name != target]], seed)
     known = ~missing
     if known.any():
         with np.errstate(over="ignore"):
@@ -127,6 +119,6 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
 def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
     """Return the rows with the smallest keys, in the order of these."""
     if number < len(rows):
-        some = np.argpartition(keys, number)[:number] if number else np.empty(0, dtype=int)
+        some = np.argpartition(keys, number)[:number]
         rows, keys = rows[some], keys[some]
     return rows[np.argsort(keys, kind="stable")]

@@ -14,19 +14,7 @@ import pandas as pd
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted
-from transduce.tables.numbers import (
-    NEARLY,
-    NumberCells,
-    cell_notes,
-    far_note,
-    holds_code,
-    is_missing,
-    named_cells,
-    read_cells,
-    read_numbers,
-    sentinel_note,
-    sentinels,
-)
+from transduce.tables import numbers
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -39,9 +27,7 @@ LEAST_SPREAD = 0.5  # beside how far cells lie that differ from most: that of 0 
 FAR = 100.0  # times as far from the median as nearly all others that differ from it
 MOST_FAR = 0.1  # of these cells may be far
 FEWEST_TO_TELL = 20  # rows
-_IDENTIFIER = re.compile(
-    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
-)
+_ID = re.compile(r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +114,8 @@ def vectorize(
                 column.parts = _words(column, random_state)
     scales: list[Scale] = []
     for column in columns:
-        own = scale_features(column.name, column.parts, _shared(column))
+        few = "levels" if isinstance(column.reading, LevelsReading) else "letters"
+        own = scale_features(column.name, column.parts, few if column.kind == "category" else column.kind)
         column.parts = {scale.feature: scale.apply(column.parts[scale.feature]) for scale in own}
         scales += own
     matrix = np.empty((len(frame), len(scales)))
@@ -136,16 +123,9 @@ def vectorize(
         matrix[order] = np.column_stack([values for column in columns for values in column.parts.values()])
     readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
     names, origins = [scale.feature for scale in scales], [scale.column for scale in scales]
-    return Features(
-        matrix, names, origins, _account(columns), _notes(columns), Encoder(readings, table, scales)
-    )
-
-
-def _shared(column: _Column) -> str:
-    """Return how the features of a column share its spread."""
-    if column.kind == "category":
-        return "levels" if isinstance(column.reading, LevelsReading) else "letters"
-    return column.kind
+    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(c.parts)) for c in columns]
+    account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
+    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, table, scales))
 
 
 def _notes(columns: list[_Column]) -> list[str]:
@@ -166,11 +146,6 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
         for j, (_, column) in enumerate(frame.items())
     }
     return np.argsort(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable")
-
-
-def _account(columns: list[_Column]) -> pd.DataFrame:
-    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(c.parts)) for c in columns]
-    return pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
 
 
 # --------------------------------------------------------------------------------------------- what a column is
@@ -210,14 +185,14 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     present = texts.dropna()
     if name in roles.text:
         return _Column(name, "text", "", n_missing, texts)
-    if present.str.contains(r"\d").any() and not holds_code(present):
-        found = read_numbers(texts.to_numpy(), roles.prefer)
+    if present.str.contains(r"\d").any() and not numbers.holds_code(present):
+        found = numbers.read_numbers(texts.to_numpy(), roles.prefer)
         if found.nearly_all:
             return _number_in_text(name, texts, found, rows)
     dates, reader = _dates(present, texts)
     if dates is not None:
         odd = np.flatnonzero(texts.notna() & dates.isna())
-        cells = named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
+        cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
         notes = [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
         return _Column(name, "date", "", int(dates.isna().sum()), dates, reading=reader, notes=notes)
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
@@ -225,24 +200,21 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
         return _Column(name, "text", "", n_missing, texts)
     if distinct == len(present) and distinct > 10:
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    return _Column(name, "category", "", n_missing, texts, notes=_by_letters(name, present, distinct))
-
-
-def _by_letters(name: Any, present: pd.Series, distinct: int) -> list[str]:
-    """Return a note on cells with digits that could not be read as numbers, such as ranges, where there are many."""
+    column = _Column(name, "category", "", n_missing, texts)
     digits = present[present.str.contains(r"\d")]
-    if distinct <= MOST_LEVELS or len(digits) < NEARLY * len(present):
-        return []
-    return [f"{name!r}: cells such as {digits.iloc[0]!r} are not numbers, and were read by their letters."]
+    if distinct > MOST_LEVELS and len(digits) >= numbers.NEARLY * len(present):  # such as ranges
+        such = f"{name!r}: cells such as {digits.iloc[0]!r}"
+        column.notes.append(f"{such} are not numbers, and were read by their letters.")
+    return column
 
 
-def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyArray) -> _Column:
+def _number_in_text(name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray) -> _Column:
     """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
     unit = f" in {found.unit}" if found.unit else ""
     column = _number(name, found.values, f"text read as numbers{unit}", rows, found.side)
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     column.treatment += f", {odd:,} of them read as noted" if odd else ""
-    column.notes = [*cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     if column.kind == "number":
         column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
     return column
@@ -250,12 +222,11 @@ def _number_in_text(name: Any, texts: pd.Series, found: NumberCells, rows: AnyAr
 
 def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
     """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
-    if present.str.contains(r"\d").mean() < NEARLY:
+    if present.str.contains(r"\d").mean() < numbers.NEARLY:
         return None, None
     from skrub import ToDatetime
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for known in (texts, _without_odd_dates(present, texts)):
             if known is None:
                 continue
@@ -276,27 +247,26 @@ def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None
         for first in (True, False)
     )
     odd = month_first if month_first.sum() < day_first.sum() else day_first
-    if not 0.0 < odd.mean() <= 1.0 - NEARLY:
+    if not 0.0 < odd.mean() <= 1.0 - numbers.NEARLY:
         return None
     return texts.mask(texts.index.isin(present.index[odd]), None)
 
 
 def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | int = 0) -> _Column:
     """Return a column of numbers, with features that mark what is missing, below or above its value."""
-    marks = sentinels(values)
+    marks = numbers.sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     present, n_missing = values[~missing], int(missing.sum())
     dropped = _constant(name, pd.Series(np.where(missing, np.nan, values)))
     if dropped is not None:
         return dropped
     own = len(np.unique(present)) == len(values) > 2 and np.all(present == np.round(present))
-    if own and _IDENTIFIER.fullmatch(str(name)):
+    if own and _ID.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
     reading = NumberReading(float(np.median(present)), tuple(marks))
     parts = reading.named(name, values, np.broadcast_to(side, len(values)))
     treatment += ", median where missing" if n_missing else ""
-    notes = sentinel_note(name, marks, empty=True)
-    notes += far_note(name, np.where(missing, np.nan, values), rows)
+    notes = numbers.value_notes(name, values, marks, rows, empty=True)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
@@ -332,8 +302,7 @@ def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
         cardinality_threshold=MOST_LEVELS + 1,
         high_cardinality=StringEncoder(n_components=n_letters, random_state=0),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         encoded = vectorizer.fit_transform(table)
     features: dict[Any, list[tuple[str, str, float]]] = {}
     for key, column in columns.items():
@@ -398,15 +367,11 @@ def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
         codes, found = pd.factorize(series)
     else:  # of other types, equal cells such as 1 and True may differ as texts
         codes, found = np.where(series.isna(), -1, np.arange(len(series))), series.astype(object)
-    texts = [None if gone else _text(cell) for cell, gone in zip(found, pd.isna(found), strict=True)]
+    pairs = zip(found, pd.isna(found), strict=True)
+    texts = [None if gone else numbers.as_label(str(cell)) for cell, gone in pairs]
     levels = np.array([*texts, None], dtype=object)
-    levels[is_missing(levels)] = None
+    levels[numbers.is_missing(levels)] = None
     return np.asarray(codes), levels
-
-
-def _text(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else str(value)
-    return text.capitalize() if text.lower() in ("true", "false") else text
 
 
 def is_number(series: pd.Series) -> bool:
@@ -437,7 +402,7 @@ class NumberReading:
         """Return the numbers, and what is missing, below or above its value."""
         if is_number(series):
             return self.named(name, as_floats(series), np.zeros(len(series)))
-        return self.named(name, *read_cells(as_texts(series), self.decimal, self.unit))
+        return self.named(name, *numbers.read_cells(as_texts(series), self.decimal, self.unit))
 
     def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
@@ -507,11 +472,9 @@ class TableReading:
             series = self.dated(name, frame[name]) if name in self.dates else marked(as_texts(frame[name]))
             codes[name], levels[name] = pd.factorize(series, use_na_sentinel=False)
         most = max(len(found) for found in levels.values())
-        table = pd.DataFrame(
-            {key: _repeated(levels[name], most, date=name in self.dates) for name, key in self.keys.items()}
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        places = {name: np.minimum(np.arange(most), len(own) - 1) for name, own in levels.items()}
+        table = pd.DataFrame({key: levels[name].take(places[name]) for name, key in self.keys.items()})
+        with warnings.catch_warnings(action="ignore"):
             found = self.vectorizer.transform(table)
         parts: dict[Any, dict[str, Array]] = {name: {} for name in self.keys}
         for name in self.keys:
@@ -528,8 +491,7 @@ class TableReading:
             return series
         reader = self.dates[name]
         texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             if reader is None:
                 return pd.to_datetime(texts, errors="coerce")
             return pd.Series(reader.transform(texts))
@@ -538,12 +500,6 @@ class TableReading:
 def marked(texts: pd.Series) -> pd.Series:
     """Return categories with a sign before them, so that one such as "01234" is not taken for a number."""
     return ("=" + texts).astype("string")
-
-
-def _repeated(levels: Any, length: int, *, date: bool) -> pd.Series:
-    series = pd.Series(levels).reset_index(drop=True)
-    series = series.iloc[np.minimum(np.arange(length), len(series) - 1)].reset_index(drop=True)
-    return series if date else series.astype("string")
 
 
 # -------------------------------------------------------------------------------------------- the scale of features

@@ -19,7 +19,14 @@ import pandas as pd
 import pyarrow as pa
 
 from transduce.core.words import option
-from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
+from transduce.tables.delimited import (
+    ColumnCells,
+    Delimited,
+    check_once,
+    decimal_sign,
+    decode,
+    read_delimited,
+)
 from transduce.tables.workbooks import Workbook, read_workbook
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
@@ -76,11 +83,6 @@ class Table:
         return [_uncomputed(name, count) for name, count in self.source.uncomputed.items()]
 
     @property
-    def name_says(self) -> str | None:
-        """The kind that the name of the file says."""
-        return kind_of(self.name)[0]
-
-    @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
         return decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
@@ -88,9 +90,12 @@ class Table:
 
 def _uncomputed(name: Any, count: int) -> str:
     """Return that a column has formulas without a value."""
-    if count == 1:
-        return f"{name!r}: 1 formula has no value stored and is missing."
-    return f"{name!r}: {count:,} formulas have no value stored and are missing."
+    said = (
+        "1 formula has no value stored and is"
+        if count == 1
+        else f"{count:,} formulas have no value stored and are"
+    )
+    return f"{name!r}: {said} missing."
 
 
 def kind_of(path: str | Path) -> tuple[str | None, str]:
@@ -140,13 +145,15 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
     content = sys.stdin.buffer.read() if str(path) == "-" else _content(Path(path), force)
     try:
         kind, content = _unpack(content, kind_of(path)[0])
-        return Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
+        table = Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
     except (KeyError, RuntimeError) as error:  # what damaged files lead to
         raise ValueError(
             f"{name} cannot be read: it is damaged, encrypted or not what its name says."
         ) from error
+    check_once(table.frame.columns, name)
+    return table
 
 
 def _content(path: Path, force: bool) -> bytes:
@@ -186,10 +193,8 @@ def _unpack(content: bytes, kind: str | None) -> tuple[str, bytes]:
     if not content.strip():
         raise ValueError("is empty: there is no table in it")
     first = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if kind in ("json lines", "json"):
-        kind = "json" if first == b"[" else "json lines"
-    if kind is None:
-        kind = {b"{": "json lines", b"[": "json"}.get(first, "csv")
+    if kind in ("json lines", "json", None):
+        kind = {b"{": "json lines", b"[": "json"}.get(first, "json lines" if kind else "csv")
     return kind, content
 
 
@@ -203,13 +208,11 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
     elif kind == "excel":
         frame, source = read_workbook(content, sheet)
     elif kind in ("json lines", "json"):
-        frame, source = _read_json(content, kind)
+        rows, source = (_array_entries if kind == "json" else _line_entries)(decode(content)[0])
+        frame = pd.DataFrame(rows)
     else:
         frame, source = read_delimited(content, "\t" if kind == "tsv" else None)
         kind = "tsv" if source.delimiter == "\t" else "csv"
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"has two columns called {twice[0]!r}: give each a name of its own")
     return frame, kind, source
 
 
@@ -229,21 +232,24 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
     return table.to_pandas(ignore_metadata=True), table
 
 
+def with_columns(table: pa.Table, new: pd.DataFrame) -> pa.Table:
+    """Return an Arrow table with the columns of a frame after its own."""
+    additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
+    for name, column in zip(additions.column_names, additions.columns, strict=True):
+        table = table.append_column(name, column)
+    return table
+
+
 def stored_index(schema: Any) -> tuple[str, ...]:
     """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features."""
     names = (schema.pandas_metadata or {}).get("index_columns", ())
     return tuple(name for name in names if isinstance(name, str) and name in schema.names)
 
 
-def _read_json(content: bytes, kind: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table, and the text of every object in it."""
-    text = decode(content)[0]
-    if kind == "json":
-        rows, texts = _array_entries(text)
-    else:
-        texts = [line for line in text.split("\n") if line.strip()]
-        rows = [json_object(line, number) for number, line in enumerate(texts, start=1)]
-    return pd.DataFrame(rows), texts
+def _line_entries(text: str) -> tuple[list[Any], list[str]]:
+    """Return the objects of JSON lines, and the text of each."""
+    texts = [line for line in text.split("\n") if line.strip()]
+    return [json_object(line, number) for number, line in enumerate(texts, start=1)], texts
 
 
 def json_object(line: str, number: int) -> dict[str, Any]:
@@ -266,8 +272,7 @@ def extended_object(text: str, addition: str) -> str:
 def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     """Return the objects of a JSON array, and the text of each."""
     decoder, place = json.JSONDecoder(), text.index("[") + 1
-    rows: list[Any] = []
-    texts: list[str] = []
+    rows, texts = [], []
     while not text.startswith("]", place := _BETWEEN.match(text, place).end()):  # type: ignore[union-attr]
         try:
             row, end = decoder.raw_decode(text, place)

@@ -16,22 +16,8 @@ from transduce.core.checks import check_choice
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import TASKS, counted, missing_option, option
-from transduce.tables.delimited import ColumnCells
-from transduce.tables.numbers import (
-    HOLES,
-    IN_TEXT,
-    MISSING,
-    NumberCells,
-    cell_notes,
-    far_note,
-    holds_code,
-    hole_words,
-    named_cells,
-    read_cells,
-    read_numbers,
-    sentinel_note,
-    sentinels,
-)
+from transduce.tables import numbers
+from transduce.tables.delimited import ColumnCells, check_once
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 FEWEST_LABELS = 3
@@ -55,9 +41,7 @@ class Target:
 
 def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") -> None:
     """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"The table has two columns called {twice[0]!r}: give each a name of its own.")
+    check_once(frame.columns, "The table")
     for name in wanted:
         if name in frame.columns:
             continue
@@ -77,11 +61,7 @@ def _either(names: list[str]) -> str:
 
 
 def read_target(
-    frame: pd.DataFrame,
-    name: Any,
-    *,
-    task: str = "auto",
-    cells: ColumnCells | None = None,
+    frame: pd.DataFrame, name: Any, *, task: str = "auto", cells: ColumnCells | None = None
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it."""
     check_choice("task", task, TASKS)
@@ -99,22 +79,18 @@ def read_target(
             f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
         )
     cells = cells or ColumnCells()
-    labels, numbers, notes = _labels(column, name, task, cells.prefer)
+    labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
     notes += _about_markers(column, name, cells.markers)
-    said = task
     if task == "auto":
-        plain = labels if numbers is None else numbers
+        plain = labels if amounts is None else amounts
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(plain), 0)), plain))
-    if task == "regression" and numbers is not None:
-        marks = sentinels(numbers)
-        notes += sentinel_note(name, marks, empty=False)
-        others = np.where(np.isin(numbers, list(marks)), np.nan, numbers)
-        notes += far_note(name, others, np.arange(len(numbers)))
-    if said == "auto":
-        notes.insert(0, _guess_note(name, labels[~missing], task, could_be=numbers is not None))
+        notes.insert(0, _guess_note(name, labels[~missing], task, could_be=amounts is not None))
     if task == "regression":
-        values = _numbers(name, labels, numbers, missing)
+        if amounts is not None:
+            marks = numbers.sentinels(amounts)
+            notes += numbers.value_notes(name, amounts, marks, np.arange(len(amounts)), empty=False)
+        values = _numbers(name, labels, amounts, missing)
     else:
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
@@ -126,8 +102,8 @@ def _nothing_to_fill(column: pd.Series, name: Any) -> str:
     """Return why there is nothing to fill, and which values may be meant as holes."""
     said = f"No cell of column {name!r} is empty, so there is nothing to fill"
     values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
-    marks = sentinels(values, gap=0.0)
-    counts = hole_words(column) | {int(mark) if mark == int(mark) else mark: n for mark, n in marks.items()}
+    marks = numbers.sentinels(values, gap=0.0)
+    counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
     if not counts:
         return f"{said}: empty those that are to be answered."
     words, write = _counts(counts), missing_option(list(counts))
@@ -140,15 +116,11 @@ def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
 
 def _about_markers(column: pd.Series, name: Any, in_file: dict[str, int]) -> list[str]:
     """Return a note on words that were taken for empty cells, or could have been."""
-    kept = hole_words(column)
-    empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in IN_TEXT}
+    kept = numbers.hole_words(column)
+    empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in numbers.IN_TEXT}
     notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
-    if kept:
-        notes.append(
-            f"Cells of {name!r} that say {_counts(kept)} were taken as labels; if they are not, write "
-            f"{missing_option(list(kept))}."
-        )
-    return notes
+    said = f"Cells of {name!r} that say {_counts(kept)} were taken as labels"
+    return [*notes, f"{said}; if they are not, write {missing_option(list(kept))}."] if kept else notes
 
 
 def _labels(
@@ -156,15 +128,15 @@ def _labels(
 ) -> tuple[AnyArray, AnyArray | None, list[str]]:
     """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        numbers = column.to_numpy(dtype=float, na_value=np.nan)
-        return numbers, numbers, []
+        amounts = column.to_numpy(dtype=float, na_value=np.nan)
+        return amounts, amounts, []
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
     if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
         return labels, pd.to_numeric(column).to_numpy(float), []
     for row in known:
-        labels[row] = as_label(labels[row])
+        labels[row] = numbers.as_label(labels[row])
     if task == "classification" or not any(isinstance(label, str) for label in present):
         return labels, None, []
     texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
@@ -172,10 +144,10 @@ def _labels(
         raise ValueError(
             f"Column {name!r} holds dates, such as {present[0]!r}: turn them into numbers, such as days."
         )
-    if task == "auto" and holds_code(pd.Series([texts[row] for row in known], dtype=object)):
+    if task == "auto" and numbers.holds_code(pd.Series([texts[row] for row in known], dtype=object)):
         return labels, None, []
-    found = read_numbers(texts, prefer)
-    unsaid = [row for row in known if texts[row].strip().lower() in MISSING]
+    found = numbers.read_numbers(texts, prefer)
+    unsaid = [row for row in known if texts[row].strip().lower() in numbers.MISSING]
     found = replace(found, unread=sorted([*found.unread, *unsaid]))
     if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
@@ -186,33 +158,24 @@ def _labels(
     return labels, None, []
 
 
-def as_label(label: Any) -> Any:
-    """Return a label without blanks around it; small and capital letters are the same in true and false."""
-    if not isinstance(label, str):
-        return label
-    word = label.strip()
-    return word.capitalize() if word.lower() in ("true", "false") else word
-
-
-def _unusual(name: Any, texts: AnyArray, found: NumberCells) -> list[str]:
+def _unusual(name: Any, texts: AnyArray, found: numbers.NumberCells) -> list[str]:
     """Return notes on labels that are limits, or numbers with a mark."""
-    notes = cell_notes(name, texts, replace(found, side=np.zeros_like(found.side)), np.arange(len(texts)))
+    notes = numbers.cell_notes(
+        name, texts, replace(found, side=np.zeros_like(found.side)), np.arange(len(texts))
+    )
     limits = np.flatnonzero(found.side).tolist()
-    if limits:
-        cells = named_cells((texts[row].strip(), row) for row in limits)
-        what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
-        notes.append(
-            f"{name!r}: {len(limits):,} {what} learnt as if the value were the limit itself: {cells}."
-        )
-    return notes
+    what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
+    said = f"{name!r}: {len(limits):,} {what} learnt as if the value were the limit itself"
+    cells = numbers.named_cells((texts[row].strip(), row) for row in limits)
+    return [*notes, f"{said}: {cells}."] if limits else notes
 
 
-def _not_numbers(name: Any, texts: AnyArray, found: NumberCells) -> str:
+def _not_numbers(name: Any, texts: AnyArray, found: numbers.NumberCells) -> str:
     """Return why a column cannot be read as numbers: which cells, and what can be done."""
     n_labels = sum(text is not None for text in texts)
-    cells = named_cells((texts[row].strip(), row) for row in found.unread)
+    cells = numbers.named_cells((texts[row].strip(), row) for row in found.unread)
     words = list(dict.fromkeys(texts[row].strip() for row in found.unread))
-    holes = [word for word in words if word.lower() in HOLES] or words[:3]
+    holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
     verb, it = ("is", "it") if len(found.unread) == 1 else ("are", "them")
     start = "holds" if found.nearly_all else "should hold"
     return (
@@ -232,19 +195,17 @@ def _guess_note(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> st
     return f"{name!r} was read as classes ({count} different ones){otherwise}."
 
 
-def _numbers(name: Any, labels: AnyArray, numbers: AnyArray | None, missing: Mask) -> AnyArray:
-    if numbers is None:
-        try:
-            numbers = np.where(missing, np.nan, labels).astype(float)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with "
-                f"{option('task', 'classification')}."
-            ) from None
-    numbers = np.where(missing, np.nan, numbers)
-    if np.isinf(numbers).any():
+def _numbers(name: Any, labels: AnyArray, amounts: AnyArray | None, missing: Mask) -> AnyArray:
+    try:
+        amounts = np.where(missing, np.nan, labels if amounts is None else amounts).astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with "
+            f"{option('task', 'classification')}."
+        ) from None
+    if np.isinf(amounts).any():
         raise ValueError(f"Column {name!r} holds an infinite number: correct or empty that cell.")
-    return numbers
+    return amounts
 
 
 def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
@@ -266,9 +227,8 @@ def _alike(labels: AnyArray, name: Any) -> list[str]:
         spellings.setdefault(label.casefold(), Counter())[label] += 1
     several = [counts for counts in spellings.values() if len(counts) > 1][:3]
     said = ", ".join(_counts(counts, "; ") for counts in several)
-    return (
-        [f"Classes of {name!r} that differ in capitals only were taken as different: {said}."] if said else []
-    )
+    note = f"Classes of {name!r} that differ in capitals only were taken as different: {said}."
+    return [note] if said else []
 
 
 def _check_labels(name: Any, labels: AnyArray, task: str) -> None:
@@ -297,7 +257,7 @@ def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
     if not words or pd.api.types.is_numeric_dtype(column):
         return missing
     codes, levels = pd.factorize(column.astype(object))
-    gone = [isinstance(level, str) and level.strip().lower() in IN_TEXT for level in levels]
+    gone = [isinstance(level, str) and level.strip().lower() in numbers.IN_TEXT for level in levels]
     return missing | np.array([*gone, True], dtype=bool)[codes]
 
 
@@ -321,7 +281,7 @@ class LabelReading:
         if pd.api.types.is_numeric_dtype(column):
             return cls(target.name, target.task)
         texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
-        found = read_numbers(texts, prefer)
+        found = numbers.read_numbers(texts, prefer)
         return cls(target.name, target.task, found.decimal, found.unit)
 
     def read(self, frame: pd.DataFrame) -> Target:
@@ -338,7 +298,7 @@ class LabelReading:
         elif pd.api.types.is_numeric_dtype(column):
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
-            labels = read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
+            labels = numbers.read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
         return Target(self.name, labels, missing, self.task)
 
     def _class(self, cell: Any) -> Any:
@@ -347,7 +307,7 @@ class LabelReading:
                 return int(float(cell))
             except (TypeError, ValueError):
                 return str(cell)
-        return as_label(cell.item() if isinstance(cell, np.generic) else cell)
+        return numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
 
 
 YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")

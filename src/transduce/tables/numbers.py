@@ -144,10 +144,9 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     present = [text.strip() for text in texts[~missing]]
     empty = [text.strip().lower() in IN_TEXT for text in texts] if present else missing
     text = pd.Series(texts, dtype=object).mask(np.array(empty, dtype=bool), None)
-    if not present or any(re.match(r"[-+]?0\d", word) for word in present):
-        return text, "point"
+    codes = any(re.match(r"[-+]?0\d", word) for word in present)
     # A few often show that a column does not hold numbers.
-    if not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
+    if not present or codes or not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
         return text, "point"
     found = find_numbers(texts, prefer)
     if found.unit or np.isnan(found.values[~missing]).any():
@@ -183,12 +182,10 @@ def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArr
     """
     codes, levels = pd.factorize(texts)
     values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
-    if len(levels):
-        plain = pd.Series(levels).astype(str)
-        if decimal == "point" and not unit:
-            values[:-1] = pd.to_numeric(plain, errors="coerce").to_numpy(float)
-        for place in np.flatnonzero(~np.isfinite(values[:-1])):
-            values[place], side[place] = _mended(levels[place].strip(), decimal, unit)
+    if decimal == "point" and not unit:
+        values[:-1] = pd.to_numeric(pd.Series(levels).astype(str), errors="coerce").to_numpy(float)
+    for place in np.flatnonzero(~np.isfinite(values[:-1])):
+        values[place], side[place] = _mended(levels[place].strip(), decimal, unit)
     return values[codes], side[codes]
 
 
@@ -232,6 +229,14 @@ def _is_far(value: float, others: Array, gap: float) -> bool:
     return bool(nearest > gap or (value <= -99.0 and others[0] >= 0.0))
 
 
+def as_label(label: Any) -> Any:
+    """Return a label without blanks around it; small and capital letters are the same in true and false."""
+    if not isinstance(label, str):
+        return label
+    word = label.strip()
+    return word.capitalize() if word.lower() in ("true", "false") else word
+
+
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
     """Return the words that often stand for an empty cell, and how often each occurs."""
     words = [text.strip() for text in texts if isinstance(text, str)]
@@ -240,23 +245,19 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
     """Return a table in which the cells that hold one of these values are empty."""
-    if not words:
+    if not words or not frame.shape[1]:
         return frame
     texts = {str(word).strip().lower() for word in words}
     numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
-    if not frame.shape[1]:
-        return frame
     columns = [_without(frame.iloc[:, j], texts, numbers) for j in range(frame.shape[1])]
     return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
 
 
 def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
-    kind = column.dtype
-    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         empty = column.isin(numbers)
     else:
-        cells = column.astype(object)
-        empty = cells.map(lambda cell: _is_one(cell, texts, numbers)).astype(bool)
+        empty = column.astype(object).map(lambda cell: _is_one(cell, texts, numbers)).astype(bool)
     return column.mask(empty) if empty.any() else column
 
 
@@ -308,16 +309,26 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
     return notes
 
 
-def sentinel_note(name: Any, found: dict[float, int], *, empty: bool) -> list[str]:
-    """Return a note on values that look like marks of missing cells."""
-    if not found:
-        return []
-    words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in found.items())
-    far = f"{name!r} holds {words}, far from all its other values:"
-    if empty:
-        return [f"{far} taken as missing."]
-    values = [int(value) if value == int(value) else value for value in found]
-    return [f"{far} taken as labels; if it marks missing cells, write {missing_option(values)}."]
+def value_notes(
+    name: Any, values: Array, marks: dict[float, int], rows: AnyArray, *, empty: bool
+) -> list[str]:
+    """Return notes on values that look like marks of missing cells, and on others that lie far from the rest.
+
+    Shapes: values (n,), rows (n,).
+    """
+    others = np.where(np.isin(values, list(marks)), np.nan, values)
+    if not marks:
+        return far_note(name, others, rows)
+    words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in marks.items())
+    written = missing_option([plain(value) for value in marks])
+    taken = "missing" if empty else f"labels; if it marks missing cells, write {written}"
+    said = f"{name!r} holds {words}, far from all its other values: taken as {taken}."
+    return [said, *far_note(name, others, rows)]
+
+
+def plain(value: float) -> float:
+    """Return a number that is whole as an integer."""
+    return int(value) if value == int(value) else value
 
 
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
@@ -336,10 +347,10 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
     if not apart:
         return []
     places = known[farthest[: apart[-1]]]
-    count = "one number is" if len(places) == 1 else f"{len(places)} numbers are"
-    taken = "was taken as it is" if len(places) == 1 else "were taken as they are"
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
-    return [f"{name!r}: {count} far from all others and {taken}: {cells}."]
+    if len(places) == 1:
+        return [f"{name!r}: one number is far from all others and was taken as it is: {cells}."]
+    return [f"{name!r}: {len(places)} numbers are far from all others and were taken as they are: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:

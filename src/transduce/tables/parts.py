@@ -18,14 +18,23 @@ from urllib.parse import unquote
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv, parquet
 
 from transduce.core.safe_files import whole_file
-from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
-from transduce.tables.files import extended_object, json_object, kind_of, stored_index
+from transduce.tables.delimited import (
+    check_once,
+    decimal_sign,
+    decode,
+    field_text,
+    sniff_delimiter,
+    split_record,
+)
+from transduce.tables.files import extended_object, json_object, kind_of, stored_index, with_columns
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
 _BLOCK = 2**24
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what the folder of rows without one is called
 _GROUP_ROWS = 100_000  # of a text that is read once and kept as Parquet
 LINE = "\u0000line"  # the column that keeps a line of JSON as it was written
 
@@ -90,8 +99,6 @@ class PartFiles:
 
     def batches(self, part: Part, n_rows: int) -> Iterator[pa.Table]:
         """Yield the rows of a part, at most so many at a time, in the types of the whole table."""
-        from pyarrow import parquet
-
         try:
             with parquet.ParquetFile(part.file) as file:
                 for batch in file.iter_batches(n_rows, row_groups=list(part.groups)):
@@ -105,8 +112,7 @@ class PartFiles:
 
     def frames(self, part: Part, n_rows: int) -> Iterator[pd.DataFrame]:
         """Yield the same rows as frames of their columns."""
-        for batch in self.batches(part, n_rows):
-            yield self.frame_of(batch)
+        yield from map(self.frame_of, self.batches(part, n_rows))
 
     def frame_of(self, batch: pa.Table) -> pd.DataFrame:
         """Return a batch of rows as a frame of its columns."""
@@ -122,8 +128,9 @@ def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[
     """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
     given = Path(pattern)
     if given.is_dir():
-        found = [path for path in given.rglob("*") if path.is_file() and not _is_hidden(path, given)]
-        found = [path for path in found if kind_of(path)[0] in STREAMED]
+        found = [path for path in given.rglob("*") if path.is_file() and kind_of(path)[0] in STREAMED]
+        words = {path: path.relative_to(given).parts for path in found}
+        found = [path for path in found if not any(word.startswith((".", "_")) for word in words[path])]
         missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
     else:
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
@@ -137,18 +144,12 @@ def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[
     for path in sorted(found):
         kind = kind_of(path)[0]
         if kind not in STREAMED:
-            raise ValueError(
-                f"{path} is not a table that can be read in parts: CSV, TSV, Parquet or JSON lines."
-            )
+            raise ValueError(f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can.")
         kinds.setdefault(str(kind), path)
     if len(kinds) > 1:
         one, other = list(kinds.values())[:2]
         raise ValueError(f"{one} and {other} are of different kinds: a table in parts has files of one kind.")
     return next(iter(kinds)), tuple(sorted(found))
-
-
-def _is_hidden(path: Path, below: Path) -> bool:
-    return any(word.startswith((".", "_")) for word in path.relative_to(below).parts)
 
 
 def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFiles:
@@ -186,7 +187,8 @@ def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> 
     found: list[dict[str, str | None]] = []
     for path in files:
         pairs = [word.partition("=") for word in path.parts[n_fixed:-1] if "=" in word]
-        found.append({unquote(key): _folder_value(value) for key, _, value in pairs})
+        texts = {unquote(key): unquote(value) for key, _, value in pairs}
+        found.append({key: None if text == _NO_VALUE else text for key, text in texts.items()})
     odd = next((path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None)
     if odd is not None:
         raise ValueError(
@@ -199,14 +201,8 @@ def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> 
     return columns
 
 
-def _folder_value(text: str) -> str | None:
-    return None if text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
-
-
 def _footer(path: Path, given: Path) -> Any:
     """Return what a Parquet file says of itself."""
-    from pyarrow import parquet
-
     try:
         return parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
@@ -230,26 +226,23 @@ def _runs(footer: Any, most: int) -> Iterator[tuple[tuple[int, ...], int]]:
 def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
     """Return columns and types that hold for all files, or raise a ValueError that names two that differ."""
     first = schemas[0]
-    _check_once(first.names, files[0])
+    check_once(first.names, files[0])
     fields = {field.name: field for field in first}
     for path, schema in zip(files[1:], schemas[1:], strict=True):
         extra = [name for name in schema.names if name not in fields]
         lacking = [name for name in fields if name not in schema.names]
-        if lacking or extra:
-            name, verb = (lacking[0], "lacks") if lacking else (extra[0], "has")
-            other = "has" if lacking else "lacks"
-            raise ValueError(f"{path} {verb} the column {name!r}, which {files[0]} {other}.")
+        if lacking:
+            raise ValueError(f"{path} lacks the column {lacking[0]!r}, which {files[0]} has.")
+        if extra:
+            raise ValueError(f"{path} has the column {extra[0]!r}, which {files[0]} lacks.")
         for field in schema:
+            pair = [pa.schema([fields[field.name]]), pa.schema([field])]
             try:
-                both = pa.unify_schemas(
-                    [pa.schema([fields[field.name]]), pa.schema([field])], promote_options="permissive"
-                )
+                fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
             except pa.ArrowException:
-                raise ValueError(
-                    f"Column {field.name!r} holds {fields[field.name].type} in {files[0]} and {field.type} in {path}: "
-                    "store it in one type."
-                ) from None
-            fields[field.name] = both.field(0)
+                here, there = f"{fields[field.name].type} in {files[0]}", f"{field.type} in {path}"
+                said = f"Column {field.name!r} holds {here} and {there}: store it in one type."
+                raise ValueError(said) from None
     return pa.schema([fields[name].with_nullable(True) for name in first.names])
 
 
@@ -264,9 +257,8 @@ def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, .
         own = TextStyle() if kind == "json lines" else _style(path, "\t" if kind == "tsv" else None)
         styles.append(own)
         if own.delimiter != styles[0].delimiter:
-            raise ValueError(
-                f"{path} is delimited by {own.delimiter!r} and {files[0]} by {styles[0].delimiter!r}: use one of them."
-            )
+            first = f"{files[0]} by {styles[0].delimiter!r}"
+            raise ValueError(f"{path} is delimited by {own.delimiter!r} and {first}: use one of them.")
         stat = path.stat()
         what = f"{path.resolve()}|{kind}|{own}|{stat.st_size}|{stat.st_mtime_ns}"
         target = work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet"
@@ -295,8 +287,6 @@ def _head(path: Path) -> bytes:
 
 def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
     """Write the cells of a text to a Parquet file, a block at a time."""
-    from pyarrow import parquet
-
     batches = _json_batches(path) if kind == "json lines" else _csv_batches(path, style)
     try:
         with whole_file(target) as file:
@@ -308,16 +298,13 @@ def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
                 raise ValueError(f"{path} holds no rows.")
             writer.close()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        line = str(error).splitlines()[0].rstrip(".")
-        raise ValueError(f"{path} cannot be read: {line}.") from error
+        raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from error
 
 
 def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
-    from pyarrow import csv
-
     head = _head(path).decode(style.encoding, errors="replace").lstrip("\ufeff")
     names = split_record(head, style.delimiter)
-    _check_once(names, path)
+    check_once(names, path)
     reader = csv.open_csv(
         pa.input_stream(str(path), compression="detect"),
         read_options=csv.ReadOptions(block_size=_BLOCK, encoding=style.encoding),
@@ -326,14 +313,7 @@ def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
             column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
         ),
     )
-    for batch in reader:
-        yield pa.Table.from_batches([batch])
-
-
-def _check_once(names: list[str], path: Path) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{path} has two columns called {twice[0]!r}: give each a name of its own.")
+    yield from (pa.Table.from_batches([batch]) for batch in reader)
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
@@ -356,12 +336,10 @@ def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
             names = names or list(row)
             new = [name for name in row if name not in names]
             if new:
-                raise ValueError(
-                    f"{path} has a new key, {new[0]!r}, in line {number}: give it in the first line too."
-                )
-            cells = [row.get(name) for name in names]
-            texts = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in cells]
-            yield {**dict(zip(names, texts, strict=True)), LINE: line.rstrip("\r\n")}
+                what = f"a new key, {new[0]!r}, in line {number}"
+                raise ValueError(f"{path} has {what}: give it in the first line too.")
+            texts = {name: None if row.get(name) is None else str(row[name]) for name in names}
+            yield {**texts, LINE: line.rstrip("\r\n")}
 
 
 class PartWriter:
@@ -377,19 +355,11 @@ class PartWriter:
         if self._files.kind in ("csv", "tsv"):
             self._write_delimited(batch, new)
             return
-        additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
         if self._files.kind == "json lines":
-            for place, name in enumerate(self._files.by_folder):
-                additions = additions.add_column(place, name, batch[name])
-            self._write_lines(batch[LINE].to_pylist(), additions)
+            additions = batch.select(self._files.by_folder)
+            self._write_lines(batch[LINE].to_pylist(), with_columns(additions, new))
             return
-        for name, column in zip(additions.column_names, additions.columns, strict=True):
-            batch = batch.append_column(name, column)
-        self._write_parquet(batch)
-
-    def _write_parquet(self, rows: pa.Table) -> None:
-        from pyarrow import parquet
-
+        rows = with_columns(batch, new)
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self._file, rows.schema.with_metadata(self._files.metadata))
         self._writer.write_table(rows.cast(self._writer.schema))
@@ -398,21 +368,21 @@ class PartWriter:
         delimiter = self._files.style.delimiter
         texts = [[field_text(value, self._decimal) for value in new[name].tolist()] for name in new.columns]
         columns = [*batch.columns, *(pa.array(column, pa.string()) for column in texts)]
+        lines = []
         if not self._begun:
             names = pa.array([*batch.column_names, *map(str, new.columns)], pa.string())
-            header = delimiter.join(_quoted(names, delimiter).to_pylist())
-            self._file.write(f"{header}\n".encode())
+            lines = [delimiter.join(_quoted(names, delimiter).to_pylist())]
             self._begun = True
         fields = [_quoted(column, delimiter) for column in columns]
-        lines = pc.binary_join_element_wise(
-            *fields, delimiter, null_handling="replace", null_replacement=""
-        ).to_pylist()
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        rows = pc.binary_join_element_wise(*fields, delimiter, null_handling="replace", null_replacement="")
+        self._file.write("".join(f"{line}\n" for line in [*lines, *rows.to_pylist()]).encode())
 
     def _write_lines(self, lines: list[str], additions: pa.Table) -> None:
         for line, row in zip(lines, additions.to_pylist(), strict=True):
-            values = {name: None if _is_nan(value) else value for name, value in row.items()}
-            text = extended_object(line, json.dumps(values, ensure_ascii=False))
+            bad = [
+                name for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
+            ]
+            text = extended_object(line, json.dumps(row | dict.fromkeys(bad), ensure_ascii=False))
             self._file.write(f"{text}\n".encode())
 
     def close(self) -> None:
@@ -428,7 +398,3 @@ def _quoted(texts: Any, delimiter: str) -> Any:
         return texts
     doubled = pc.replace_substring(texts, '"', '""')
     return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

@@ -32,8 +32,7 @@ class Workbook:
 def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFrame, Workbook]:
     """Return one sheet as a table, the first unless another is named by name or number, and the workbook."""
     openpyxl = _openpyxl("is an Excel file, which needs openpyxl: {}, or save it as CSV")
-    macros = b"xl/vbaProject.bin" in content
-    book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=macros)
+    book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=b"xl/vbaProject.bin" in content)
     stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
     sheets = [sheet.title for sheet in stored.worksheets]
     name = _sheet(sheets, wanted)
@@ -44,13 +43,8 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
         hint = f"; name another, such as {option('sheet', full[0])}" if full else ""
         raise ValueError(f"has no table in its sheet {name!r}{hint}")
     names = _names(rows[0])
-    columns = [
-        pd.Series([row[j] for row in rows[1:]], dtype=object).infer_objects() for j in range(len(names))
-    ]
-    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
-    frame.columns = pd.Index(names)
-    uncomputed = _uncomputed(book[name], rows, names)
-    return frame, Workbook(book, name, others, uncomputed)
+    frame = pd.DataFrame(rows[1:], columns=names, dtype=object).infer_objects()
+    return frame, Workbook(book, name, others, _uncomputed(book[name], rows, names))
 
 
 def _openpyxl(needed: str) -> Any:
@@ -99,19 +93,15 @@ def _uncomputed(sheet: Any, rows: list[list[Any]], names: list[str]) -> dict[str
 
 def check_sheet(frame: pd.DataFrame, more: int, path: Any) -> None:
     """Raise a ValueError if a table with so many more columns does not fit into a sheet."""
+    columns = [frame[name] for name in frame.columns if frame[name].dtype.kind == "O"]
+    long = [
+        own.name for own in columns if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in own)
+    ]
+    most = f"column {long[0]!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters" if long else ""
     if len(frame) + 1 > MOST_ROWS or frame.shape[1] + more > MOST_COLUMNS:
-        raise ValueError(
-            f"{path} cannot hold the table: a sheet has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns. Write "
-            ".csv or .parquet."
-        )
-    for name in frame.columns:
-        if frame[name].dtype.kind == "O" and any(
-            isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in frame[name]
-        ):
-            raise ValueError(
-                f"{path} cannot hold column {name!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters. Write "
-                ".csv or .parquet."
-            )
+        most = f"the table: a sheet has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns"
+    if most:
+        raise ValueError(f"{path} cannot hold {most}. Write .csv or .parquet.")
 
 
 def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame, width: int) -> None:
@@ -128,8 +118,7 @@ def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame,
 
 def _put(cell: Any, value: Any) -> None:
     """Put a value into a cell; text that looks like a formula stays text."""
-    value = _fitting(value)
-    cell.value = value
+    cell.value = value = _fitting(value)
     if isinstance(value, str):
         cell.data_type = "s"
         if value[:1] in ("=", "+", "-", "@"):

@@ -15,14 +15,8 @@ import pandas as pd
 import pyarrow as pa
 
 from transduce.core.safe_files import whole_file
-from transduce.tables.delimited import (
-    Delimited,
-    append_columns,
-    fields_of,
-    rewrite_columns,
-    write_delimited,
-)
-from transduce.tables.files import Table, extended_object, kind_of
+from transduce.tables.delimited import Delimited, append_columns, fields_of, rewrite_columns, write_delimited
+from transduce.tables.files import Table, extended_object, kind_of, with_columns
 from transduce.tables.workbooks import check_sheet, plain_cell, write_workbook
 
 _WHOLE = re.compile(r"[-+]?\d+")
@@ -69,7 +63,7 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
     if kind in ("csv", "tsv"):
         # A file called .csv or .txt with tabulators between its fields keeps them.
         delimiter = "\t" if kind == "tsv" else ","
-        if isinstance(source, Delimited) and (same or table.name_says == kind):
+        if isinstance(source, Delimited) and (same or kind_of(table.name)[0] == kind):
             append_columns(source, new, file)
         elif isinstance(source, Delimited):
             rewrite_columns(source, new, file, delimiter)
@@ -87,8 +81,7 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
 def _write_json(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
     """Write one object a row, with the given text of its old part where there is one."""
     if table.kind in ("json", "json lines"):
-        pairs = zip(table.source, _json_rows(new), strict=True)
-        rows = [extended_object(text, addition) for text, addition in pairs]
+        rows = list(map(extended_object, table.source, _json_rows(new)))
     else:
         rows = _json_rows(_joined(table, new))
     text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
@@ -156,13 +149,10 @@ def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> 
     source = table.source
     if not isinstance(source, pa.Table):
         source = pa.Table.from_pandas(_one_type(exact(table)), preserve_index=False)
-    additions = pa.Table.from_pandas(new.reset_index(drop=True), preserve_index=False)
-    for name, column in zip(additions.column_names, additions.columns, strict=True):
-        source = source.append_column(name, column)
     if kind == "parquet":
-        parquet.write_table(source, file)
+        parquet.write_table(with_columns(source, new), file)
     else:
-        feather.write_feather(source, file, compression="uncompressed")
+        feather.write_feather(with_columns(source, new), file, compression="uncompressed")
 
 
 def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
@@ -180,8 +170,5 @@ def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _json_rows(frame: pd.DataFrame) -> list[str]:
     columns = [[plain_cell(value) for value in frame[name].tolist()] for name in frame.columns]
-    names = list(map(str, frame.columns))
-    return [
-        json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
-        for row in zip(*columns, strict=True)
-    ]
+    rows = [dict(zip(map(str, frame.columns), row, strict=True)) for row in zip(*columns, strict=True)]
+    return [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
