@@ -272,7 +272,7 @@ def extended_object(text: str, addition: str) -> str:
 def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     """Return the objects of a JSON array, and the text of each."""
     decoder, place = json.JSONDecoder(), text.index("[") + 1
-    rows, texts = [], []
+    rows, texts = list[Any](), list[str]()
     while not text.startswith("]", place := _BETWEEN.match(text, place).end()):  # type: ignore[union-attr]
         try:
             row, end = decoder.raw_decode(text, place)
