@@ -136,9 +136,7 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     if truth.dtype.kind not in "biuf" or not np.isin(truth, (-1, 0, 1)).all():
         raise ValueError("y_true must be true or false, 1 or 0, or 1 or -1: give for example y == 'spam'.")
     if np.isnan(score).any():
-        raise ValueError(
-            "score contains NaN: leave out the rows that were not reached, or give them the lowest score."
-        )
+        raise ValueError("score contains NaN: leave out rows that were not reached, or give them the lowest.")
     positive = truth > 0
     count = int(positive.sum())
     if count == 0:

@@ -52,7 +52,7 @@ def operate(session, truth, what, rng):
         if session.propose() is not None:
             session.skip()
     elif what == "undo":
-        if state.can_undo:
+        if state.undoable:
             session.undo()
     elif what == "change":
         if state.labels:
@@ -276,7 +276,7 @@ def test_all_can_be_undone():
     rng = np.random.default_rng(0)
     for what in ["answer"] * 5 + ["change", "skip", "change"]:
         operate(session, truth, what, rng)
-    while session.state.can_undo:
+    while session.state.undoable:
         session.undo()
     assert session.state.labels == {}
     assert session.history() == []

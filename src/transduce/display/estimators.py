@@ -187,9 +187,8 @@ def _column(estimator: Any, feature: Any) -> int:
         return names.index(feature)
     if isinstance(feature, numbers.Integral) and int(feature) in range(len(names)):
         return int(feature)
-    raise ValueError(
-        f"There is no feature {feature!r}; give a position from 0, or one of {', '.join(names[:20])}."
-    )
+    known = ", ".join(names[:20])
+    raise ValueError(f"There is no feature {feature!r}; give a position from 0, or one of {known}.")
 
 
 class RelevanceDisplay(Display):
@@ -308,14 +307,10 @@ class BandDisplay(Display):
         answer = estimator.answer_
         known = np.setdiff1d(np.arange(len(rows)), answer.rows)
         labels = np.asarray(estimator.transduction_, dtype=float)
-        return cls(
-            line,
-            mean,
-            std,
-            seen=(rows[known, j], labels[known]),
-            unlabelled=(rows[answer.rows, j], answer.values, answer.standard_errors),
-            name=_names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else ""),
-        ).plot(ax=ax)
+        seen, asked = (rows[known, j], labels[known]), rows[answer.rows, j]
+        name = _names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else "")
+        unlabelled = (asked, answer.values, answer.standard_errors)
+        return cls(line, mean, std, seen, unlabelled, name).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self.mean - 1.96 * self.std, self.mean + 1.96 * self.std
@@ -371,12 +366,8 @@ class MomentDisplay(Display):
         return cls(estimator.moments_).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        words = {
-            "labels": "labels seen",
-            "without matching": "predicted, without matching",
-            "predicted": "predicted",
-            "matched": "nearest that matches",
-        }
+        words = {"labels": "labels seen", "matched": "nearest that matches"}
+        words["without matching"] = "predicted, without matching"
         table = self.moments.iloc[::-1]
         mean, spread = table["mean"].to_numpy(), table["standard deviation"].to_numpy()
         colors = [VALUE if name == "labels" else INSIDE for name in table.index]
@@ -388,11 +379,8 @@ class MomentDisplay(Display):
         ax.set_xlim(ends.min() - margin, ends.max() + margin)
         for edge in (-1, 0, 1):
             ax.axvline(mean[-1] + edge * spread[-1], color=VALUE, lw=0.7, ls=":")
-        ax.set(
-            yticks=places,
-            yticklabels=[words.get(name, name) for name in table.index],
-            xlabel="label: mean and one standard deviation either way",
-        )
+        ax.set(yticks=places, yticklabels=[words.get(name, name) for name in table.index])
+        ax.set(xlabel="label: mean and one standard deviation either way")
 
 
 @dataclass(eq=False, repr=False)
@@ -504,8 +492,6 @@ def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False,
     ax.errorbar(scored["score"], places, xerr=scored["spread"], fmt="o", color=INSIDE, capsize=3)
     ax.set_yticks(places, [str(name).replace("_", " ") for name in scored.index])
     ax.set_ylim(len(scored) - 0.5, -0.5)
-    better = "smaller" if smaller else "larger"
-    ax.set_xlabel(
-        f"{scoring.replace('_', ' ')}, {better} is better\n(mean and standard deviation over the folds)"
-    )
+    better = f"{scoring.replace('_', ' ')}, {'smaller' if smaller else 'larger'} is better"
+    ax.set_xlabel(f"{better}\n(mean and standard deviation over the folds)")
     return ax

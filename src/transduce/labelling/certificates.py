@@ -100,8 +100,6 @@ class Audit:
 
 def log_martingale(draws: Draws, total: int) -> Array:
     """Return the logarithm of the martingale of a candidate total, after each draw. Returns shape (s,)."""
-    if len(draws) == 0:
-        return np.empty(0)
     return _log_mean(_log_bets(draws, total))
 
 
@@ -160,19 +158,15 @@ def draws_needed(audit: Audit, total: int, level: float) -> int | None:
     def enough(count: int) -> bool:
         return float(_log_mean(bets + _log_misses(audit.pool, missing, count))) >= -np.log(level)
 
-    return 1 + bisect_left(
-        range(1, audit.pool - missing + 1), True, key=enough
-    )  # one more leaves too few rows
+    # One more leaves too few rows.
+    return 1 + bisect_left(range(1, audit.pool - missing + 1), True, key=enough)
 
 
 def _log_misses(pool: int, missing: int, count: int) -> Array:
     """Return the logarithm of each bet's product over misses in a row: of (u - bet missing) / (u - missing)."""
-    bets = BETS * missing
-
-    def falling(left: Array | float) -> Array:
-        return np.asarray(gammaln(left + 1.0) - gammaln(left - count + 1.0))
-
-    return falling(pool - bets) - falling(float(pool - missing))
+    left = pool - np.append(BETS, 1.0) * missing
+    products = gammaln(left + 1.0) - gammaln(left - count + 1.0)
+    return np.asarray(products[:-1] - products[-1])
 
 
 def share_of_level(number: int) -> float:
@@ -358,10 +352,8 @@ class BoundCurve:
     def update(self, audit: Audit) -> list[tuple[int, int]]:
         """Return the curve at this moment."""
         before, count = self._draws, len(audit.draws)
-        same = all(
-            np.array_equal(getattr(audit.draws, name)[: len(before)], getattr(before, name))
-            for name in ("unlabelled", "known", "hits")
-        )
+        then = audit.draws[: len(before)]
+        same = all(map(np.array_equal, vars(then).values(), vars(before).values()))
         if not same or not self._curve or count > len(before) + 3 or len(self._curve) > 500:
             self._curve = bound_curve(audit, self._level)
         else:
@@ -416,7 +408,7 @@ class Certifier:
         audit = state.audit(state.is_wanted)
         certificate = certify_recall(audit, recall=state.header.recall, certainty=state.header.certainty)
         bounds = self._curves.setdefault(0, BoundCurve(self._level)).update(audit)
-        found = state.found_after(state.is_wanted)
+        found = state.outside(state.is_wanted, doubt=False)
         curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds[:-1]]
         return certificate, [*curve, (len(audit.draws), certificate.recall_at_least)]
 
@@ -429,7 +421,7 @@ class Certifier:
         audit = state.audit(is_wrong, freeze.first_draw)
         certificate = certify_answers(audit, share=share, certainty=1.0 - level)
         bounds = self._curves.setdefault(freeze.number, BoundCurve(level)).update(audit)
-        found = state.found_after(is_wrong, freeze.first_draw)
+        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
         curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds[:-1]]
         certificate = replace(certificate, certainty=1.0 - self._level)
         return certificate, [*curve, (len(audit.draws), certificate.wrong_at_most)]
@@ -514,8 +506,8 @@ def certificate_text(certificates: Certificates, wanted: Label, name: str) -> st
         lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
     if certificates.answers is not None:
         lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
-    lines += ["Intervals:", about_intervals(certificates.intervals), ""]
     lines += [
+        *("Intervals:", about_intervals(certificates.intervals), ""),
         "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
         "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
         "",

@@ -76,8 +76,10 @@ class Journal:
         self._new = not path.exists()
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
-            refusal = f"{path.name} is in use by another process: close the other page or notebook first."
-            take(self._file, refusal)
+            take(
+                self._file,
+                f"{path.name} is in use by another process: close the other page or notebook first.",
+            )
             self._read()
             if self._new:
                 _sync_folder(path.parent)
@@ -107,10 +109,9 @@ class Journal:
                 raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
             good += len(line) + 1
         if torn:
-            name = Path(self._file.name).name
             self.note = (
-                f"The last line of {name} was torn and has been dropped ({len(torn)} bytes): what "
-                "it was about was not saved, so do it again."
+                f"The last line of {Path(self._file.name).name} was torn and has been dropped ({len(torn)} bytes): "
+                "what it was about was not saved, so do it again."
             )
         if good < len(content):
             self._file.truncate(good)
@@ -131,21 +132,18 @@ class Journal:
         known = {item.name for item in fields(Event)}
         self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))
 
-    def begin(self, header: Header) -> None:
+    def begin(self, header: Header) -> Header:
         """Write the first line."""
         self._write({"kind": "start", "version": VERSION, **asdict(header), "time": now()})
         self.header = header
+        return header
 
     def append(self, event: Event) -> None:
         """Write an event to the disk; it is there when this returns."""
         assert self.header is not None
         always = DECISION if event.row >= 0 else ("kind",)
         usual = asdict(Event(event.kind)).items()
-        line = {
-            name: value
-            for name, value in asdict(event).items()
-            if name in always or (name, value) not in usual
-        }
+        line = dict(item for item in asdict(event).items() if item[0] in always or item not in usual)
         self._write({**line, "table": self.header.digest[:16], "seed": self.header.seed})
         self.events.append(event)
 

@@ -57,8 +57,7 @@ class ClassOpinion:
         """Return the answers that follow from labels. Shapes: shares (n_classes,)."""
         n = len(self._spectrum.components)
         values, certain = np.full(n, -1, dtype=np.int16), np.full(n, np.nan)
-        rows = np.fromiter(codes.keys(), dtype=np.int64, count=len(codes))
-        labels = np.fromiter(codes.values(), dtype=np.int64, count=len(codes))
+        rows, labels = (np.array([*part], dtype=np.int64) for part in (codes, codes.values()))
         source = "nobody: labels of two classes are needed"
         if len(set(labels.tolist())) > 1:
             values, certain = self._by_graph(rows, labels, shares)
@@ -133,8 +132,8 @@ def _far_answers(
     scores = np.asarray(unit[far] @ (own.T @ weights)) + weights.sum(axis=0)
     if len(classes) == 1:
         return np.full(len(far), classes[0]), np.zeros(len(far))
-    ranked = np.partition(scores, -2, axis=1)
-    return classes[scores.argmax(axis=1)], ranked[:, -1] - ranked[:, -2]
+    best, lead = winners(scores, np.zeros(1))
+    return classes[best], lead
 
 
 class NumberOpinion:
@@ -156,9 +155,11 @@ class NumberOpinion:
 
     def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
         """Return the answers that follow from labels."""
-        n = len(self._matrix)
-        rows = np.fromiter(labels.keys(), dtype=np.int64, count=len(labels))
-        y = np.fromiter(labels.values(), dtype=float, count=len(labels))
+        n, rows, y = (
+            len(self._matrix),
+            np.array([*labels], dtype=np.int64),
+            np.array([*labels.values()], float),
+        )
         values, lower, upper = np.full((3, n), np.nan)
         source = f"nobody: {FEWEST_NUMBERS} labels are needed"
         if len(rows) >= FEWEST_NUMBERS:
@@ -252,9 +253,8 @@ class SecondOpinion:
         """Hand a question over, and wait for the answers."""
         assert process.stdin is not None
         assert process.stdout is not None
-        with suppress(
-            OSError, EOFError, pickle.UnpicklingError
-        ):  # the process was ended: the first opinion stays
+        # Where the process was ended, the first opinion stays.
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
             for message in (self._matrix, question) if fresh else (question,):
                 pickle.dump(message, process.stdin)
             process.stdin.flush()
@@ -281,16 +281,12 @@ def serve_opinions() -> None:
         while True:
             question = pickle.load(sys.stdin.buffer)
             try:
-                answers = second_opinion(matrix, question)
+                opinion = _second_numbers if question.task == "numbers" else _second_classes
+                answers = opinion(matrix, question)
             except Exception:  # whatever goes wrong there: the first opinion stays
                 answers = None
             pickle.dump(answers, replies)
             replies.flush()
-
-
-def second_opinion(matrix: Array, known: Question) -> Answers:
-    """Return answers at all rows: classes by the blend, numbers by the confidence machine."""
-    return _second_numbers(matrix, known) if known.task == "numbers" else _second_classes(matrix, known)
 
 
 def _second_numbers(matrix: Array, known: Question) -> Answers:
@@ -316,9 +312,8 @@ def _second_classes(matrix: Array, known: Question) -> Answers:
     assert blend.answer_.probabilities is not None
     classes = np.asarray(blend.classes_, dtype=np.int64)
     chances = corrected(blend.answer_.probabilities, classes, known)
-    values[blend.answer_.rows] = classes[chances.argmax(axis=1)]
-    ranked = np.sort(chances, axis=1)
-    certain[blend.answer_.rows] = ranked[:, -1] - ranked[:, -2]
+    best, certain[blend.answer_.rows] = winners(chances, np.zeros(1))
+    values[blend.answer_.rows] = classes[best]
     names = ", ".join(str(name).replace("_", " ") for name in blend.weights_.index)
     return Answers(values, certain, f"a blend of {names}")
 

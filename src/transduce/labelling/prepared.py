@@ -123,13 +123,11 @@ def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
     rows = np.arange(n) if n <= MOST_ON_MAP else np.sort(rng.choice(n, MOST_ON_MAP, replace=False))
     points = _coordinates(features, rows)
     if len(rows) < 4 or points.shape[1] < 2:
-        places = np.column_stack([np.arange(len(rows)) + 0.5, np.full(len(rows), 0.5)])
-        places[:, 0] /= max(len(rows), 1)
+        places = np.column_stack([(np.arange(len(rows)) + 0.5) / max(len(rows), 1), np.full(len(rows), 0.5)])
         return RowMap(rows, places, points, features)
     parts = features.component[rows].astype(float)[:, None] * 3.0  # components apart from each other
-    graph = neighbor_graph(
-        np.hstack([points, parts]), n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed
-    ).tocoo()
+    apart = np.hstack([points, parts])
+    graph = neighbor_graph(apart, n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed).tocoo()
     return RowMap(rows, _arranged(points, graph.row, graph.col, rng), points, features)
 
 
@@ -212,15 +210,13 @@ def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:
     """Return the weights of the words of all texts of each row; None if there are no words."""
     parts = [frame[name].fillna("").astype(str) for name in columns]
     texts = parts[0].str.cat(parts[1:], sep="\n")
-    least = 2 if len(frame) > 50 else 1
-    vectorizer = TfidfVectorizer(
-        sublinear_tf=True, max_features=MOST_WORDS, min_df=least, max_df=0.5, dtype=np.float32
-    )
+    frequency = {"min_df": 2 if len(frame) > 50 else 1, "max_df": 0.5, "max_features": MOST_WORDS}
     try:
-        weights = vectorizer.fit_transform(texts)
+        return sp.csr_array(
+            TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **frequency).fit_transform(texts)
+        )
     except ValueError:  # no words that two rows share
         return None
-    return sp.csr_array(weights)
 
 
 def _unit(words: sp.csr_array | None, plain: Array) -> MaybeSparse:

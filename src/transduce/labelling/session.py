@@ -15,7 +15,7 @@ from transduce.conformal import Drawn
 from transduce.core import checks
 from transduce.core.computing import few_threads
 from transduce.core.safe_files import check_free, write_text
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
 from transduce.labelling import opinions
@@ -291,7 +291,11 @@ class Session:
                 self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
             assert state.pending is not None
             return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
-        free, labelled = self._free(), state.labelled
+        free, labelled = state.pool.copy(), state.labelled
+        skipped = [row for row, decision in state.decisions.items() if decision.label is None]
+        free[skipped[-HELD_BACK:]] = False
+        if not free.any():
+            free = state.pool
         seen = {*labelled, *state.decisions}  # where nobody could tell, rows alike will not teach either
         if self.task == "numbers":
             return self._chooser.widest(free, self.answers(), seen, self._recent)
@@ -300,13 +304,6 @@ class Session:
             others = [row for row, label in labelled.items() if label != state.wanted]
             return self._chooser.find(free, hits, others)
         return self._chooser.learn(free, seen, self._first_opinion(), self._recent)
-
-    def _free(self) -> Mask:
-        """Return the rows that may be proposed: those that can be drawn, less those skipped lately."""
-        free = self.state.pool.copy()
-        skipped = [row for row, decision in self.state.decisions.items() if decision.label is None]
-        free[skipped[-HELD_BACK:]] = False
-        return free if free.any() else self.state.pool
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
         """Give a row its label, or change it; it is on disk when this returns.
@@ -345,8 +342,8 @@ class Session:
         current = self.propose()
         if current is None:
             raise ValueError("There is no row to skip.")
-        drawn = self.state.was_drawn(current.row)
-        self._record(Event("skip", row=current.row, mode=current.mode, random=drawn))
+        row = current.row
+        self._record(Event("skip", row=row, mode=current.mode, random=self.state.was_drawn(row)))
 
     def undo(self) -> int:
         """Take back the last answer, skip or change; returns its row.
@@ -355,9 +352,9 @@ class Session:
         -------
         int
         """
-        if not self.state.can_undo:
+        if not self.state.undoable:
             raise ValueError("There is nothing to undo.")
-        row = self.state.last_row
+        row = self.state.undoable[-1][0].row
         self._record(Event("undo", row=row))
         return row
 
@@ -460,10 +457,9 @@ class Session:
         return self.table.search(words, limit)
 
     def _first_opinion(self) -> Answers:
-        version = self.state.version
-        if self._answers is None or self._answers[0] != version:
+        if self._answers is None or self._answers[0] != self.state.version:
             with few_threads(0):
-                self._answers = (version, self._answered())
+                self._answers = (self.state.version, self._answered())
         return self._answers[1]
 
     def _answered(self, *, everywhere: bool = False) -> Answers:
@@ -522,17 +518,15 @@ class Session:
         enough = len(state.labelled) >= opinions.FEWEST_LABELS and small
         if self.busy or not enough or self._second.answer(state.version) is not None:
             return self.busy
-        rows = np.array(list(state.labelled), dtype=np.int64)
+        about = (state.version, self.task, np.array(list(state.labelled), dtype=np.int64))
         if isinstance(self._first, NumberOpinion):
             labels = np.array(list(state.labelled.values()), dtype=float)
-            machine = self._first.machine(len(rows))
-            return self._second.ask(opinions.Question(state.version, self.task, rows, labels, machine))
+            return self._second.ask(opinions.Question(*about, labels, self._first.machine(len(labels))))
         codes = np.array(list(state.codes().values()), dtype=np.int64)
         counts = np.unique(codes, return_counts=True)[1]
         if len(counts) < 2 or counts.min() < 2:
             return False
-        shares = state.shares_left()
-        return self._second.ask(opinions.Question(state.version, self.task, rows, codes, shares=shares))
+        return self._second.ask(opinions.Question(*about, codes, shares=state.shares_left()))
 
     @property
     def busy(self) -> bool:
@@ -566,7 +560,23 @@ class Session:
         target = Path(folder) if folder is not None else self.table.path.parent if self.table.path else None
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
-        return export_session(self, target, force=force)
+        path = target / (self.table.path or Path("table.csv")).name
+        endings = (("labelled", None), ("filled", None), ("filled", ".html"), ("certificate", ".txt"))
+        paths = [files.named_after(path, word, ending) for word, ending in endings]
+        for file in paths:
+            check_free(file, force=force)
+        labelled, filled, report, certificate = paths
+        source = self.table.source or files.Table(self.table.frame, "csv", None, "table")
+        write(labelled, source, label_columns(self), force=force)
+        text = certificate_text(self.certificate(), self.state.wanted, self.table.name)
+        write_text(certificate, text, force=force)
+        try:
+            result, new, guarantee = fill_labels(self)
+        except ValueError as error:
+            return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
+        result.report(report, force=force)
+        write(filled, source, new, force=force)
+        return Exported(labelled, certificate, filled, report, guarantee)
 
 
 @dataclass(frozen=True)
@@ -598,27 +608,6 @@ class Exported:
     filled: Path | None
     report: Path | None
     guarantee: str
-
-
-def export_session(session: Session, folder: Path, *, force: bool = False) -> Exported:
-    """Write labels, certificates, the filled table and its report into a folder."""
-    path = folder / (session.table.path or Path("table.csv")).name
-    labelled, filled = files.named_after(path, "labelled"), files.named_after(path, "filled")
-    report = files.named_after(path, "filled", ".html")
-    certificate = files.named_after(path, "certificate", ".txt")
-    for file in (labelled, filled, report, certificate):
-        check_free(file, force=force)
-    source = session.table.source or files.Table(session.table.frame, "csv", None, "table")
-    write(labelled, source, label_columns(session), force=force)
-    text = certificate_text(session.certificate(), session.state.wanted, session.table.name)
-    write_text(certificate, text, force=force)
-    try:
-        result, new, guarantee = fill_labels(session)
-    except ValueError as error:
-        return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
-    result.report(report, force=force)
-    write(filled, source, new, force=force)
-    return Exported(labelled, certificate, filled, report, guarantee)
 
 
 def label_columns(session: Session) -> pd.DataFrame:
@@ -654,25 +643,22 @@ def fill_labels(session: Session) -> tuple[FillResult, pd.DataFrame, str]:
     labels = [None if row in kept_out else state.label_of(row) for row in range(table.n_rows)]
     column = pd.Series(labels, dtype=float if numbers else object).to_numpy()
     frame = table.frame.drop(columns=[target], errors="ignore").assign(**{target: column})
-    drawn = f"{target}_random" if exact else None
-    if drawn is not None:
-        frame[drawn] = np.isin(np.arange(table.n_rows), state.calibrating())
+    if exact:
+        frame[f"{target}_random"] = np.isin(np.arange(table.n_rows), state.calibrating())
     task = "regression" if numbers else "classification"
-    result = fill(frame, target, task=task, labels=None if drawn is None else Drawn(drawn))
+    result = fill(frame, target, task=task, labels=Drawn(f"{target}_random") if exact else None)
     result = replace(result, source=replace(result.source, name=table.name))
-    if drawn is None:
+    if not exact:
         return result, result.new, f"{result.guarantee} {_ground(session)}"
     return result, _with_labels(result.new, session, later), str(result.guarantee)
 
 
 def _with_labels(new: pd.DataFrame, session: Session, rows: list[int]) -> pd.DataFrame:
     """Return the new columns with the labels of rows that were kept out of the fit."""
-    target, new = session.table.target, new.copy()
-    for row in rows:
-        label = session.state.labels.get(row)
-        if label is not None:
-            new.loc[new.index[row], :] = None
-            new.loc[new.index[row], [f"{target}_filled", f"{target}_status"]] = [label, "given"]
+    target, labels, new = session.table.target, session.state.labels, new.copy()
+    for row in filter(labels.__contains__, rows):
+        new.loc[new.index[row], :] = None
+        new.loc[new.index[row], [f"{target}_filled", f"{target}_status"]] = [labels[row], "given"]
     return new
 
 

@@ -90,7 +90,9 @@ class State:
         self._draw_of: dict[int, int] = {}  # rows that were drawn, and in which draw
         self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
         self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
-        self._order: list[tuple[Event, Decision | None, Label]] = []  # what can be undone
+        self.undoable: list[
+            tuple[Event, Decision | None, Label]
+        ] = []  # with what was there before, the last last
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -111,16 +113,6 @@ class State:
     def labelled(self) -> dict[int, Label]:
         """All labels there are, the person's and the table's."""
         return {**self.given, **self.labels}
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is something to undo."""
-        return bool(self._order)
-
-    @property
-    def last_row(self) -> int:
-        """The row of what would be undone."""
-        return self._order[-1][0].row
 
     def calibrating(self) -> list[int]:
         """Return the rows drawn so far that are to calibrate intervals."""
@@ -195,25 +187,20 @@ class State:
         count = len(self.drawn) - waiting
         outcomes = [row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]]
         pools = np.array(self.pools[:count], dtype=np.int64)
-        draws = Draws(pools, self._outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool))
+        draws = Draws(pools, self.outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool))
         doubtful, pool = len(self.doubtful) - waiting, self.n_pool + waiting
         return Audit(draws[first_draw:], self.count(is_hit), doubtful, pool)
 
-    def found_after(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> AnyArray:
-        """Return how many hits had been found when 0, 1, 2, ... draws had been made, as labels stand now."""
-        return self._outside(is_hit, doubt=False)[first_draw:]
-
-    def _outside(self, is_hit: Callable[[int, Label], bool], *, doubt: bool) -> AnyArray:
+    def outside(self, is_hit: Callable[[int, Label], bool], *, doubt: bool) -> AnyArray:
         """Return how many hits could no longer be drawn before each draw, and now; rows in doubt count as `doubt`."""
-        steps = np.zeros(len(self.drawn) + 1, dtype=np.int64)
-        spans = [(row, start, None) for row, start in self._left.items()]
+        steps = np.zeros(len(self.drawn) + 2, dtype=np.int64)  # the last is for rows that stay outside
+        spans = [(row, start, -1) for row, start in self._left.items()]
         for row, start, stop in (*spans, *self._returned):
             label = self.labels.get(row)
             if doubt if label is None else is_hit(row, label):
                 steps[start] += 1
-                if stop is not None:
-                    steps[stop] -= 1
-        return np.cumsum(steps) + sum(is_hit(row, self.label_of(row)) for row in self.given)
+                steps[stop] -= 1
+        return np.cumsum(steps[:-1]) + sum(is_hit(row, self.label_of(row)) for row in self.given)
 
     def is_wanted(self, row: int, label: Label) -> bool:
         """Return whether a label is the wanted class."""
@@ -276,7 +263,7 @@ class State:
 
     def _decide(self, event: Event) -> None:
         row, before = event.row, self.decisions.get(event.row)
-        self._order.append((event, before, self.labels.get(row)))
+        self.undoable.append((event, before, self.labels.get(row)))
         if before is None or before.label is None:
             self.decisions.pop(row, None)  # so that the last decision comes last
             self.decisions[row] = Decision(row, event.label, event.mode, event.random, event.time)
@@ -303,7 +290,7 @@ class State:
             self._leave(row)
 
     def _undo(self) -> None:
-        event, decision, label = self._order.pop()
+        event, decision, label = self.undoable.pop()
         row = event.row
         if event.kind != "skip":
             self._set(row, label)
@@ -324,8 +311,8 @@ def replay(header: Header, given: Mapping[int, Label], events: list[Event]) -> S
             _check_event(state, event)
             state.apply(event)
         except (ValueError, TypeError, LookupError, ArithmeticError, zlib.error) as error:
-            words = "of the journal does not follow from the lines before"
-            raise ValueError(f"Line {number} {words}: {error}.") from error
+            words = f"Line {number} of the journal does not follow from the lines before: {error}."
+            raise ValueError(words) from error
     return state
 
 
@@ -336,21 +323,19 @@ def _check_event(state: State, event: Event) -> None:
     if event.row < 0 and event.kind in ("draw", "answer", "skip", "change", "undo"):
         raise ValueError("it names no row")
     if event.kind in ("answer", "change"):
-        numbers = state.header.task == "numbers"
-        known = isinstance(event.label, int | float) if numbers else event.label in state.classes
-        if not known:
-            raise ValueError(f"{event.label!r} is no label here")
+        numbers, label = state.header.task == "numbers", event.label
+        if not (isinstance(label, int | float) if numbers else label in state.classes):
+            raise ValueError(f"{label!r} is no label here")
 
 
 def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None) -> State:
     """Return where a session stands: a replay of its journal, or the beginning of a new one."""
     given, task = given_labels(table, task or settings.task)
-    if journal.header is None:
+    header = journal.header
+    if header is None:
         seed = secrets.randbits(48) if settings.seed is None else settings.seed
         about_table = (table.name, table.digest, table.n_rows, table.target)
-        journal.begin(Header(*about_table, task, seed, settings.recall, settings.certainty))
-    header = journal.header
-    assert header is not None
+        header = journal.begin(Header(*about_table, task, seed, settings.recall, settings.certainty))
     _check_header(header, table, settings, journal.path)
     if task != header.task:
         given, _ = given_labels(table, header.task)
@@ -366,7 +351,7 @@ def _check_header(header: Header, table: LabelTable, settings: SessionSettings, 
             "begin anew."
         )
     if header.target != table.target:
-        columns = f"{header.target!r}, not {table.target!r}"
-        raise ValueError(f"{name} is about the column {columns}: name another journal.")
+        target = f"the column {header.target!r}, not {table.target!r}"
+        raise ValueError(f"{name} is about {target}: name another journal.")
     if settings.seed is not None and settings.seed != header.seed:
         raise ValueError(f"{name} was begun with the seed {header.seed}: leave the seed out to go on.")

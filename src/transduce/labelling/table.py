@@ -121,18 +121,14 @@ def _cell(name: str, value: object) -> Cell:
         return Cell(name, "missing", "")
     if isinstance(value, bool | np.bool_):
         return Cell(name, "text", str(bool(value)))
-    if isinstance(value, int | np.integer):
-        return Cell(name, "number", str(value) if abs(int(value)) < 10_000 else f"{int(value):,}")
-    if isinstance(value, float | np.floating):
-        return Cell(name, "number", _number(float(value)))
+    if isinstance(value, int | float | np.integer | np.floating):
+        if isinstance(value, float | np.floating) and not (
+            float(value).is_integer() and abs(float(value)) < 1e15
+        ):
+            return Cell(name, "number", f"{float(value):,.6g}")
+        return Cell(name, "number", str(int(value)) if abs(int(value)) < 10_000 else f"{int(value):,}")
     text = str(value)
     return Cell(name, "image" if Path(text).suffix.lower() in IMAGES else "text", text)
-
-
-def _number(value: float) -> str:
-    if abs(value) < 1e15 and value == round(value):
-        return str(int(value)) if abs(value) < 10_000 else f"{int(value):,}"
-    return f"{value:,.6g}"
 
 
 def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
@@ -145,8 +141,7 @@ def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequen
     else:
         path = Path(table)
         source = files.read(path)
-        frame = source.frame
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        frame, digest = source.frame, hashlib.sha256(path.read_bytes()).hexdigest()
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, list(show))

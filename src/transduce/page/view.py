@@ -53,7 +53,7 @@ def view(session: Session) -> dict[str, Json]:
             "draws": len(state.drawn),
             "decisions": len(state.decisions),
         },
-        "can_undo": state.can_undo,
+        "can_undo": bool(state.undoable),
         "certificate": certificates(session, session.certificate()),
         "certain": certain,
         "uncertain": uncertain,

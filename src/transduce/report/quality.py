@@ -21,9 +21,7 @@ NO_BETTER = 0.95  # errors above this share of the simplest method's are no bett
 
 def evenly(length: int, most: int) -> AnyArray:
     """Return at most so many of the positions 0, 1, ..., spread evenly."""
-    if length <= most:
-        return np.arange(length)
-    return np.round(np.linspace(0, length - 1, most)).astype(int)
+    return np.round(np.linspace(0, length - 1, min(length, most))).astype(int)
 
 
 def _hidden(n: int) -> str:
@@ -64,9 +62,8 @@ class NumberQuality:
     @property
     def sentence(self) -> str:
         """How good the answers were."""
-        explained = (
-            "" if self.r2 is None else f" The share of variance explained (R²) is {number(self.r2, 2)}."
-        )
+        r2 = self.r2
+        explained = "" if r2 is None else f" The share of variance explained (R²) is {number(r2, 2)}."
         return (
             f"{_hidden(self.n)} On average they were off by {self.shown(self.mean_absolute_error)}; the mean value "
             f"for every row would have been off by {self.shown(self.of_the_mean)}.{explained}"
@@ -98,8 +95,9 @@ class ClassQuality:
     @property
     def small(self) -> str:
         """What the simplest method would do."""
-        share = rough_percent(self.of_the_commonest)
-        return f"always answering “{self.commonest}” would be right for {share}"
+        return (
+            f"always answering “{self.commonest}” would be right for {rough_percent(self.of_the_commonest)}"
+        )
 
     @property
     def better(self) -> bool:
@@ -120,8 +118,6 @@ Quality = NumberQuality | ClassQuality
 
 def quality_of(task: str, out_of_fold: pd.DataFrame) -> Quality | None:
     """Return how good answers at hidden labels were; None if no label was hidden and answered."""
-    if not len(out_of_fold):
-        return None
     return number_quality(out_of_fold) if task == "regression" else class_quality(out_of_fold)
 
 
@@ -151,8 +147,8 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
     pairs = out_of_fold.dropna(subset=["true", "answered"])
     if not len(pairs):
         return None
-    true = np.array([name_of(value) for value in pairs["true"].tolist()], dtype=object)
-    answered = np.array([name_of(value) for value in pairs["answered"].tolist()], dtype=object)
+    columns = (pairs["true"].tolist(), pairs["answered"].tolist())
+    true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
     names, frequency = np.unique(true.astype(str), return_counts=True)
     classes, table = _confusion(true, answered)
     return ClassQuality(
@@ -169,16 +165,12 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
 
 def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:
     """Return classes, the most frequent ones by name, and how often each was answered for each."""
-    both = pd.Series(np.concatenate([true, answered]))
-    frequent = both.value_counts(sort=True)
-    frequent = frequent.sort_index(kind="stable").sort_values(ascending=False, kind="stable")
-    kept = list(frequent.index)
-    if len(kept) > MOST_CLASSES:
-        kept = kept[: MOST_CLASSES - 1]
+    counts = pd.Series(np.concatenate([true, answered])).value_counts().sort_index(kind="stable")
+    frequent = counts.sort_values(ascending=False, kind="stable").index
+    kept = frequent[: MOST_CLASSES - (len(frequent) > MOST_CLASSES)]
     classes = sorted(kept, key=_by_number) + ([OTHERS] if len(kept) < len(frequent) else [])
-    place = {name: i for i, name in enumerate(classes)}
+    place, last = {name: i for i, name in enumerate(classes)}, len(classes) - 1
     table = np.zeros((len(classes), len(classes)), dtype=int)
-    last = len(classes) - 1
     np.add.at(table, ([place.get(name, last) for name in true], [place.get(n, last) for n in answered]), 1)
     return classes, table.tolist()
 
@@ -197,10 +189,9 @@ def _rejection(true: AnyArray, answered: AnyArray, pairs: pd.DataFrame) -> dict[
         return None
     errors, rejected = rejection_curve(true, answered, pairs["probability"].to_numpy(float))
     shown = evenly(len(errors), 200)
-    at_half = errors[np.searchsorted(rejected, 0.5, side="right") - 1]
     return {
         "errors": plain(errors[shown]),
         "rejected": plain(rejected[shown]),
         "error_of_all": float(errors[0]),
-        "error_of_surer_half": float(at_half),
+        "error_of_surer_half": float(errors[np.searchsorted(rejected, 0.5, side="right") - 1]),
     }

@@ -8,6 +8,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -20,10 +21,8 @@ from transduce.report import plain
 from transduce.report.figures import figures
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
+ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
+POLICY = f"default-src 'none'; {ALLOWED}; base-uri 'none'; form-action 'none'"
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.color", "ytick.color"), "#33414c"),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor", "svg.fonttype"), "none"),
@@ -61,10 +60,8 @@ def render_json(summary: dict[str, Any]) -> str:
     "counts": {"rows": 3}
     }
     """
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
-        for key, value in summary.items()
-    )
+    write = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+    lines = (f"{json.dumps(key)}: {write(value)}" for key, value in summary.items())
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
@@ -85,12 +82,9 @@ def render_html(summary: dict[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("transduce.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.loader = PackageLoader("transduce.report")
     environment.filters.update(
         number=plain.number,
         percent=plain.rough_percent,
@@ -125,9 +119,7 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
     from matplotlib import rc_context, rcParamsDefault
     from matplotlib.figure import Figure
 
-    usual: dict[Any, Any] = {
-        key: value for key, value in rcParamsDefault.items() if key.split(".")[0] in _TOUCHED
-    }
+    usual: dict[Any, Any] = {k: v for k, v in rcParamsDefault.items() if k.split(".")[0] in _TOUCHED}
     # Fonts that lack a character do not matter: the browser has its own.
     with warnings.catch_warnings(), rc_context({**usual, **STYLE}):
         warnings.filterwarnings("ignore", message="(?s).*Glyph .* missing from")
@@ -152,9 +144,8 @@ def embed(source: bytes, name: str) -> str:
         if element.tag != "text" and element.tag != "tspan":
             element.text = None
         _rename(element, name)
-    view = root.attrib.get("viewBox")
-    root.attrib.clear()
-    root.attrib.update({"viewBox": view} if view else {})
+    for key in root.attrib.keys() - {"viewBox"}:
+        del root.attrib[key]
     root.attrib |= {"class": "plot", "role": "img"}
     root.attrib |= {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-caption"}
     return ElementTree.tostring(root, encoding="unicode")

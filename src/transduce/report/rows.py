@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.answer import Answer
+from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain
@@ -43,34 +44,30 @@ def context_columns(filled: FillResult) -> list[Any]:
     """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
     kinds = {name: described[name] for name in filled.frame.columns if name in described}
-    names = list(kinds)
-    telling = [name for name in names if kinds[name] == "identifier"]
+    telling = [name for name in kinds if kinds[name] == "identifier"]
     relevant = [] if filled.relevance is None else [name for name in filled.relevance.index if name in kinds]
-    usual = [name for name in [*relevant, *names] if kinds[name] in ("number", "category", "date", "text")]
+    usual = [name for name in [*relevant, *kinds] if kinds[name] in ("number", "category", "date", "text")]
     return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
 
 
 def row_records(filled: FillResult) -> list[dict[str, Any]]:
     """Return one record for each filled row, the least certain first."""
-    answer, frame = filled.answer, filled.frame
+    answer, frame, regions = filled.answer, filled.frame, filled.answer.regions
     order = least_certain_first(answer)
-    rows = np.asarray(answer.rows)[order]
+    rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
+    values = np.asarray(answer.values)[order].astype(object)
+    values[status == "unreached"] = None
     default = isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0 and frame.index.step == 1
     names = rows + 1 if default else frame.index[rows]
     places = [list(frame.columns).index(name) for name in context_columns(filled)]
     cells = [frame.iloc[rows, place].tolist() for place in places]
-    unreached = np.asarray(answer.status)[order] == "unreached"
     columns: dict[str, list[Any]] = {
         "row": plain(names),
         "position": rows.tolist(),
-        "context": [[_cell(cell) for cell in line] for line in zip(*cells, strict=True)]
-        or [[] for _ in rows],
-        "value": [
-            None if lost else plain(value)
-            for value, lost in zip(answer.values[order].tolist(), unreached, strict=True)
-        ],
-        "status": plain(answer.status[order]),
-        **(_number_columns(answer, order) if answer.regions is not None else _class_columns(filled, order)),
+        "context": [[*map(_cell, line)] for line in zip(*cells, strict=True)] or [[] for _ in rows],
+        "value": plain(values),
+        "status": plain(status),
+        **(_class_columns(filled, order) if regions is None else _number_columns(answer, regions, order)),
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
@@ -82,14 +79,12 @@ def _cell(value: Any) -> str:
     return "" if shown is None else clean(shown, LONGEST)
 
 
-def _number_columns(answer: Answer, order: AnyArray) -> dict[str, list[Any]]:
-    if answer.regions is None:  # pragma: no cover - the caller has looked
-        raise ValueError("This answer has no regions.")
-    pieces, offsets = answer.regions.to_arrays()
+def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
+    pieces, offsets = regions.to_arrays()
     ends = [[finite(low), finite(high)] for low, high in pieces.tolist()]
     return {
         "pieces": [ends[offsets[i] : offsets[i + 1]] for i in order],
-        "width": [finite(width) for width in answer.regions.measure()[order].tolist()],
+        "width": _column(regions.measure(), order),
         "standard_error": _column(answer.standard_errors, order),
     }
 
@@ -179,9 +174,8 @@ class FilledClasses:
         if self.n_one is None:
             return []
         several = f", several at {self.n_several:,}" if self.n_several else ""
-        return [
-            f"At {percent(confidence)} only one class is possible at {counted(self.n_one, 'row')}{several}."
-        ]
+        rows = f"{counted(self.n_one, 'row')}{several}"
+        return [f"At {percent(confidence)} only one class is possible at {rows}."]
 
     def says_little(self, n_unlabelled: int) -> str:
         """Return that the sets say little, if they do."""
@@ -202,13 +196,14 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
     values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
     widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
     middle = finite(np.median(widths)) if widths else None
+
     return FilledNumbers(
         n_answered=len(values),
         smallest=float(values.min()) if len(values) else None,
         median=float(np.median(values)) if len(values) else None,
         largest=float(values.max()) if len(values) else None,
         median_width=middle,
-        n_unbounded=int(np.sum(np.isinf(widths))) if widths else 0,
+        n_unbounded=int(np.sum(np.isinf(widths))),
         n_unions=sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
         equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
         decimals=decimals_for([middle] if middle else [values.std() or values.mean()]) if len(values) else 2,

@@ -76,8 +76,7 @@ def reply(facts: Facts) -> list[str]:
         unusual = counted(counts["unusual"], "row")
         first += f" {unusual} are unusual: even the answered class rarely looks like that."
     if facts.shifted:
-        kind = facts.filled.guarantee.kind
-        first += f" Rows with and without a value differ, and the guarantee is {kind}."
+        first += f" Rows with and without a value differ, and the guarantee is {facts.filled.guarantee.kind}."
     return [first, *facts.answers.sentences(facts.filled.confidence)]
 
 
@@ -85,7 +84,7 @@ def column_guarantee(facts: Facts) -> str:
     """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
     filled = facts.filled
     what = (
-        f"true {'values are outside their intervals' if facts.numbers else 'classes are outside their sets'}"
+        "true values are outside their intervals" if facts.numbers else "true classes are outside their sets"
     )
     if not facts.counts["unlabelled"] or filled.guarantee.outside is not None:
         return ""
@@ -228,17 +227,12 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
     guarantee, bound = facts.filled.guarantee, facts.filled.guarantee.outside
     what = "intervals" if facts.numbers else "sets"
     if guarantee.kind == "none":
-        return (
-            "nothing",
-            guarantee.reasons[0] if guarantee.reasons else f"The {what} are not guaranteed.",
-            "bad",
-        )
+        return "nothing", (*guarantee.reasons, f"The {what} are not guaranteed.")[0], "bad"
     least = "about" if guarantee.kind == "approximate" else "at least"
     large, small = f"{least} {percent(facts.filled.confidence)}", f"of {what} hold the truth, on average"
     if bound is not None:
-        small += (
-            f"; at most {bound.at_most:,} of {bound.of:,} do not, with {percent(bound.certainty)} certainty"
-        )
+        sure = f"with {percent(bound.certainty)} certainty"
+        small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
     little = facts.answers.says_little(facts.counts["unlabelled"])
     small += f".{little}"
     if guarantee.in_doubt:

@@ -76,7 +76,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "relevance": _relevance(filled),
         "map": _map(filled),
         "columns": [
-            {**plain(line), "name": name_of(line["name"])} for line in filled.columns.to_dict("records")
+            {**plain(one), "name": name_of(one["name"])} for one in filled.columns.to_dict("records")
         ],
         "options": plain(filled.asked),
         "versions": versions(),
@@ -148,7 +148,7 @@ def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
     test = filled.exchangeability
     if test is None:
         return None
-    telling = test.features[test.features["p_value"] <= 0.05].head(5) if test.shifted else test.features[:0]
+    telling = test.features[test.features["p_value"] <= 0.05].head(5 if test.shifted else 0)["distance"]
     return {
         "verdict": clean(str(test.verdict)),
         "tested": test.verdict.p_value is not None,
@@ -158,10 +158,7 @@ def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
         "suspected": test.verdict.suspected,
         "detectable": finite(test.detectable),
         "n_permutations": int(test.n_permutations),
-        "features": [
-            {"name": name_of(name), "distance": finite(distance)}
-            for name, distance in telling["distance"].items()
-        ],
+        "features": [{"name": name_of(name), "distance": finite(far)} for name, far in telling.items()],
     }
 
 
@@ -172,9 +169,7 @@ def _guarantee(filled: FillResult) -> dict[str, Any]:
         **{name: plain(getattr(guarantee, name)) for name in GUARANTEED},
         "effective": finite(guarantee.effective),
         "wrong": _bound(guarantee.wrong),
-        "wrong_by_class": [
-            {"class": name_of(label), **(_bound(bound) or {})} for label, bound in guarantee.wrong_by_class
-        ],
+        "wrong_by_class": [{"class": name_of(c), **(_bound(b) or {})} for c, b in guarantee.wrong_by_class],
         "reason": clean(guarantee.reasons[0]) if guarantee.reasons else "",
         "grounds": clean(replace(guarantee, verdict=None, drift=None, remedy=()).grounds),
     }
@@ -182,9 +177,7 @@ def _guarantee(filled: FillResult) -> dict[str, Any]:
 
 def _bound(bound: CountBound | None) -> dict[str, Any] | None:
     """Return a bound on a count; None where there is none."""
-    if bound is None:
-        return None
-    return {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
+    return None if bound is None else {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
@@ -204,17 +197,12 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
                 "note": clean(plain(line.get("note")) or ""),
             }
         )
-    return sorted(
-        records, key=lambda record: -1.0 if record["weight"] is None else record["weight"], reverse=True
-    )
+    return sorted(records, key=lambda one: -1.0 if one["weight"] is None else one["weight"], reverse=True)
 
 
 def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
-    if filled.relevance is None or not len(filled.relevance):
-        return None
-    entries = [
-        {"name": name_of(name), "relevance": finite(value)} for name, value in filled.relevance.items()
-    ]
+    relevance = {} if filled.relevance is None else filled.relevance
+    entries = [{"name": name_of(name), "relevance": finite(value)} for name, value in relevance.items()]
     return [entry for entry in entries if entry["relevance"] is not None] or None
 
 
@@ -229,20 +217,14 @@ def _map(filled: FillResult) -> dict[str, Any] | None:
     labels[filled.answer.rows[np.asarray(filled.answer.status) == "unreached"]] = None
     known = filled.map[["x", "y"]].notna().all(axis=1).to_numpy()
     rows = np.flatnonzero(known)[evenly(int(known.sum()), MOST_MAPPED)]
-    values = (
-        pd.to_numeric(pd.Series(labels[rows]), errors="coerce")
-        if filled.task == "regression"
-        else labels[rows]
-    )
+    numbers = filled.task == "regression"
+    values = pd.to_numeric(pd.Series(labels[rows]), errors="coerce") if numbers else labels[rows]
     return {
         "n_rows": len(filled.map),
         "x": plain(filled.map["x"].to_numpy()[rows]),
         "y": plain(filled.map["y"].to_numpy()[rows]),
         "unlabelled": plain(unlabelled[rows]),
-        "value": [
-            finite(value) if filled.task == "regression" else None if plain(value) is None else name_of(value)
-            for value in values
-        ],
+        "value": [finite(v) if numbers else None if plain(v) is None else name_of(v) for v in values],
     }
 
 
