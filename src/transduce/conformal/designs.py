@@ -12,14 +12,7 @@ from scipy.stats import norm, rankdata
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
 from transduce.core import checks
-from transduce.core.guarantee import (
-    CHANCE,
-    CHANCE_OF_GROUPS,
-    CHANCE_WITHIN,
-    DESIGN,
-    DRAWN,
-    Verdict,
-)
+from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, CHANCE_WITHIN, DESIGN, DRAWN, Verdict
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent

@@ -92,10 +92,7 @@ class OutsideCalibration:
         )
         table = replace(self._beside(self.calibration), unlabelled=nothing)
         guarantee = table.guarantee(
-            confidence,
-            sum(self.n_shown) + len(self.labels),
-            verdict,
-            certainty=certainty,
+            confidence, sum(self.n_shown) + len(self.labels), verdict, certainty=certainty
         )
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 

@@ -295,12 +295,7 @@ class ConformalTransducer(Transducer):
         return first, second
 
     def _calibrate(
-        self,
-        problem: Problem,
-        design: Design,
-        held_out: Mask,
-        reply: Reply,
-        random: np.random.RandomState,
+        self, problem: Problem, design: Design, held_out: Mask, reply: Reply, random: np.random.RandomState
     ) -> CalibratedTable:
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         labels, shown, c = problem.numbers[held_out], problem.numbers[~held_out], int(held_out.sum())

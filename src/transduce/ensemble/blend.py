@@ -16,13 +16,7 @@ from transduce.core.transducer import Transducer
 from transduce.core.types import Array
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import BlendSettings, fit_blend
-from transduce.model_selection.ask import (
-    Problem,
-    name_members,
-    own_missing_label,
-    read_problem,
-    read_table,
-)
+from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table
 from transduce.model_selection.methods import default_members
 
 KINDS = {"classifier": "classification", "regressor": "regression"}

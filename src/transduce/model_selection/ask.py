@@ -105,13 +105,7 @@ class Problem:
 
 
 def read_problem(
-    X: Any,
-    y: Any,
-    *,
-    task: str,
-    estimators: Any = (),
-    missing_label: Any = None,
-    known: Collection[Any] = (),
+    X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None, known: Collection[Any] = ()
 ) -> Problem:
     """Return table and labels; features stay as given, for the estimators to check. Shapes: X (n, d)."""
     checks.check_choice("task", task, TASKS)

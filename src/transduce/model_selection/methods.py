@@ -228,9 +228,7 @@ def _forest_seconds(case: Case) -> float:
 
 REGISTRY = (
     Method(
-        "auto",
-        "The blend; with few labels its intervals come from the confidence machine.",
-        "this project",
+        "auto", "The blend; with few labels its intervals come from the confidence machine.", "this project"
     ),
     Method(
         "ridge",
@@ -301,13 +299,7 @@ REGISTRY = (
         most_labels=5000,
     ),
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
-    Method(
-        "",
-        member="ridge",
-        tasks=(NUMBERS,),
-        blended=(NUMBERS,),
-        make=_ridge,
-    ),
+    Method("", member="ridge", tasks=(NUMBERS,), blended=(NUMBERS,), make=_ridge),
     Method(
         "",
         member="logistic_regression",
