@@ -92,7 +92,9 @@ def conformal(X, y, seed, calibration="auto"):
 
 def row(X, y, seed):
     machine = RidgeConfidenceMachine(settings="leave-one-out").fit(X, y)
-    return with_values(machine.answer_, blend("regression", seed).fit(X, y).answer_).regions.hull()
+    own = blend("regression", seed).fit(X, y).answer_
+    answer = with_values(machine.answer_, own.values, own.status, own.standard_errors, own.probabilities)
+    return answer.regions.hull()
 
 
 def fixed(X, y, seed):

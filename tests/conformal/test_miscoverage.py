@@ -159,7 +159,7 @@ def test_thresholds_and_p_values_agree(hidden, score, confidence):
     p = brute.conformal_p_value(hidden, score)
     inside = score <= brute.threshold(hidden, calibration_rank(confidence, len(hidden)))
     assert inside == (p > 1 - confidence + 1e-9)
-    scored = WeightedRanks(hidden, np.zeros(len(hidden)), np.zeros(1))
+    scored = WeightedRanks(hidden, np.zeros(len(hidden)), np.zeros(1), np.ones(len(hidden)), np.ones(1))
     assert scored.p_values(np.array([float(score)]))[0] == p
     assert label_sets(np.array([[p]]), confidence)[0, 0] == inside
     limit, closed = scored.thresholds(confidence)
@@ -173,7 +173,7 @@ def test_random_ties_are_an_order(seed, n_calibration, confidence):
     rng = np.random.default_rng(seed)
     hidden, scores = rng.integers(0, 3, n_calibration).astype(float), rng.integers(0, 3, 4).astype(float)
     ties, own = rng.random(n_calibration), rng.random(4)
-    scored = WeightedRanks(hidden, ties, own)
+    scored = WeightedRanks(hidden, ties, own, np.ones(n_calibration), np.ones(4))
     pairs = sorted(zip(hidden, ties, strict=True))
     p = scored.p_values(scores)
     limit, closed = scored.thresholds(confidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,12 +41,15 @@ class CalibratedTable:
     by_class: bool  # whether every class is compared with its own calibration rows
     tolerance: float | None  # numbers: by how much an answer may be off
     scoring: Scoring
-    measures: tuple[Array, Array]  # of calibration and of unlabelled rows, see `Scoring.measure`
-    scores: Array  # (c,) of calibration rows at their labels; NaN where the estimator has no answer
     ties: tuple[Array, Array]  # what decides between equal scores
     weights: Weights  # how much each row weighs, and with which it is compared
 
     # ---- how rows compare
+
+    @cached_property
+    def scores(self) -> Array:
+        """Scores of the calibration rows at their labels, shape (c,); NaN where the estimator has no answer."""
+        return self.scoring.at_labels(self.calibration, self.labels)
 
     @cached_property
     def rankings(self) -> list[tuple[Mask, Mask, WeightedRanks]]:
@@ -58,21 +62,14 @@ class CalibratedTable:
         if weights.cells is not None:
             first, rest = weights.cells
             parts = [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
-        return [
-            (
-                own,
-                at,
-                WeightedRanks(
-                    self.scores[own],
-                    self.ties[0][own],
-                    self.ties[1][at],
-                    weights.calibration[own],
-                    weights.unlabelled[at],
-                    weights.factor,
-                ),
+        rankings = []
+        for own, at in parts:
+            ties, sizes = (
+                (self.ties[0][own], self.ties[1][at]),
+                (weights.calibration[own], weights.unlabelled[at]),
             )
-            for own, at in parts
-        ]
+            rankings.append((own, at, WeightedRanks(self.scores[own], *ties, *sizes, weights.factor)))
+        return rankings
 
     @property
     def exchangeable(self) -> bool:
@@ -148,16 +145,17 @@ class CalibratedTable:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
         if self.supports(confidence):
+            values, scales = self.unlabelled.values, self.scoring.measure(self.unlabelled)
             for _, at, ranks in self.rankings:
-                values, scales = self.unlabelled.values[at], self.measures[1][at]
-                ends[at] = intervals(ranks, values, scales, confidence, self.scoring.unit)
+                ends[at] = intervals(ranks, values[at], scales[at], confidence, self.scoring.unit)
         return Regions.from_intervals(ends)
 
     def _p_values(self) -> Array:
         """Return p-values of all classes, 1 where the estimator has no answer."""
-        p = np.ones((len(self.unlabelled.values), len(self.class_sizes)))
+        scores = self.scoring.measure(self.unlabelled)
+        p = np.ones(scores.shape)
         for own, at, ranks in self.rankings:
-            p[at] = class_p_values(ranks, self.measures[1][at], self.labels[own] if self.by_class else None)
+            p[at] = class_p_values(ranks, scores[at], self.labels[own] if self.by_class else None)
         return p
 
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
@@ -223,8 +221,7 @@ class CalibratedTable:
         law, sure = self.law(confidence), nothing
         if law is not None:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-            n_short = law.n_short
-            sure = replace(sure, outside=outside, n_short=n_short if self.by_class else 0)
+            sure = replace(sure, outside=outside, n_short=law.n_short if self.by_class else 0)
         why = self._nothing_supported(law, confidence, n_labelled)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
@@ -426,14 +423,8 @@ class CalibratedFit:
         )
         if second is None:
             return holding_values(answer)
-        better = replace(
-            answer,
-            values=named(second, self.problem.classes),
-            status=second.status,
-            standard_errors=second.spreads,
-            probabilities=second.probabilities,
-        )
-        return with_values(answer, better)
+        values, sure = named(second, self.problem.classes), second.probabilities
+        return with_values(answer, values, second.status, second.spreads, sure)
 
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
@@ -471,14 +462,13 @@ class CalibratedFit:
         The odds of a label may be off by a factor.
         """
         weights = replace(self.table.weights, factor=factor)
-        answer = replace(self, table=replace(self.table, weights=weights))._answer(confidence)
-        if answer.regions is not None:
-            widths = answer.regions.measure()
-            return (float(np.median(widths)) if len(widths) else np.nan), int(np.isinf(widths).sum())
-        assert answer.label_sets is not None
-        sizes = answer.label_sets.sum(axis=1)
-        everything = int((sizes == answer.label_sets.shape[1]).sum())
-        return (float(sizes.mean()) if len(sizes) else np.nan), everything
+        answer: Any = replace(self, table=replace(self.table, weights=weights))._answer(confidence)
+        middle: Any
+        if answer.regions is None:
+            sizes, everything, middle = answer.label_sets.sum(axis=1), answer.label_sets.shape[1], np.mean
+        else:
+            sizes, everything, middle = answer.regions.measure(), np.inf, np.median
+        return (float(middle(sizes)) if len(sizes) else np.nan), int((sizes == everything).sum())
 
 
 def named(reply: Reply, classes: AnyArray | None) -> AnyArray:
@@ -496,7 +486,9 @@ def named(reply: Reply, classes: AnyArray | None) -> AnyArray:
 # ------------------------------------------------------------------------------------------ values of another fit
 
 
-def with_values(answer: Answer, better: Answer) -> Answer:
+def with_values(
+    answer: Answer, values: AnyArray, status: AnyArray, errors: Array | None, probabilities: Array | None
+) -> Answer:
     """Return an answer with the values of a better one; its intervals or sets are extended to contain them.
 
     Notes
@@ -504,15 +496,15 @@ def with_values(answer: Answer, better: Answer) -> Answer:
     The fit with all labels is the better one, so its value stays and the interval is extended: a larger interval
     contains the truth no less often.
     """
-    answer = replace(
-        answer,
-        values=better.values,
-        status=better.status,
-        standard_errors=better.standard_errors,
-        probabilities=better.probabilities,
-    )
+    better: dict[str, Any] = {
+        "values": values,
+        "status": status,
+        "standard_errors": errors,
+        "probabilities": probabilities,
+    }
+    answer = replace(answer, **better)
     if answer.p_values is not None and answer.classes is not None:
-        codes = class_codes(better.values, answer.classes)
+        codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
         answer = replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)

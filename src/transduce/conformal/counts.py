@@ -138,14 +138,11 @@ def wrong_by_class(
 
 def _wrong_and_changed(table: CalibratedTable, second: Reply | None) -> tuple[Mask, Mask]:
     """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
-    tolerance, unchanged = table.tolerance, np.zeros(len(table.unlabelled.values), dtype=bool)
+    first, known, tolerance = table.unlabelled.values, table.calibration.values, table.tolerance
+    changed = np.zeros(len(first), dtype=bool)
     if tolerance is None:
-        wrong = table.calibration.values != table.labels
-        changed = unchanged if second is None else second.values != table.unlabelled.values
-        return wrong, changed
+        return known != table.labels, changed if second is None else second.values != first
     slack = 0.0 if second is None else tolerance / 4.0
     with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(table.calibration.values - table.labels) <= tolerance - slack)
-        if second is None:
-            return wrong, unchanged
-        return wrong, ~(np.abs(second.values - table.unlabelled.values) <= slack)
+        wrong = ~(np.abs(known - table.labels) <= tolerance - slack)
+        return wrong, changed if second is None else ~(np.abs(second.values - first) <= slack)

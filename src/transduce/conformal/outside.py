@@ -36,7 +36,9 @@ class OutsideCalibration:
     scoring: Scoring
     calibration: Reply  # its predictions at the calibration rows
     labels: AnyArray  # (c,) their labels: numbers, or numbers of classes
-    n_shown: tuple[int, ...]  # labels of every class in the fit; one number for all where labels are numbers
+    n_labels: tuple[
+        int, ...
+    ]  # of every class, calibration ones included; one number where labels are numbers
     by_class: bool = False  # whether every class is compared with its own calibration rows
     tolerance: float | None = None  # numbers: by how much an answer may be off
     drawn: bool = False  # whether the calibration rows were drawn at random by the user
@@ -48,23 +50,16 @@ class OutsideCalibration:
 
     def _beside(self, reply: Reply) -> CalibratedTable:
         """Return calibration rows and rows to be answered side by side."""
-        sizes: tuple[int, ...] = ()
-        if self.classes is not None:
-            own = np.bincount(self.labels.astype(int), minlength=len(self.classes))
-            sizes = tuple((np.array(self.n_shown) + own).tolist())
         c, m = len(self.labels), len(reply.values)
-        measure = self.scoring.measure(self.calibration)
         return CalibratedTable(
             calibration=self.calibration,
             unlabelled=reply,
             labels=self.labels,
             classes=self.classes,
-            class_sizes=sizes,
+            class_sizes=() if self.classes is None else self.n_labels,
             by_class=self.by_class,
             tolerance=self.tolerance,
             scoring=self.scoring,
-            measures=(measure, self.scoring.measure(reply)),
-            scores=self.scoring.at_labels(self.calibration, measure, self.labels),
             ties=(np.zeros(c), np.zeros(m)),
             weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE),
         )
@@ -91,9 +86,7 @@ class OutsideCalibration:
             np.broadcast_to(np.array(["answered"], dtype="<U9"), (n_answered,)),
         )
         table = replace(self._beside(self.calibration), unlabelled=nothing)
-        guarantee = table.guarantee(
-            confidence, sum(self.n_shown) + len(self.labels), verdict, certainty=certainty
-        )
+        guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty=certainty)
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 
 
@@ -115,7 +108,9 @@ def calibrate_outside(
     n_classes = 0 if classes is None else len(classes)
     scoring = Scoring.of(fitted.predict(inside, once=True), shown, n_classes)
     reply = _in_blocks(fitted, X)
-    sizes = (len(shown),) if classes is None else tuple(np.bincount(shown, minlength=n_classes).tolist())
+    sizes: tuple[int, ...] = (len(shown) + len(labels),)
+    if classes is not None:
+        sizes = tuple(np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist())
     return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, tolerance)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Reply
 
 SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
+EVERYONE = slice(None)  # all calibration rows
 
 # ------------------------------------------------------------------------------------------------- scores
 
@@ -39,15 +40,14 @@ class Scoring:
             plain = cls(name, 1.0, 0.0, (True,) * n_classes)
             unit = resolution(CLASS_SCORES[name].measure(reply, plain))
             return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
-        spread = 1.0
-        if reply.spreads is not None and _some_spreads(reply):
-            spread = 1e-6 * float(np.median(reply.spreads[_usable(reply)]))
+        spread, usable = 1.0, _usable(reply)
+        if reply.spreads is not None and usable.any():
+            spread = 1e-6 * float(np.median(reply.spreads[usable]))
         return cls(name, spread, resolution(reply.values, np.asarray(shown, dtype=float)), ())
 
     def measure(self, reply: Reply) -> Array:
         """Return what distances are divided by, shape (m,), or the score of every class, shape (m, n_classes)."""
-        n = len(reply.values)
-        if not n:
+        if not len(reply.values):
             return np.ones((0, len(self.seen)) if self.seen else 0)
         if not self.seen:
             return NUMBER_SCORES[self.nonconformity].measure(reply, self)
@@ -55,8 +55,9 @@ class Scoring:
         scores[:, ~np.array(self.seen)] = np.inf
         return scores
 
-    def at_labels(self, reply: Reply, measure: Array, labels: AnyArray) -> Array:
+    def at_labels(self, reply: Reply, labels: AnyArray) -> Array:
         """Return the score of every row at its label, shape (m,); NaN where the estimator has no answer."""
+        measure = self.measure(reply)
         if self.seen:
             scores = measure[np.arange(len(labels)), labels]
         else:
@@ -66,40 +67,29 @@ class Scoring:
 
 
 class Score(NamedTuple):
-    """A nonconformity score: its measure of rows, and whether an estimator provides what it needs.
+    """A nonconformity score: its measure of rows, and at which rows an estimator provides what it needs."""
 
-    `clear` says whether ``"auto"`` may take it: whether it has them at all rows.
-    """
+    measure: Callable[[Any, Scoring], Array]
+    has: Callable[[Reply], Any]  # a mask of the rows, or whether it does at all of them
+    needs: str = ""
 
-    measure: Callable[[Reply, Scoring], Array]
-    possible: Callable[[Reply], bool]
-    clear: Callable[[Reply], bool]
-    lacks: str = ""
+    def possible(self, reply: Reply) -> bool:
+        """Return whether there is what it needs at some row."""
+        return bool(np.any(self.has(reply)))
+
+    def clear(self, reply: Reply) -> bool:
+        """Return whether ``"auto"`` may take it: whether there is what it needs wherever there is an answer."""
+        return self.possible(reply) and bool(np.all(self.has(reply) | ~reply.given))
 
 
 def _usable(reply: Reply) -> Mask:
     """Return which rows have a positive number as standard error."""
-    assert reply.spreads is not None
-    return np.isfinite(reply.spreads) & (reply.spreads > 0.0)
-
-
-def _ones(reply: Reply, scoring: Scoring) -> Array:
-    return np.ones(len(reply.values))
-
-
-def _spreads(reply: Reply, scoring: Scoring) -> Array:
-    assert reply.spreads is not None
-    return np.where(_usable(reply), reply.spreads, scoring.spread)
-
-
-def _improbable(reply: Reply, scoring: Scoring) -> Array:
-    assert reply.probabilities is not None
-    return 1.0 - reply.probabilities
+    spreads = np.zeros(len(reply.values)) if reply.spreads is None else reply.spreads
+    return np.isfinite(spreads) & (spreads > 0.0)
 
 
 def _behind(reply: Reply, scoring: Scoring) -> Array:
-    scores = reply.scores if reply.scores is not None else reply.probabilities
-    assert scores is not None
+    scores: Any = reply.scores if reply.scores is not None else reply.probabilities
     return margins(scores)
 
 
@@ -107,35 +97,27 @@ def _not_the_answer(reply: Reply, scoring: Scoring) -> Array:
     return (reply.values[:, None] != np.arange(len(scoring.seen))).astype(float)
 
 
-def _always(reply: Reply) -> bool:
-    return True
-
-
-def _some_spreads(reply: Reply) -> bool:
-    return reply.spreads is not None and bool(np.any(_usable(reply)))
-
-
-def _all_spreads(reply: Reply) -> bool:
-    return _some_spreads(reply) and bool(np.all(_usable(reply)[reply.given]))
-
-
-def _has_probabilities(reply: Reply) -> bool:
-    return reply.probabilities is not None
-
-
-def _has_either(reply: Reply) -> bool:
-    return reply.scores is not None or reply.probabilities is not None
-
-
 # In the order in which "auto" tries them.
 NUMBER_SCORES = {
-    "scaled": Score(_spreads, _some_spreads, _all_spreads, "standard errors"),
-    "absolute": Score(_ones, _always, _always),
+    "scaled": Score(
+        lambda reply, scoring: np.where(_usable(reply), reply.spreads, scoring.spread),
+        _usable,
+        "standard errors",
+    ),
+    "absolute": Score(lambda reply, scoring: np.ones(len(reply.values)), lambda reply: True),
 }
 CLASS_SCORES = {
-    "probability": Score(_improbable, _has_probabilities, _has_probabilities, "probabilities"),
-    "margin": Score(_behind, _has_either, _has_either, "probabilities or scores"),
-    "zero_one": Score(_not_the_answer, _always, _always),
+    "probability": Score(
+        lambda reply, scoring: 1.0 - reply.probabilities,
+        lambda reply: reply.probabilities is not None,
+        "probabilities",
+    ),
+    "margin": Score(
+        _behind,
+        lambda reply: reply.scores is not None or reply.probabilities is not None,
+        "probabilities or scores",
+    ),
+    "zero_one": Score(_not_the_answer, lambda reply: True),
 }
 SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
@@ -152,7 +134,7 @@ def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
     if not suited[nonconformity].possible(reply):
         there = ", ".join(repr(name) for name, score in suited.items() if score.possible(reply))
         raise ValueError(
-            f"nonconformity={nonconformity!r} needs {suited[nonconformity].lacks}, which the estimator does not have "
+            f"nonconformity={nonconformity!r} needs {suited[nonconformity].needs}, which the estimator does not have "
             f"here: use {there}."
         )
     return nonconformity
@@ -200,27 +182,24 @@ class WeightedRanks:
     scores: Array  # (c,) score of each calibration row at its label
     calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
     unlabelled_ties: Array  # (m,) which of two equal scores counts as the larger one
-    weights: Array | None = None  # (c,) of the calibration rows; all 1 by default
-    own: Array | None = None  # (m,) of the unlabelled rows; all 1 by default
+    weights: Array  # (c,) of the calibration rows
+    own: Array  # (m,) of the unlabelled rows
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
 
-    def _sums(self, among: Mask) -> tuple[Array, Array, Array]:
+    def _sums(self, among: Mask | slice = EVERYONE) -> tuple[Array, Array, Array]:
         """Return sums over the smallest k scores and over all others, shape (c + 1,), and what the row itself adds."""
-        weights = np.ones(len(self.scores)) if self.weights is None else self.weights
-        own = np.ones(len(self.unlabelled_ties)) if self.own is None else self.own
-        ordered = weights[among][self._order(among)]
+        ordered = self.weights[among][self._order(among)]
         below = np.append(0.0, np.cumsum(ordered / self.factor))
         above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
-        return below, above, own * self.factor
+        return below, above, self.own * self.factor
 
-    def _order(self, among: Mask) -> AnyArray:
+    def _order(self, among: Mask | slice = EVERYONE) -> AnyArray:
         return np.lexsort([self.calibration_ties[among], self.scores[among]])
 
     def thresholds(self, confidence: float) -> tuple[Array, Mask]:
         """Return each unlabelled row's largest score that is inside, and whether an equal one is, shape (m,)."""
-        everyone = np.ones(len(self.scores), dtype=bool)
-        order = self._order(everyone)
-        below, above, own = self._sums(everyone)
+        order = self._order()
+        below, above, own = self._sums()
         share = 1.0 - confidence + SLACK
         # The largest number of calibration scores that may be smaller: p-values fall with it.
         few, many = np.zeros(len(own), dtype=int), np.full(len(own), len(order) + 1)
@@ -236,15 +215,14 @@ class WeightedRanks:
         closed = unbounded | (self.unlabelled_ties <= self.calibration_ties[places])
         return np.where(unbounded, np.inf, self.scores[places]), closed
 
-    def p_values(self, scores: Array, among: Mask | None = None) -> Array:
+    def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
         """Return the p-value of a score at each unlabelled row, compared with some of the calibration rows."""
-        among = np.ones(len(self.scores), dtype=bool) if among is None else among
         below, above, own = self._sums(among)
         k = self._smaller(scores, among)
         u = above[k] + own
         return np.asarray(u / (below[k] + u))
 
-    def _smaller(self, scores: Array, among: Mask) -> AnyArray:
+    def _smaller(self, scores: Array, among: Mask | slice) -> AnyArray:
         """Return how many calibration scores are smaller than each unlabelled row's, ties decided."""
         order = self._order(among)
         known, ties = self.scores[among][order], self.calibration_ties[among][order]
@@ -260,7 +238,7 @@ class WeightedRanks:
 
     def unbounded(self, confidence: float) -> Mask:
         """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""
-        below, _, own = self._sums(np.ones(len(self.scores), dtype=bool))
+        below, _, own = self._sums()
         return np.asarray(own > (1.0 - confidence + SLACK) * (below[-1] + own))
 
 
@@ -291,8 +269,9 @@ def class_p_values(ranks: WeightedRanks, table: Array, calibration_codes: AnyArr
     """
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
-        among = None if calibration_codes is None else calibration_codes == y
-        p[:, y] = ranks.p_values(table[:, y], among)
+        p[:, y] = ranks.p_values(
+            table[:, y], EVERYONE if calibration_codes is None else calibration_codes == y
+        )
     return p
 
 

@@ -25,15 +25,16 @@ class Goal:
     """What labels are to be like, and what a mistake is, in words."""
 
     mistake: str
-    above: float | None = None
-    below: float | None = None
+    above: float = -np.inf
+    below: float = np.inf
     code: int | None = None  # the number of a class; None with no bounds: the answer is to be right
 
     @classmethod
     def read(cls, classes: AnyArray | None, *, above: Any, below: Any, label: Any, correct: Any) -> Goal:
         """Return what is to be picked, or raise a ValueError that says what to correct."""
         checks.check_flag("correct", correct)
-        bounds = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
+        bounds: dict[str, Any] = {"above": above, "below": below}
+        bounds = {name: value for name, value in bounds.items() if value is not None}
         if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
             raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
         for name, value in bounds.items():
@@ -44,8 +45,8 @@ class Goal:
             raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
         if bounds:
             no = [f"not {name} {value:g}" for name, value in bounds.items()]
-            low, high = (None if value is None else float(value) for value in (above, below))
-            return cls(f"label is {' or '.join(no)}", low, high)
+            numbers: dict[str, Any] = {name: float(value) for name, value in bounds.items()}
+            return cls(f"label is {' or '.join(no)}", **numbers)
         if correct:
             return cls("answer is wrong")
         assert classes is not None
@@ -57,23 +58,20 @@ class Goal:
     @property
     def is_number(self) -> bool:
         """Whether it is about numbers."""
-        return self.above is not None or self.below is not None
+        return bool(np.isfinite([self.above, self.below]).any())
 
     def looks(self, reply: Reply, measure: Array) -> Array:
         """Return how much each row looks like one that is to be picked, shape (m,)."""
         if self.is_number:
-            room = [] if self.above is None else [reply.values - self.above]
-            room += [] if self.below is None else [self.below - reply.values]
-            return np.min(room, axis=0) / measure
+            with np.errstate(invalid="ignore"):  # infinite where there is no answer
+                return np.minimum(reply.values - self.above, self.below - reply.values) / measure
         codes = np.maximum(reply.values, 0) if self.code is None else self.code
         return -measure[np.arange(len(measure)), codes]
 
     def met(self, reply: Reply, labels: AnyArray) -> Mask:
         """Return which labels are as they are to be, shape (c,)."""
         if self.is_number:
-            low = -np.inf if self.above is None else self.above
-            high = np.inf if self.below is None else self.below
-            return (labels > low) & (labels < high)
+            return (labels > self.above) & (labels < self.below)
         return labels == (reply.values if self.code is None else self.code)
 
 
@@ -83,8 +81,9 @@ def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tup
     if bound >= 1.0:
         raise ValueError(f"false_discovery must lie strictly between 0 and 1; got {false_discovery!r}.")
     known, given = table.calibration.given, table.unlabelled.given
-    unlabelled = goal.looks(table.unlabelled, table.measures[1])
-    calibration = goal.looks(table.calibration, table.measures[0])
+    unlabelled, calibration = (
+        goal.looks(reply, table.scoring.measure(reply)) for reply in (table.unlabelled, table.calibration)
+    )
     good = goal.met(table.calibration, table.labels)
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
     p_values[given] = selection_p_values(unlabelled[given], calibration[known], good[known])
@@ -98,10 +97,8 @@ def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
     if n_calibration == 0:
         return Guarantee("none", about="selection", reasons=("No label was held out to pick rows by.",))
     if not table.pooled:
-        weighted = (
-            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
-        )
-        return Guarantee("none", about="selection", reasons=(weighted,), verdict=verdict)
+        why = "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
+        return Guarantee("none", about="selection", reasons=(why,), verdict=verdict)
     return Guarantee(
         "exact",
         about="selection",

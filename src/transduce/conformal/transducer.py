@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, named
 from transduce.conformal.designs import Chance, Design, read_design
-from transduce.conformal.miscoverage import Miscoverage, confidence_for, simultaneous_bounds
+from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
 from transduce.conformal.selection import Goal, Selection, select_rows
 from transduce.core import checks
@@ -28,11 +28,6 @@ from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem
-
-NO_LAW = (
-    "How many rows are outside is not known where rows differ in their chance of a label: "
-    "the guarantee is for each row."
-)
 
 
 def _inner_has(name: str) -> Any:
@@ -298,26 +293,20 @@ class ConformalTransducer(Transducer):
         self, problem: Problem, design: Design, held_out: Mask, reply: Reply, random: np.random.RandomState
     ) -> CalibratedTable:
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
-        labels, shown, c = problem.numbers[held_out], problem.numbers[~held_out], int(held_out.sum())
-        calibration, unlabelled = reply.at(np.arange(c)), reply.at(np.arange(c, len(reply.values)))
-        known, test = calibration.given, bool(self.test_exchangeability)
-        n_classes = 0 if problem.classes is None else len(problem.classes)
-        scoring = Scoring.of(reply, shown, n_classes, self.nonconformity)
-        measure = scoring.measure(reply)
-        ties = np.zeros(len(measure)) if self.ties == "inside" else random.uniform(size=len(measure))
+        c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
+        calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
+        ties = np.zeros(n) if self.ties == "inside" else random.uniform(size=n)
         return CalibratedTable(
             calibration=calibration,
-            unlabelled=unlabelled,
-            labels=labels,
+            unlabelled=reply.at(np.arange(c, n)),
+            labels=problem.numbers[held_out],
             classes=problem.classes,
-            class_sizes=() if problem.classes is None else problem.class_sizes,
+            class_sizes=sizes,
             by_class=bool(self.label_conditional),
             tolerance=self.tolerance,
-            scoring=scoring,
-            measures=(measure[:c], measure[c:]),
-            scores=scoring.at_labels(calibration, measure[:c], labels),
+            scoring=Scoring.of(reply, problem.numbers[~held_out], len(sizes), self.nonconformity),
             ties=(ties[:c], ties[c:]),
-            weights=design.weigh(problem, held_out, known, test=test, random=random),
+            weights=design.weigh(problem, held_out, calibration.given, test=test, random=random),
         )
 
     def _missing_label(self) -> Any:
@@ -414,10 +403,7 @@ class ConformalTransducer(Transducer):
         -------
         int
         """
-        check_is_fitted(self)
-        if self.miscoverage_ is None:
-            raise ValueError(NO_LAW)
-        return self.miscoverage_.quantile(certainty)
+        return self._law().quantile(certainty)
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
         """Return how many answers are wrong at most, with a certainty.
@@ -484,15 +470,22 @@ class ConformalTransducer(Transducer):
         levels = np.arange(1, law.n_calibration + 1) / (law.n_calibration + 1)
         return pd.DataFrame({"confidence": levels, "outside_at_most": bounds})
 
-    def _whole_column(self, name: str) -> Miscoverage:
+    def _law(self) -> Law:
         check_is_fitted(self)
         if self.miscoverage_ is None:
-            raise ValueError(NO_LAW)
-        if not isinstance(self.miscoverage_, Miscoverage):
+            raise ValueError(
+                "How many rows are outside is not known where rows differ in their chance of a label: "
+                "the guarantee is for each row."
+            )
+        return self.miscoverage_
+
+    def _whole_column(self, name: str) -> Miscoverage:
+        law = self._law()
+        if not isinstance(law, Miscoverage):
             raise ValueError(
                 f"{name} needs one threshold for all rows: fit with label_conditional=False, and without within."
             )
-        return self.miscoverage_
+        return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
         """Return how wide intervals get, or how large sets, if the odds of a label also depend on the label itself.
@@ -509,14 +502,10 @@ class ConformalTransducer(Transducer):
             many rows nothing is ruled out.
         """
         check_is_fitted(self)
-        lines = [
-            self._fit.width(self.confidence, Chance(sensitivity=factor).sensitivity) for factor in factors
-        ]
+        sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
+        lines = [(factor, *self._fit.width(self.confidence, factor)) for factor in sensible]
         size = "width" if self._fit.problem.classes is None else "size"
-        return pd.DataFrame(
-            [(factor, *line) for factor, line in zip(factors, lines, strict=True)],
-            columns=["factor", size, "n_unbounded"],
-        )
+        return pd.DataFrame(lines, columns=["factor", size, "n_unbounded"])
 
     def select(
         self,

@@ -250,9 +250,10 @@ def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple
     with stage("values"):
         problem = read_problem(features.matrix, target.labels, task=target.task)
         reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
-        better = answer_of(reply, problem, Guarantee("none"))
+        own = answer_of(reply, problem, Guarantee("none"))
     assert reply.fitted is not None
-    return with_values(model.answer_, better), reply.fitted.estimator, every
+    answer = with_values(model.answer_, own.values, own.status, own.standard_errors, own.probabilities)
+    return answer, reply.fitted.estimator, every
 
 
 def _compare(features: Features, target: Target, options: Options) -> Exchangeability:
