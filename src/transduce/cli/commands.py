@@ -30,9 +30,9 @@ from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
 from transduce.model_selection.methods import METHODS
 from transduce.tables import files as tables
-from transduce.tables.columns import rounded
+from transduce.tables.columns import check_columns, rounded
 from transduce.tables.features import vectorize
-from transduce.tables.labels import check_columns, draw_rows, read_target
+from transduce.tables.labels import draw_rows, read_target
 from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
 from transduce.tables.writing import check_fits, write

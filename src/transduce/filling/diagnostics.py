@@ -331,7 +331,7 @@ def _quick(model: Any, target: Target) -> Any:
     if not isinstance(model, TransductiveBlend):
         return clone(model)
     is_class = target.task == "classification"
-    n_classes = len(set(target.labels[~target.missing])) if is_class else 0
+    n_classes = len(set(target.known)) if is_class else 0
     case = Case(target.task, len(target.labels), target.n_labels, n_classes=n_classes)
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
         member = model.estimators_[name]

@@ -192,7 +192,7 @@ def _planned(
         len(rows.frame),
         target.n_labels,
         features.matrix.shape[1],
-        len(set(target.labels[~target.missing].tolist())) if is_class else 0,
+        len(set(target.known.tolist())) if is_class else 0,
         standardize=False,
         random_state=options.random_state,
     )
@@ -384,9 +384,9 @@ def _other_classes(shown: Target, kept: Target) -> tuple[Any, ...]:
 
     That class is the answer then, as where all others are held out of the fit.
     """
-    if shown.task != "classification" or len({*shown.labels[~shown.missing].tolist()}) > 1:
+    if shown.task != "classification" or len({*shown.known.tolist()}) > 1:
         return ()
-    return tuple(sorted({*kept.labels[~kept.missing].tolist()}, key=str))
+    return tuple(sorted({*kept.known.tolist()}, key=str))
 
 
 def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:

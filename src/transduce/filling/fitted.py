@@ -133,7 +133,7 @@ class FittedFill:
         -------
         FittedFill
         """
-        known, missing = fit.target.labels[~fit.target.missing], list(options.missing)
+        known, missing = fit.target.known, list(options.missing)
         shown, kept = known, held.labels
         classes = None
         if fit.target.task == "classification":

@@ -34,10 +34,9 @@ from transduce.filling.sources import (
     sampled_columns,
     scan_frame,
 )
-from transduce.tables.columns import rounded
+from transduce.tables.columns import check_columns, rounded
 from transduce.tables.draws import PartScan, RowDraw
 from transduce.tables.files import memory_free
-from transduce.tables.labels import check_columns
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
 MANIFEST = "manifest.json"

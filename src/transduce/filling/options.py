@@ -264,7 +264,7 @@ class Options:
         if self.minimum is None and self.maximum is None:
             return
         low, high = self.limits
-        for label in target.labels[~target.missing].astype(float):
+        for label in target.known.astype(float):
             if not low <= label <= high:
                 name = "minimum" if label < low else "maximum"
                 limit = option(name, getattr(self, name))

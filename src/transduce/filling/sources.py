@@ -13,11 +13,11 @@ import pandas as pd
 from transduce.conformal.designs import Drawn
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.options import Options
-from transduce.tables.columns import as_pandas, check_names, with_new_columns
+from transduce.tables.columns import as_pandas, check_columns, check_names, with_new_columns
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.draws import PartScan, RowDraw, scan_part
 from transduce.tables.files import Table
-from transduce.tables.labels import Target, check_columns, missing_labels, read_marks, read_target
+from transduce.tables.labels import Target, missing_labels, read_marks, read_target
 from transduce.tables.numbers import without
 
 if TYPE_CHECKING:

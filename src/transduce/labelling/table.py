@@ -15,7 +15,7 @@ import pandas as pd
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
-from transduce.tables.labels import check_columns
+from transduce.tables.columns import check_columns
 
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}

@@ -1,10 +1,12 @@
-"""The columns that filling adds to a table, and frames of pandas and polars that they are put beside."""
+"""The columns that a table must have, those that filling adds to it, and frames of pandas and polars."""
 
 from __future__ import annotations
 
+import difflib
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,9 @@ import pandas as pd
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.tables.labels import Target
+
+if TYPE_CHECKING:
+    from transduce.tables.labels import Target
 
 SEPARATOR = " | "
 
@@ -26,7 +30,7 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
 
 def check_names(frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False) -> None:
     """Raise a ValueError if the table has a column that would be added."""
-    classes = dict.fromkeys(target.labels[~target.missing].tolist()) if probabilities else {}
+    classes = dict.fromkeys(target.known.tolist()) if probabilities else {}
     more = [f"{target.name}_label_next"] if label_next else []
     for name in [*new_names(target.name, target.task, list(classes)), *more]:
         if name in frame.columns:
@@ -46,7 +50,7 @@ def new_columns(
     known: AnyArray | None = None,
 ) -> pd.DataFrame:
     """Return the new columns; rows whose label was given have a value and the status "given". Shapes: right (m,)."""
-    known = target.labels[~target.missing] if known is None else known
+    known = target.known if known is None else known
 
     def at_unlabelled(values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
         column: AnyArray = np.full(len(index), elsewhere, dtype=dtype)
@@ -165,3 +169,31 @@ def as_pandas(table: Any) -> pd.DataFrame:
         f"fill takes a pandas or polars frame; got {type(table).__name__}. Files are filled by the command `transduce "
         "fill`."
     )
+
+
+def check_once(names: Iterable[Any], where: Any) -> None:
+    """Raise a ValueError unless the columns of a table have names of their own."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{where} has two columns called {twice[0]!r}: give each a name of its own.")
+
+
+def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") -> None:
+    """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
+    check_once(frame.columns, "The table")
+    for name in wanted:
+        if name in frame.columns:
+            continue
+        names = {str(column).strip().casefold(): str(column) for column in frame.columns}
+        word = str(name).strip().casefold()
+        close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+        near = [names[other] for other in close]
+        some = near or [str(column) for column in frame.columns[:6]]
+        more = " and others" if frame.shape[1] > len(some) else ""
+        hint = f"Did you mean {_either(some)}?" if near else f"It has {', '.join(map(repr, some))}{more}."
+        raise ValueError(f"The table has no {what} {name!r}. {hint}")
+
+
+def _either(names: list[str]) -> str:
+    quoted = list(map(repr, names))
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

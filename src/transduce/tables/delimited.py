@@ -5,10 +5,9 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -45,13 +44,6 @@ class Delimited:
     ends: bool = True  # whether the last record has a line end
     decimal: str = "point"  # how numbers are written
     cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
-
-
-def check_once(names: Iterable[Any], where: Any) -> None:
-    """Raise a ValueError unless the columns of a table have names of their own."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{where} has two columns called {twice[0]!r}: give each a name of its own.")
 
 
 def decode(content: bytes) -> tuple[str, str, bytes]:

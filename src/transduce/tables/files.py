@@ -19,10 +19,10 @@ import pandas as pd
 import pyarrow as pa
 
 from transduce.core.words import option
+from transduce.tables.columns import check_once
 from transduce.tables.delimited import (
     ColumnCells,
     Delimited,
-    check_once,
     decimal_sign,
     decode,
     read_delimited,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -17,7 +16,8 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import TASKS, counted, missing_option, option
 from transduce.tables import numbers
-from transduce.tables.delimited import ColumnCells, check_once
+from transduce.tables.columns import check_columns
+from transduce.tables.delimited import ColumnCells
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 FEWEST_LABELS = 3
@@ -34,30 +34,14 @@ class Target:
     notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
 
     @property
+    def known(self) -> AnyArray:
+        """The labels, shape (l,)."""
+        return self.labels[~self.missing]
+
+    @property
     def n_labels(self) -> int:
         """How many labels there are."""
         return int((~self.missing).sum())
-
-
-def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") -> None:
-    """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
-    check_once(frame.columns, "The table")
-    for name in wanted:
-        if name in frame.columns:
-            continue
-        names = {str(column).strip().casefold(): str(column) for column in frame.columns}
-        word = str(name).strip().casefold()
-        close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
-        near = [names[other] for other in close]
-        some = near or [str(column) for column in frame.columns[:6]]
-        more = " and others" if frame.shape[1] > len(some) else ""
-        hint = f"Did you mean {_either(some)}?" if near else f"It has {', '.join(map(repr, some))}{more}."
-        raise ValueError(f"The table has no {what} {name!r}. {hint}")
-
-
-def _either(names: list[str]) -> str:
-    quoted = list(map(repr, names))
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
 def read_target(
@@ -81,21 +65,26 @@ def read_target(
     cells = cells or ColumnCells()
     labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    notes += _about_markers(column, name, cells.markers)
+    said = task
     if task == "auto":
         plain = labels if amounts is None else amounts
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(plain), 0)), plain))
-        notes.insert(0, _guess_note(name, labels[~missing], task, could_be=amounts is not None))
+    words, odd = numbers.hole_words(column), []
+    if task == "regression" and amounts is not None:
+        marks = numbers.sentinels(amounts)
+        odd = numbers.value_notes(name, amounts, marks, np.arange(len(amounts)), empty=False)
+    notes += [*_about_markers(name, words, cells.markers), *odd]
     if task == "regression":
-        if amounts is not None:
-            marks = numbers.sentinels(amounts)
-            notes += numbers.value_notes(name, amounts, marks, np.arange(len(amounts)), empty=False)
         values = _numbers(name, labels, amounts, missing)
     else:
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
-    _check_labels(name, values[~missing], task)
-    return Target(name, values, missing, task, notes)
+    target = Target(name, values, missing, task, notes)
+    _check_labels(target)
+    if said != "auto":
+        return target
+    guess = _guess_note(name, labels[~missing], task, could_be=amounts is not None)
+    return replace(target, notes=[guess, *notes])
 
 
 def _nothing_to_fill(column: pd.Series, name: Any) -> str:
@@ -114,9 +103,8 @@ def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
     return between.join(f"{word!r} ({n:,})" for word, n in counts.items())
 
 
-def _about_markers(column: pd.Series, name: Any, in_file: dict[str, int]) -> list[str]:
-    """Return a note on words that were taken for empty cells, or could have been."""
-    kept = numbers.hole_words(column)
+def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> list[str]:
+    """Return notes on words in a file that were taken for empty cells, and on those that were kept as labels."""
     empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in numbers.IN_TEXT}
     notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
     said = f"Cells of {name!r} that say {_counts(kept)} were taken as labels"
@@ -231,23 +219,23 @@ def _alike(labels: AnyArray, name: Any) -> list[str]:
     return [note] if said else []
 
 
-def _check_labels(name: Any, labels: AnyArray, task: str) -> None:
+def _check_labels(target: Target) -> None:
     """Raise a ValueError if the labels are too few, all the same, or all different classes."""
-    distinct = set(labels.tolist())
-    if len(labels) < FEWEST_LABELS:
+    name, n_labels, labels = target.name, target.n_labels, target.known.tolist()
+    if n_labels < FEWEST_LABELS:
         raise ValueError(
-            f"Column {name!r} has {counted(len(labels), 'label')}, and it takes at least {FEWEST_LABELS} to learn "
+            f"Column {name!r} has {counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn "
             "anything: label more rows."
         )
-    if len(distinct) == 1:
-        what = "number" if task == "regression" else "class"
+    if len(set(labels)) == 1:
+        what = "number" if target.task == "regression" else "class"
         raise ValueError(
-            f"All {len(labels)} labels of column {name!r} are the same {what}, {labels.tolist()[0]!r}: there is "
-            "nothing to learn; label a row that differs."
+            f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}: there is nothing to learn; "
+            "label a row that differs."
         )
-    if task == "classification" and len(distinct) == len(labels):
+    if target.task == "classification" and len(set(labels)) == n_labels:
         raise ValueError(
-            f"Each of the {len(distinct)} labels of column {name!r} is different: classes must occur more than once."
+            f"Each of the {n_labels} labels of column {name!r} is different: classes must occur more than once."
         )
 
 
@@ -276,7 +264,7 @@ class LabelReading:
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
         """Return how the labels of a target were read from a column."""
         if target.task == "classification":
-            known = target.labels[~target.missing].tolist()
+            known = target.known.tolist()
             return cls(target.name, target.task, whole=all(type(label) is int for label in known))
         if pd.api.types.is_numeric_dtype(column):
             return cls(target.name, target.task)

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from transduce.core.safe_files import whole_file
+from transduce.tables.columns import check_once
 from transduce.tables.delimited import (
-    check_once,
     decimal_sign,
     decode,
     field_text,
