@@ -145,8 +145,9 @@ class CalibratedTable:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
         if self.supports(confidence):
-            values, scales = self.unlabelled.values, self.scoring.measure(self.unlabelled)
-            for _, at, ranks in self.rankings:
+            rankings, scales = self.rankings, self.scoring.measure(self.unlabelled)
+            values = self.unlabelled.values
+            for _, at, ranks in rankings:
                 ends[at] = intervals(ranks, values[at], scales[at], confidence, self.scoring.unit)
         return Regions.from_intervals(ends)
 

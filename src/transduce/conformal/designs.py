@@ -39,11 +39,7 @@ class Design:
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
 
     def __post_init__(self) -> None:
-        factor = checks.check_positive("sensitivity", self.sensitivity)
-        if factor < 1.0:
-            raise ValueError(
-                f"sensitivity must be a factor from 1 on, for example 1.5; got {self.sensitivity!r}."
-            )
+        checks.check_factor("sensitivity", self.sensitivity)
 
     # ---- what the user said
 

@@ -77,9 +77,7 @@ class Goal:
 
 def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tuple[Array, Mask, Guarantee]:
     """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
-    bound = checks.check_positive("false_discovery", false_discovery)
-    if bound >= 1.0:
-        raise ValueError(f"false_discovery must lie strictly between 0 and 1; got {false_discovery!r}.")
+    bound = checks.check_share("false_discovery", false_discovery)
     known, given = table.calibration.given, table.unlabelled.given
     unlabelled, calibration = (
         goal.looks(reply, table.scoring.measure(reply)) for reply in (table.unlabelled, table.calibration)

@@ -252,7 +252,7 @@ class ConformalTransducer(Transducer):
     def _check_settings(self) -> tuple[float, str]:
         """Return the confidence and the task, or raise an error that says which setting to correct."""
         is_class = check_wrapped(self.estimator)
-        confidence = checks.check_confidence(self.confidence)
+        confidence = checks.check_share("confidence", self.confidence)
         checks.check_choice("nonconformity", self.nonconformity, SCORES)
         checks.check_choice("ties", self.ties, ("inside", "random"))
         for name in ("label_conditional", "test_exchangeability", "refit"):
@@ -295,6 +295,7 @@ class ConformalTransducer(Transducer):
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
         calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
+        known = calibration.given
         ties = np.zeros(n) if self.ties == "inside" else random.uniform(size=n)
         return CalibratedTable(
             calibration=calibration,
@@ -306,7 +307,7 @@ class ConformalTransducer(Transducer):
             tolerance=self.tolerance,
             scoring=Scoring.of(reply, problem.numbers[~held_out], len(sizes), self.nonconformity),
             ties=(ties[:c], ties[c:]),
-            weights=design.weigh(problem, held_out, calibration.given, test=test, random=random),
+            weights=design.weigh(problem, held_out, known, test=test, random=random),
         )
 
     def _missing_label(self) -> Any:
@@ -372,7 +373,7 @@ class ConformalTransducer(Transducer):
             amount = _check_tolerance(tolerance, fit.problem.classes is not None)
             fit = replace(fit, table=replace(fit.table, tolerance=amount))
         return fit.guarantee(
-            checks.check_confidence(self.confidence if confidence is None else confidence),
+            checks.check_share("confidence", self.confidence if confidence is None else confidence),
             checks.check_share("certainty", certainty),
         )
 
@@ -390,7 +391,7 @@ class ConformalTransducer(Transducer):
         Answer
         """
         check_is_fitted(self)
-        return self._answer_at(checks.check_confidence(confidence))
+        return self._answer_at(checks.check_share("confidence", confidence))
 
     def outside_at_most(self, certainty: float = 0.95) -> int:
         """Return a bound on the number of unlabelled rows outside, with a certainty.

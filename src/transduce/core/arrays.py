@@ -216,3 +216,41 @@ def unique_rows(X: Any) -> Any:
     ordered = xp.take(X, lexsort(X), axis=0)
     new = xp.any(ordered[1:, :] != ordered[:-1, :], axis=1)
     return pick(ordered, np.concatenate([[True], to_numpy(new)]))
+
+
+def largest(array: Any) -> float:
+    """Return the largest of some numbers that are not negative; 0 if there are none."""
+    return float(namespace(array).max(array)) if array.shape[0] else 0.0
+
+
+def diagonal(A: Any) -> Any:
+    """Return the diagonal of a square matrix."""
+    return namespace(A).linalg.diagonal(A)
+
+
+def shifted(A: Any, number: Any) -> Any:
+    """Return ``A + number I``."""
+    return with_diagonal(copy(A), diagonal(A) + number)
+
+
+def with_diagonal(A: Any, value: Any) -> Any:
+    """Return a square matrix with a number, or one for each row, along its diagonal; it may be the same, changed."""
+    if library_of(A) == "torch":
+        A.diagonal()[:] = value
+        return A
+    if library_of(A) in ("numpy", "cupy"):
+        A.reshape(-1)[:: A.shape[0] + 1] = value
+        return A
+    xp = namespace(A)
+    own = xp.eye(A.shape[0], dtype=xp.bool, **on_device(A))
+    return xp.where(own, xp.zeros_like(A) + value, A)
+
+
+def column_squares(A: Any) -> Any:
+    """Return the sum of squares of every column of a matrix (n, m), shape (m,)."""
+    return namespace(A).sum(A * A, axis=0) if is_foreign(A) else np.einsum("ij,ij->j", A, A)
+
+
+def row_products(A: Any, B: Any) -> Any:
+    """Return the inner product of each row of A with that of B, both (n, d), shape (n,)."""
+    return namespace(A).sum(A * B, axis=1) if is_foreign(A) else np.einsum("ij,ij->i", A, B)

@@ -20,6 +20,12 @@ def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = n
     return float(value)
 
 
+def check_factor(name: str, value: Any) -> None:
+    """Raise a ValueError unless a setting is a number from 1 on."""
+    if check_positive(name, value) < 1.0:
+        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
+
+
 def check_not_negative(name: str, value: Any, allowed: str) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -60,12 +66,10 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def check_confidence(value: Any) -> float:
-    """Return a confidence level as a float, or raise a ValueError unless it lies between 0 and 1."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not ok or not 0.0 < float(value) < 1.0:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, for example 0.9; got {value!r}.")
-    return float(value)
+def check_list(name: str, value: Any) -> None:
+    """Raise a ValueError if a setting is one name where it takes a list of them."""
+    if isinstance(value, str):
+        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
 
 
 def check_square(K: Array) -> None:
@@ -89,7 +93,7 @@ def _is_symmetric(K: Any) -> bool:
 
 def check_share(name: str, value: Any) -> float:
     """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
-    ok = isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not ok or not 0.0 < float(value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
     return float(value)

@@ -190,8 +190,8 @@ class Regions:
         """
         counts, pieces = self.n_pieces, self.pieces
         xp = arrays.namespace(pieces)
-        own = arrays.zeros((len(self),), pieces) + arrays.beside(own, pieces, "float64")
-        total = arrays.zeros((len(self),), pieces, dtype)
+        own = xp.broadcast_to(arrays.beside(own, pieces, "float64"), (len(self),))
+        total = xp.zeros_like(own, dtype=getattr(xp, dtype))
         for place in range(int(counts.max(initial=0))):
             at = np.where(counts > place, self.offsets[:-1] + place, 0)
             each = function(arrays.pick(pieces, at), own)

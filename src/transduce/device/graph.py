@@ -15,7 +15,6 @@ from transduce.core import arrays
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
-from transduce.device.linalg import row_products
 from transduce.device.neighbors import Neighbors, can_fuse, search_device_cells, search_fused, seed_of
 
 PRODUCTS = ("cosine", "euclidean", "l2")
@@ -43,7 +42,7 @@ def unit_rows(X: Any) -> Any:
     xp = arrays.namespace(X)
     largest = xp.max(xp.abs(X), axis=1, keepdims=True)
     X = X / xp.where(largest > 0.0, largest, xp.ones_like(largest))
-    norms = xp.sqrt(row_products(X, X))
+    norms = xp.sqrt(arrays.row_products(X, X))
     return X / xp.where(norms > 0.0, norms, xp.ones_like(norms))[:, None]
 
 

@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 
 from transduce.core import arrays
 from transduce.core.types import Array
-from transduce.device.linalg import row_products, with_diagonal
 from transduce.device.memory import check_fits
 
 _NAMES = {
@@ -144,7 +143,7 @@ class Kernel:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
         if self.name in ("rbf", "exponential", "laplacian", "chi2"):
             return arrays.zeros((X.shape[0],), X) + 1.0
-        xp, squares = arrays.namespace(X), row_products(X, X)
+        xp, squares = arrays.namespace(X), arrays.row_products(X, X)
         if self.name == "linear":
             return squares
         if self.name in ("poly", "polynomial"):
@@ -171,9 +170,8 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     centre = xp.mean(Z, axis=0)
     centred_X = X - centre
     centred_Z = centred_X if X is Z else Z - centre
-    squares = [row_products(rows, rows) for rows in (centred_X, centred_Z)]
-    largest = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in squares)
-    if not largest < 1e6 * width**2:
+    squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
+    if not max(map(arrays.largest, squares)) < 1e6 * width**2:
         return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, _square_sum)
     if xp is np:
         return euclidean_distances(centred_X, centred_Z, squared=True)
@@ -182,7 +180,7 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     distances += squares[0][:, None]
     distances += squares[1][None, :]
     distances = xp.where(distances > 0.0, distances, xp.zeros_like(distances))
-    return with_diagonal(distances, 0.0) if X is Z else distances
+    return arrays.with_diagonal(distances, 0.0) if X is Z else distances
 
 
 def _square_sum(differences: Any) -> Any:

@@ -44,12 +44,12 @@ def kernel_times(X: Any, points: Any, relevance: Array, coefficients: Any) -> An
 
 def own_kernel(X: Any, relevance: Array) -> Any:
     """Return the kernel matrix of rows (n, d)."""
-    return linalg.with_diagonal(cross_kernel(X, X, relevance), 1.0)
+    return arrays.with_diagonal(cross_kernel(X, X, relevance), 1.0)
 
 
 def factor_of(K: Any, noise: float) -> tuple[Any, float]:
     """Return the lower Cholesky factor of ``K + noise I``, and any jitter added."""
-    return guarded_cholesky(linalg.shifted(K, noise))
+    return guarded_cholesky(arrays.shifted(K, noise))
 
 
 def leading(L: Any, n: int) -> Any:
@@ -82,7 +82,7 @@ def predictive(L: Any, y_l: Any) -> tuple[Any, Any]:
 def log_diagonal(L: Any) -> float:
     """Return the sum of the logarithms of a factor's diagonal."""
     xp = arrays.namespace(L)
-    return float(xp.sum(xp.log(linalg.diagonal(L))))
+    return float(xp.sum(xp.log(arrays.diagonal(L))))
 
 
 def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
@@ -119,7 +119,7 @@ def _slopes(products: Any, columns: Any) -> Array:
 
 def trace(M: Any) -> float:
     """Return the sum of the diagonal."""
-    return float(arrays.namespace(M).sum(linalg.diagonal(M)))
+    return float(arrays.namespace(M).sum(arrays.diagonal(M)))
 
 
 def plain_term(K: Any, noise: float, y: Any, columns: Any) -> tuple[float, float, Array]:

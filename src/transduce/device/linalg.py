@@ -1,4 +1,4 @@
-"""Linear algebra on any device: guarded Cholesky factors, inverses by blocks, and what the array API standard lacks."""
+"""Linear algebra on any device: guarded Cholesky factors, solutions, and inverses by blocks."""
 
 from __future__ import annotations
 
@@ -21,34 +21,6 @@ IMPROPER = (
     "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not valid for "
     "these rows. Use another kernel, or a larger ridge."
 )
-
-
-def diagonal(A: Any) -> Any:
-    """Return the diagonal of a square matrix."""
-    return arrays.namespace(A).linalg.diagonal(A)
-
-
-def shifted(A: Any, number: Any) -> Any:
-    """Return ``A + number I``."""
-    return with_diagonal(arrays.copy(A), diagonal(A) + number)
-
-
-def with_diagonal(A: Any, value: Any) -> Any:
-    """Return a square matrix with a number, or one for each row, along its diagonal; it may be the same, changed."""
-    if arrays.library_of(A) == "torch":
-        A.diagonal()[:] = value
-        return A
-    if arrays.library_of(A) in ("numpy", "cupy"):
-        A.reshape(-1)[:: A.shape[0] + 1] = value
-        return A
-    xp = arrays.namespace(A)
-    own = xp.eye(A.shape[0], dtype=xp.bool, **arrays.on_device(A))
-    return xp.where(own, xp.zeros_like(A) + value, A)
-
-
-def column_squares(A: Any) -> Any:
-    """Return the sum of squares of every column of a matrix (n, m), shape (m,)."""
-    return arrays.namespace(A).sum(A * A, axis=0) if arrays.is_foreign(A) else np.einsum("ij,ij->j", A, A)
 
 
 def exp(A: Any) -> Any:
@@ -86,11 +58,6 @@ def cholesky(A: Any) -> Any:
     return factor
 
 
-def row_products(A: Any, B: Any) -> Any:
-    """Return the inner product of each row of A with that of B, both (n, d), shape (n,)."""
-    return arrays.namespace(A).sum(A * B, axis=1) if arrays.is_foreign(A) else np.einsum("ij,ij->i", A, B)
-
-
 def eigh(A: Any) -> tuple[Any, Any]:
     """Return ascending eigenvalues and eigenvectors of a symmetric matrix."""
     if arrays.is_foreign(A):
@@ -103,11 +70,11 @@ def guarded_cholesky(A: Any) -> tuple[Any, float]:
 
     Shapes: A (n, n); returns factor (n, n).
     """
-    largest = float(np.max(arrays.to_numpy(diagonal(A)), initial=0.0))
+    largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
     jitter, step = 0.0, max(A.shape[0] * EPSILON * largest, np.finfo(float).tiny)
     while True:
         try:
-            return cholesky(A if jitter == 0.0 else shifted(A, jitter)), jitter
+            return cholesky(A if jitter == 0.0 else arrays.shifted(A, jitter)), jitter
         except np.linalg.LinAlgError:
             jitter = step if jitter == 0.0 else jitter * 100
             if not jitter <= 1e-6 * largest:
@@ -196,11 +163,11 @@ def conjugate_gradients(
 def inverse_diagonal(factor: Array) -> Array:
     """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``. Shapes: factor (n, n); returns (n,)."""
     if arrays.is_foreign(factor):
-        return column_squares(triangular_inverse(factor))
+        return arrays.column_squares(triangular_inverse(factor))
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
         raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")
-    return column_squares(inverse)
+    return arrays.column_squares(inverse)
 
 
 def triangular_inverse(factor: Any) -> Any:
@@ -307,8 +274,8 @@ def inverse_blocks_of(K: Any, noise: float) -> tuple[float, tuple[Any, Any, Any]
             return _inverse_by_halves(K)
         finally:
             K.fill_diagonal_(1.0)
-    factor, xp = cholesky(shifted(K, noise)), arrays.namespace(K)
-    return float(xp.sum(xp.log(diagonal(factor)))), cholesky_inverse_blocks(factor)
+    factor, xp = cholesky(arrays.shifted(K, noise)), arrays.namespace(K)
+    return float(xp.sum(xp.log(arrays.diagonal(factor)))), cholesky_inverse_blocks(factor)
 
 
 def _inverse_by_halves(A: Any) -> tuple[float, tuple[Any, Any, Any]]:

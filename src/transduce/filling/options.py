@@ -53,19 +53,9 @@ def _method(name: str, value: Any) -> None:
         raise ValueError(f"There is no method {value!r}: choose one of {', '.join(map(repr, METHODS))}.")
 
 
-def _not_text(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
-
-
 def _name(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise ValueError(f"{name} is a name such as 'cuda'; got {value!r}.")
-
-
-def _from_one(name: str, value: Any) -> None:
-    if checks.check_positive(name, value) < 1.0:
-        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
 
 
 def _design(name: str, value: Any) -> None:
@@ -87,11 +77,11 @@ FLAG_OF_CLASSES = replace(FLAG, task="classification")
 NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
 AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
 SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
-SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", _from_one)
+SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", checks.check_factor)
 ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
 SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
-COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", _not_text)
+COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
 METHOD, DESIGN = Kind(str, check=_method, choices=tuple(METHODS)), Kind(object, check=_design)
 

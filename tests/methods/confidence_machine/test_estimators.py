@@ -459,7 +459,7 @@ GOOD_X, GOOD_Y, _ = numbers()
         ({"residual": "raw"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'; got 'raw'"),
         ({"confidence": 0.0}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 1}, "confidence must lie strictly between 0 and 1"),
-        ({"confidence": 90}, "confidence must lie strictly between 0 and 1, for example 0.9; got 90"),
+        ({"confidence": 90}, "confidence must lie strictly between 0 and 1; got 90"),
         ({"confidence": "90%"}, "confidence must lie strictly between 0 and 1"),
         ({"max_memory_mb": 0}, "max_memory_mb must be a positive number"),
         ({"width": 1e-300}, "must lie between 1e-100 and 1e\\+100"),

@@ -93,7 +93,7 @@ class DualRidge:
     def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
         """Factorise ``K + ridge I`` and compute the residuals of `y`."""
         xp = arrays.namespace(K)
-        factor, jitter = _factorise(linalg.shifted(K, ridge), ridge)
+        factor, jitter = _factorise(arrays.shifted(K, ridge), ridge)
         # With an intercept residuals do not move when labels do, and small labels round better.
         centre = xp.mean(y, axis=0) if fit_intercept else 0.0
         residuals = _cholesky_solve(factor, y - centre)
@@ -120,7 +120,7 @@ class DualRidge:
         """Return prediction, pivot and weights for kernel rows (m, l) and the rows' own kernel values (m,)."""
         xp = arrays.namespace(K_al)
         half = linalg.triangular_solve(self.factor, K_al.T)
-        pivot = _checked_pivot(k_aa + self.ridge - linalg.column_squares(half), k_aa, self.ridge)
+        pivot = _checked_pivot(k_aa + self.ridge - arrays.column_squares(half), k_aa, self.ridge)
         weights = linalg.triangular_solve(self.factor, half, transposed=True).T
         if self.ones is not None:
             # g + u e / U and s + e^2 / U with e = 1 - 1'g and U = 1'u: the intercept's rank-one term.
@@ -192,7 +192,7 @@ class PrimalRidge:
             gram = X.T @ X
         if not bool(xp.all(xp.isfinite(gram))):
             raise ValueError("The features are too large to be squared: scale them (standardize=True).")
-        gram = linalg.shifted(gram, ridge)
+        gram = arrays.shifted(gram, ridge)
         factor, jitter = _factorise(gram, ridge)
         # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
         # costs milliseconds where the work itself costs microseconds.
@@ -214,7 +214,7 @@ class PrimalRidge:
         size = max(256, int(memory.work_bytes(X, 160_000.0) // (8 * X.shape[1])))
         for start in range(0, n, size):
             block = X[start : min(start + size, n), :]
-            leverage[start : min(start + size, n)] = linalg.row_products(block @ self.inverse, block)
+            leverage[start : min(start + size, n)] = arrays.row_products(block @ self.inverse, block)
         return leverage + self.offset
 
     def leverage_bounds(self) -> tuple[Array, float]:
@@ -234,7 +234,7 @@ class PrimalRidge:
         """Return prediction, pivot and direction for unlabelled rows (m, d)."""
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
-        leverage = self.offset + linalg.row_products(z, centred)
+        leverage = self.offset + arrays.row_products(z, centred)
         prediction = centred @ self.coefficients + self.centre
         return Direction(prediction, self.ridge * (1.0 + leverage), z)
 

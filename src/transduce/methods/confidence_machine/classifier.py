@@ -244,7 +244,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
             Columns as in ``classes_``. All True in a column whose labels are too few for the level.
         """
         rows = self._new_rows(X)
-        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
         return self._fitted.sets(self._fitted.judge(rows)[0], level)
 
 

@@ -16,7 +16,6 @@ from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.device import linalg
 from transduce.device.kernels import Kernel, check_kernel, median_width
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
@@ -66,7 +65,7 @@ def read_settings(params: Mapping[str, Any]) -> MachineSettings:
     fixed.check()
     checks.check_positive("max_memory_mb", params["max_memory_mb"])
     checks.check_choice("residual", params["residual"], ("auto", *POWER))
-    checks.check_confidence(params["confidence"])
+    checks.check_share("confidence", params["confidence"])
     for name in ("standardize", "fit_intercept", "label_conditional"):
         checks.check_flag(name, params.get(name, False))
     menu, residual = params["settings"], params["residual"]
@@ -169,7 +168,7 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -
     estimated: list[str] = []
     if settings.precomputed:
         checks.check_square(rows)
-        own = linalg.diagonal(rows)
+        own = arrays.diagonal(rows)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
         near = arrays.namespace(own).abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
         own_value = float(own[0]) if bool(arrays.namespace(own).all(near)) else None

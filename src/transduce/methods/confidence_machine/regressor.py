@@ -264,7 +264,7 @@ class RidgeConfidenceMachine(NumberTransducer):
         """
         rows = self._new_rows(X)
         checks.check_choice("side", side, SIDES)
-        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
         return find_level(self._fitted.machine, rows, level, side)
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
@@ -332,7 +332,7 @@ class RidgeConfidenceMachine(NumberTransducer):
             )
         if len(rows) != 1:
             raise ValueError(f"Give one row, with shape (1, d); got {len(rows)} rows.")
-        level = checks.check_confidence(self.confidence if confidence is None else confidence)
+        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
         return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
 
 

@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
-from transduce.device import likelihood, linalg, memory
+from transduce.device import likelihood, memory
 from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process import triangles
 from transduce.methods.gaussian_process.moments import Match, Spread, match_moments
@@ -157,7 +157,7 @@ class Posterior(NamedTuple):
 
     def variance(self, X: Array) -> Array:
         """Return the variance of each label, noise included, shape (m,)."""
-        rest = 1.0 - linalg.column_squares(self._half(X))
+        rest = 1.0 - arrays.column_squares(self._half(X))
         xp = arrays.namespace(X)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
 
@@ -176,8 +176,8 @@ class Posterior(NamedTuple):
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
         C = engine(X).conditional(X, self.relevance, self._half(X))
-        xp, own = arrays.namespace(C), linalg.diagonal(C)
-        return linalg.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
+        xp, own = arrays.namespace(C), arrays.diagonal(C)
+        return arrays.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
 
     def _half(self, X: Array) -> Array:
         """Return ``L^-1 K_la``, shape (l, m)."""

@@ -94,8 +94,8 @@ class DenseSystem:
         xp = arrays.namespace(K)
         largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2 if K.shape[0] else 0.0
         if ridge > 1e-7 * largest:
-            inverse = linalg.positive_inverse(linalg.shifted(K @ K, ridge))
-            return cls(ridge * inverse, K @ inverse, ridge * linalg.diagonal(inverse))
+            inverse = linalg.positive_inverse(arrays.shifted(K @ K, ridge))
+            return cls(ridge * inverse, K @ inverse, ridge * arrays.diagonal(inverse))
         values, vectors = xp.linalg.eigh(K)
         keep = ridge / (values**2 + ridge)
         C = (vectors * keep) @ vectors.T
@@ -117,7 +117,7 @@ class DenseSystem:
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column."""
         E_a = arrays.pick_columns(self.C, unlabelled) / self.denominators[:, None]
-        factor, jitter = guarded_cholesky(linalg.shifted(E_a.T @ E_a, tether))
+        factor, jitter = guarded_cholesky(arrays.shifted(E_a.T @ E_a, tether))
         return linalg.cholesky_solve(factor, right), {"solver": "cholesky", "jitter": jitter}
 
 
@@ -164,7 +164,7 @@ class Design:
 
     def factor(self, ridge: float) -> Array:
         """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
-        A = linalg.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+        A = arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
         values = arrays.namespace(A).linalg.eigvalsh(A)
         if not float(values[0]) > LARGEST_LOSS * float(values[-1]):
             raise SmallRidgeError(
@@ -197,7 +197,7 @@ class Design:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
         norms = arrays.zeros((self.rows.shape[0],), self.rows)
         for part, lines in self.blocks():
-            norms[part] = linalg.column_squares(linalg.triangular_solve(factor, lines.T))
+            norms[part] = arrays.column_squares(linalg.triangular_solve(factor, lines.T))
         return norms
 
 

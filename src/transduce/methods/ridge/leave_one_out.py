@@ -146,10 +146,6 @@ class RidgeChoice(NamedTuple):
         return RidgeChoice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
 
 
-def _largest(squares: Array) -> float:
-    return float(arrays.namespace(squares).max(squares)) if squares.shape[0] else 0.0
-
-
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""
 
@@ -164,7 +160,7 @@ class _Search:
         spectrum = self.spectrum(width)
         if len(self.ridges) == 0:
             # In units of the largest squared singular value, so that the kernel's scale does not matter.
-            unit = _largest(spectrum.squares) or 1.0
+            unit = arrays.largest(spectrum.squares) or 1.0
             self.ridges = unit * 10.0 ** np.arange(-11, 0.75, 0.5)
         errors = self._record(spectrum, width, self.ridges)
         if not self.fixed:
@@ -193,7 +189,7 @@ class _Search:
     def _record(self, spectrum: RidgeSpectrum, width: float | None, ridges: Array) -> Array:
         errors = spectrum.errors(ridges)
         if not self.fixed:
-            errors = np.where(ridges < SMALLEST_RIDGE * _largest(spectrum.squares), np.inf, errors)
+            errors = np.where(ridges < SMALLEST_RIDGE * arrays.largest(spectrum.squares), np.inf, errors)
         self.lines += [(width, float(r), float(e)) for r, e in zip(ridges, errors, strict=True)]
         return errors
 
