@@ -784,7 +784,7 @@ def test_bad_selections_are_refused():
         ({"label": "a"}, "label and correct are for classes"),
         ({"above": "high"}, "above must be a number"),
         ({"above": 0.0, "false_discovery": 1.0}, "false_discovery must lie strictly"),
-        ({"above": 0.0, "false_discovery": -0.1}, "false_discovery must be a positive number"),
+        ({"above": 0.0, "false_discovery": -0.1}, "false_discovery must lie strictly"),
         ({"correct": "yes"}, "correct must be True or False"),
     ):
         with pytest.raises(ValueError, match=words):
