@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,13 @@ def check_fits(need: float, like: Any, what: str, advice: str) -> None:
         raise MemoryError(
             f"{what} needs about {need / 1e9:.1f} GB, but the device has {free / 1e9:.1f} GB free. {advice}"
         )
+
+
+def announce(need: float, budget: float, like: Any, what: str, advice: str) -> None:
+    """Warn before gigabytes are taken, where nothing says what is free; raise a MemoryError where they cannot fit."""
+    check_fits(need, like, what, advice)
+    if need > max(budget, 2e9) and np.isinf(free_bytes(like)):
+        warnings.warn(f"{what} needs about {need / 1e9:.0f} GB of memory. {advice}", stacklevel=4)
 
 
 def work_bytes(like: Any, budget: float) -> float:

@@ -20,13 +20,7 @@ import pyarrow as pa
 
 from transduce.core.words import option
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import (
-    ColumnCells,
-    Delimited,
-    decimal_sign,
-    decode,
-    read_delimited,
-)
+from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
 from transduce.tables.workbooks import Workbook, read_workbook
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}

@@ -22,13 +22,7 @@ from pyarrow import csv, parquet
 
 from transduce.core.safe_files import whole_file
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import (
-    decimal_sign,
-    decode,
-    field_text,
-    sniff_delimiter,
-    split_record,
-)
+from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
 from transduce.tables.files import extended_object, json_object, kind_of, stored_index, with_columns
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")

@@ -455,7 +455,7 @@ def test_a_ridge_below_double_precision_is_raised_and_said():
 def test_a_large_menu_announces_its_memory():
     from transduce.methods.confidence_machine.tuned_machine import _announce_memory
 
-    with pytest.warns(UserWarning, match="20,000 labelled rows need about 26 GB"):
+    with pytest.warns(UserWarning, match="20,000 labelled rows needs about 26 GB"):
         _announce_memory(20_000, 5, 5e8)
 
 

@@ -565,7 +565,7 @@ def test_bad_data_get_their_sentence():
 
 
 def test_memory_is_announced():
-    with pytest.warns(UserWarning, match="Centres at all 20,000 rows need about 16 GB"):
+    with pytest.warns(UserWarning, match="centres at all 20,000 rows needs about 16 GB"):
         announce_memory(read_settings(TransductiveRidge().get_params(), np.asarray), 20_000)
 
 

@@ -307,6 +307,5 @@ def _guarantee(vote: Vote, softness: float) -> Guarantee:
         end = "" if vote.converged else ", where the budget of bounces ended the vote"
         said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
     return Guarantee(
-        "none",
-        reasons=(f"{said}.", "For sets of classes with a guarantee, use RidgeConfidenceClassifier."),
+        "none", reasons=(f"{said}.", "For sets of classes with a guarantee, use RidgeConfidenceClassifier.")
     )

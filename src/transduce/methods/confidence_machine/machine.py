@@ -7,7 +7,6 @@ On it stand the regions (`find_regions`) and the counts behind p-values (`count_
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -180,15 +179,8 @@ def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:
 
 
 def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
-    need = 3 * 8.0 * n_labelled**2
     what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
-    memory.check_fits(need, rows, what, "kernel='linear' needs none of it.")
-    if need > max(max_bytes, 2e9) and np.isinf(memory.free_bytes(rows)):
-        warnings.warn(
-            f"The kernel matrix of {n_labelled:,} labelled rows needs about {need / 1e9:.0f} GB of memory. "
-            "kernel='linear' needs none of it.",
-            stacklevel=2,
-        )
+    memory.announce(3 * 8.0 * n_labelled**2, max_bytes, rows, what, "kernel='linear' needs none of it.")
 
 
 def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:

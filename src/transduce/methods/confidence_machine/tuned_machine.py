@@ -16,6 +16,7 @@ import numpy as np
 from transduce.core.computing import few_threads, stage
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
+from transduce.device import memory
 from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
@@ -245,13 +246,8 @@ class TunedMachine:
 
 
 def _announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:
-    need = 8.0 * n_labelled**2 * (n_kernels + 3)
-    if need > max(max_bytes, 2e9):
-        warnings.warn(
-            f"The kernel matrices of {n_labelled:,} labelled rows need about {need / 1e9:.0f} GB of memory. "
-            "Fewer kernels among the settings need less.",
-            stacklevel=2,
-        )
+    need, what = 8.0 * n_labelled**2 * (n_kernels + 3), f"A menu for {n_labelled:,} labelled rows"
+    memory.announce(need, max_bytes, None, what, "Fewer kernels among the settings need less.")
 
 
 @dataclass(frozen=True)

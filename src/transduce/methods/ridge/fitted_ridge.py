@@ -106,15 +106,8 @@ def announce_memory(settings: RidgeSettings, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
     if settings.centres is not None or settings.kernel == "linear":
         return
-    need = 5 * 8.0 * n**2
-    memory.check_fits(
-        need, X, f"Ridge regression with centres at all {n:,} rows", "centres=500 needs far less."
-    )
-    if need > max(settings.max_bytes, 2e9) and np.isinf(memory.free_bytes(X)):
-        warnings.warn(
-            f"Centres at all {n:,} rows need about {need / 1e9:.0f} GB of memory; centres=500 needs far less.",
-            stacklevel=4,
-        )
+    what = f"Ridge regression with centres at all {n:,} rows"
+    memory.announce(5 * 8.0 * n**2, settings.max_bytes, X, what, "centres=500 needs far less.")
 
 
 # --------------------------------------------------------------------------------------- rows and basis functions

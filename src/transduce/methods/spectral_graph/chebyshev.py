@@ -20,12 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
-from transduce.device.graph import (
-    FINEST,
-    MOST_CYCLES,
-    NotConvergedError,
-    filter_degree,
-)
+from transduce.device.graph import FINEST, MOST_CYCLES, NotConvergedError, filter_degree
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
