@@ -161,15 +161,9 @@ class Answer:
             columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
         if self.label_sets is not None and self.classes is not None:
             columns["set"] = [tuple(self.classes[mask].tolist()) for mask in arrays.to_numpy(self.label_sets)]
-        for name, word in (
-            ("confidence", "confidence"),
-            ("credibility", "credibility"),
-            ("standard_errors", "standard_error"),
-            ("inductive", "inductive"),
-            ("loo_residuals", "loo_residual"),
-        ):
+        for name in ("confidence", "credibility", "standard_errors", "inductive", "loo_residuals"):
             if getattr(self, name) is not None:
-                columns |= _columns(word, getattr(self, name))
+                columns |= _columns(name.removesuffix("s"), getattr(self, name))
         columns["status"] = self.status
         return pd.DataFrame(columns, index=self.rows if self.index is None else self.index)
 

@@ -7,14 +7,15 @@ standard lacks is adapted here, once for each library. numpy's own path is numpy
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
+
+from transduce.core.computing import setting
 
 SWITCHED_OFF = (
     "X is an array of {library}: switch on scikit-learn's array dispatch, sklearn.set_config(array_api_dispatch=True), "
@@ -44,8 +45,7 @@ def check_dispatch(array: Any) -> None:
         raise ValueError(SWITCHED_OFF.format(library=library_of(array)))
 
 
-@contextmanager
-def dispatching() -> Iterator[None]:
+def dispatching() -> AbstractContextManager[None]:
     """Take arrays of other libraries within this block, whatever scikit-learn's setting is.
 
     Examples
@@ -53,19 +53,13 @@ def dispatching() -> Iterator[None]:
     >>> with dispatching():
     ...     check_dispatch(np.ones(1))
     """
-    token = _dispatching.set(True)
-    try:
-        yield
-    finally:
-        _dispatching.reset(token)
+    return setting(_dispatching, True)
 
 
 def namespace(*arrays: Any) -> Any:
     """Return the array API namespace of some arrays: numpy itself unless one belongs to another library."""
     foreign = [array for array in arrays if is_foreign(array)]
-    if not foreign:
-        return np
-    return _compat().array_namespace(*foreign)
+    return _compat().array_namespace(*foreign) if foreign else np
 
 
 def _compat() -> ModuleType:
@@ -73,9 +67,7 @@ def _compat() -> ModuleType:
     for name in ("array_api_compat", "sklearn.externals.array_api_compat"):
         with suppress(ImportError):
             return importlib.import_module(name)
-    raise ValueError(
-        "Arrays of other libraries than numpy need array-api-compat: pip install transduce[gpu]."
-    )
+    raise ValueError("Arrays of other libraries need array-api-compat: pip install transduce[gpu].")
 
 
 def cumulative_sum(array: Any, axis: int | None = None) -> Any:
@@ -161,9 +153,12 @@ def pick(X: Any, mask: Any) -> Any:
     if not is_foreign(X):
         run = _run(mask) if mask.dtype == bool else None
         return X[mask] if run is None else X[run].copy()  # several times as fast as a mask
+    return namespace(X).take(X, _positions(mask, X), axis=0)
+
+
+def _positions(mask: Any, like: Any) -> Any:
     positions = np.flatnonzero(mask) if mask.dtype == bool else mask
-    xp = namespace(X)
-    return xp.take(X, beside(positions.astype(np.int64), X), axis=0)
+    return beside(positions.astype(np.int64), like)
 
 
 def _run(mask: Any) -> slice | None:
@@ -187,9 +182,7 @@ def pick_columns(X: Any, mask: Any) -> Any:
     """Return the columns of an array at a mask or at positions, both numpy's."""
     if not is_foreign(X):
         return X[:, mask]
-    mask = np.asarray(mask)
-    positions = np.flatnonzero(mask) if mask.dtype == bool else mask
-    return namespace(X).take(X, beside(positions.astype(np.int64), X), axis=1)
+    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=1)
 
 
 def pick_block(X: Any, rows: Any, columns: Any) -> Any:

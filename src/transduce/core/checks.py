@@ -10,10 +10,13 @@ import numpy as np
 from transduce.core.types import Array
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not ok or not np.isfinite(float(value)) or not float(value) > 0.0:
+    if not _is_number(value) or not 0.0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number; got {value!r}.")
     if not least <= float(value) <= most:
         raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value!r}.")
@@ -28,8 +31,7 @@ def check_factor(name: str, value: Any) -> None:
 
 def check_not_negative(name: str, value: Any, allowed: str) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not ok or not float(value) >= 0.0:
+    if not _is_number(value) or not float(value) >= 0.0:
         raise ValueError(f"{name} must be {allowed}; got {value!r}.")
     return float(value)
 
@@ -42,15 +44,14 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
 
 def check_jobs(value: Any) -> None:
     """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
-    if value is not None and (
-        not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) == 0
-    ):
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if value is not None and (not whole or int(value) == 0):
         raise ValueError(f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}.")
 
 
 def check_number(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a finite number."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+    if not _is_number(value) or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a number; got {value!r}.")
 
 
@@ -78,22 +79,17 @@ def check_square(K: Array) -> None:
         raise ValueError(
             f"kernel='precomputed' needs a square matrix of all rows against all rows; got shape {K.shape}."
         )
-    if not _is_symmetric(K):
+    from transduce.core import arrays  # brings scikit-learn, for which help must not wait
+
+    xp = arrays.namespace(K)
+    if not bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T)))):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding errors."
         )
 
 
-def _is_symmetric(K: Any) -> bool:
-    from transduce.core import arrays  # brings scikit-learn, for which help must not wait
-
-    xp = arrays.namespace(K)
-    return bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T))))
-
-
 def check_share(name: str, value: Any) -> float:
     """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
-    ok = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not ok or not 0.0 < float(value) < 1.0:
+    if not _is_number(value) or not 0.0 < float(value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
     return float(value)

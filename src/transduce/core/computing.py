@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -19,6 +19,17 @@ _log = logging.getLogger("transduce")
 
 Listener = Callable[[str, float], None]
 _listener: ContextVar[Listener | None] = ContextVar("transduce_progress", default=None)
+T = TypeVar("T")
+
+
+@contextmanager
+def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a variable a value while the block runs."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 @contextmanager
@@ -45,8 +56,7 @@ def _tell(listener: Listener | None, name: str, share: float) -> None:
         listener(name, min(max(share, 0.0), 1.0))  # NaN stays
 
 
-@contextmanager
-def show_progress(listener: Listener | None = None) -> Iterator[None]:
+def show_progress(listener: Listener | None = None) -> AbstractContextManager[None]:
     """Show how far the computations in this block are.
 
     Parameters
@@ -66,11 +76,7 @@ def show_progress(listener: Listener | None = None) -> Iterator[None]:
     >>> seen[-1]
     ('neighbours', 1.0)
     """
-    token = _listener.set(listener or _Line())
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return setting(_listener, listener or _Line())
 
 
 class _Line:
@@ -93,21 +99,12 @@ class _Line:
 
 
 MOST_KEPT = 2  # results, the latest ones
-T = TypeVar("T")
 _found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", default=None)
 
 
-@contextmanager
-def reusing() -> Iterator[None]:
+def reusing() -> AbstractContextManager[None]:
     """Keep in this block the last results of `once`, until the outermost such block ends."""
-    if _found.get() is not None:
-        yield
-        return
-    token = _found.set({})
-    try:
-        yield
-    finally:
-        _found.reset(token)
+    return setting(_found, {}) if _found.get() is None else nullcontext()
 
 
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
@@ -164,9 +161,8 @@ def n_threads(n_jobs: int | None) -> int:
         from joblib import effective_n_jobs  # not for the help of the command line
 
         return int(effective_n_jobs(n_jobs))
-    return max(
-        (pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"), default=1
-    )
+    pools = [pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"]
+    return max(pools, default=1)
 
 
 def threads_here() -> dict[str, int]:

@@ -225,10 +225,9 @@ class Guarantee:
         )
 
     def __str__(self) -> str:
-        if self.in_doubt:
-            start = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels:"
-            return " ".join([start, *_statement(self), *_grounds(self)])
-        return " ".join([f"{self.headline}:", *_statement(self), *_grounds(self)])
+        doubt = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels"
+        start = f"{doubt if self.in_doubt else self.headline}:"
+        return " ".join([start, *_statement(self), *_grounds(self)])
 
 
 def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee:
@@ -265,8 +264,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.n_groups:
         said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
     if guarantee.n_other:
-        rows, verb = counted(guarantee.n_other, "other row"), "is" if guarantee.n_other == 1 else "are"
-        said.append(f"The {rows} {verb} of groups that have labels, and not covered by this.")
+        rows = counted(guarantee.n_other, "other row is", "other rows are")
+        said.append(f"The {rows} of groups that have labels, and not covered by this.")
     if guarantee.outside is not None:
         said.append(outside_sentence(guarantee))
     if guarantee.wrong is not None:
@@ -282,9 +281,9 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
             "So many labels are of classes seen only once that every set holds all classes, known and unknown."
         )
     if guarantee.n_short:
-        one = guarantee.n_short == 1
-        few = "One class has" if one else f"{guarantee.n_short} classes have"
-        said.append(f"{few} too few calibration labels and {'is' if one else 'are'} in every set.")
+        few = "One class has too few calibration labels and is in every set."
+        many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
+        said.append(few if guarantee.n_short == 1 else many)
     if guarantee.short:
         one, names = len(guarantee.short) == 1, ", ".join(guarantee.short)
         said.append(
@@ -324,11 +323,9 @@ def wrong_sentence(guarantee: Guarantee) -> str:
     """Return the bound on the number of wrong answers, in a sentence."""
     bound = guarantee.wrong
     assert bound is not None
-    what = (
-        "filled classes are wrong"
-        if guarantee.about == "set"
-        else f"filled values are off by more than {guarantee.tolerance:g}"
-    )
+    what = "filled classes are wrong"
+    if guarantee.about != "set":
+        what = f"filled values are off by more than {guarantee.tolerance:g}"
     return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} {what}."
 
 

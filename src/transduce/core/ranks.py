@@ -46,9 +46,7 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     # Sorting is stable: by the features first, then by the labels.
     by_ties = arrays.to_numpy(arrays.lexsort(ties))
     rank = by_ties[np.lexsort(columns[by_ties].T[::-1])]
-    fold = np.empty(len(rank), dtype=int)
-    fold[rank] = np.arange(len(rank)) % n_folds
-    return fold
+    return np.argsort(rank) % n_folds
 
 
 def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
@@ -57,6 +55,4 @@ def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -
     Shapes: codes (l,); returns (l,).
     """
     order = np.lexsort([random.permutation(len(codes)), codes])
-    fold = np.empty(len(codes), dtype=int)
-    fold[order] = np.arange(len(codes)) % n_folds
-    return fold
+    return np.argsort(order) % n_folds

@@ -138,9 +138,7 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(
-            f"y should be a 1d array of labels, one for each row; got an array of shape {array.shape}."
-        )
+        raise ValueError(f"y should be a 1d array, one label for each row; got the shape {array.shape}.")
     return array
 
 
@@ -179,12 +177,12 @@ def _like(source: Any, filled: AnyArray) -> Any:
     if isinstance(source, pd.Series):
         dtype = None if filled.dtype.kind == "f" else source.dtype
         return pd.Series(filled, index=source.index, name=source.name, dtype=dtype)
-    if type(source).__module__.partition(".")[0] == "polars" and hasattr(source, "columns"):
+    if type(source).__module__.partition(".")[0] != "polars":
+        return filled
+    if hasattr(source, "columns"):
         return type(source)(filled.reshape(len(filled), -1), schema=source.columns)
-    if type(source).__module__.partition(".")[0] == "polars":
-        dtype = None if filled.dtype.kind == "f" else source.dtype
-        return type(source)(source.name, filled.tolist(), dtype=dtype)
-    return filled
+    dtype = None if filled.dtype.kind == "f" else source.dtype
+    return type(source)(source.name, filled.tolist(), dtype=dtype)
 
 
 MOST_CLASSES = 10
@@ -210,8 +208,5 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
         return "classification"
     values = np.unique(numbers)
     whole = bool(np.all(np.isfinite(values)) and np.all(values == np.round(values)))
-    return (
-        "classification"
-        if whole and 2 <= len(values) <= min(MOST_CLASSES, len(numbers) - 1)
-        else "regression"
-    )
+    few = 2 <= len(values) <= min(MOST_CLASSES, len(numbers) - 1)
+    return "classification" if whole and few else "regression"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from transduce.core import arrays
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array, Mask
 
+_INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
+
 
 def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False) -> Any:
     """Return features as a finite float array, or raise a ValueError that says what to correct.
@@ -31,9 +33,7 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
             f"{arrays.library_of(X)}."
         )
     if arrays.is_foreign(X):
-        return _read_foreign(
-            X, lambda rows: validate_data(estimator, rows, reset=reset, skip_check_array=True)
-        )
+        return validate_data(estimator, _read_foreign(X), reset=reset, skip_check_array=True)
     if _is_plain(X) and _has_shape(estimator, X, reset):
         return X
     if hasattr(X, "collect") and not hasattr(X, "shape"):
@@ -44,10 +44,9 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
             f"X must be numbers, but {dates} holds dates: turn them into numbers first, for example days since a "
             "fixed day."
         )
+    kinds = "csr" if sparse else False
     try:
-        return validate_data(
-            estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr" if sparse else False
-        )
+        return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse=kinds)
     except (TypeError, ValueError) as error:
         reason = _explain(X, getattr(estimator, "kernel", None) == "precomputed")
         if reason:
@@ -72,25 +71,21 @@ def _has_shape(estimator: Any, X: Array, reset: bool) -> bool:
     return getattr(estimator, "n_features_in_", None) == X.shape[1]
 
 
-def _read_foreign(X: Any, remember: Callable[[Any], Any]) -> Any:
+def _read_foreign(X: Any) -> Any:
     """Return features of another library than numpy as finite numbers in double precision, on their device."""
     arrays.check_dispatch(X)
     xp = arrays.namespace(X)
     if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: give one line of features for each row."
-        )
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: give one line for each row.")
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError("Complex data not supported: features must be real numbers.")
     if 0 in X.shape:
-        raise ValueError(
-            f"Found array with shape {tuple(X.shape)}: at least one row and one feature are needed."
-        )
+        raise ValueError(f"X has the shape {tuple(X.shape)}: give at least one row and one feature.")
     rows = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(rows))):
         what = "NaN" if bool(xp.any(xp.isnan(rows))) else "infinity"
         raise ValueError(f"Input X contains {what}: fill or drop these values first.")
-    return remember(rows)
+    return rows
 
 
 def _explain(X: Any, precomputed: bool) -> str | None:
@@ -122,15 +117,14 @@ def _is_infinite(column: Any) -> Mask:
 def read_array(X: Any) -> Array:
     """Return any finite two-dimensional array as floats; for kernel values, whose columns vary in number."""
     if arrays.is_foreign(X):
-        return _read_foreign(X, lambda rows: rows)
+        return _read_foreign(X)
     return check_array(X, dtype=np.float64)
 
 
 def read_candidates(y: Any, n: int) -> Array:
     """Return one candidate label for each of `n` rows as finite numbers."""
-    labels = check_array(
-        arrays.to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0
-    )
+    y = arrays.to_numpy(y)
+    labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
     if labels.shape != (n,):
         raise ValueError(f"Give one candidate label for each of the {n} rows; got shape {labels.shape}.")
     return labels
@@ -148,11 +142,9 @@ def _is_text(column: Any) -> bool:
     return False
 
 
-def _is_date(column: Any) -> bool:
-    kind = getattr(getattr(column, "dtype", None), "kind", "")
-    return kind in ("M", "m") or (
-        kind == "O" and isinstance(column[0] if len(column) else None, datetime.date)
-    )
+def _is_date(column: AnyArray) -> bool:
+    kind, first = column.dtype.kind, next(iter(column), None)
+    return kind in "Mm" or (kind == "O" and isinstance(first, datetime.date))
 
 
 def _columns(X: Any, is_bad: Any) -> str:
@@ -176,9 +168,8 @@ def read_sample(
     """Return rows and labels, checked; at least one row has a label. Shapes: X (n, d)."""
     check_given(estimator, y)
     rows = read_rows(estimator, X, reset=True, device=device)
-    return read_labels(
-        rows, getattr(X, "index", None), y, missing_label=estimator.missing_label, columns=columns
-    )
+    index = getattr(X, "index", None)
+    return read_labels(rows, index, y, missing_label=estimator.missing_label, columns=columns)
 
 
 def check_given(estimator: Any, y: Any) -> None:
@@ -207,9 +198,8 @@ def read_labels(
             "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
         )
     if missing_label is not None and sample.labelled.all():
-        warnings.warn(
-            f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled.", stacklevel=4
-        )
+        none = f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled."
+        warnings.warn(none, stacklevel=4)
     if not sample.labelled.any():
         raise ValueError("No row has a label: at least one is needed to answer at the others.")
     return sample
@@ -230,15 +220,11 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
     try:
         numbers_ = labels.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"Regression needs labels that are numbers, but y holds {labels.ravel()[_first_text(labels)]!r}: "
-            "convert them, or use a classifier."
-        ) from None
+        text = next((label for label in labels.ravel() if _is_text([label])), labels.ravel()[0])
+        what = f"Regression needs labels that are numbers, but y holds {text!r}"
+        raise ValueError(f"{what}: convert them, or use a classifier.") from None
     if not np.isfinite(numbers_).all():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'): replace it by a "
-            "number, or by NaN if the answer is wanted there."
-        )
+        raise ValueError(f"{_INFINITE}: replace it by a number, or by NaN if the answer is wanted there.")
     if np.abs(numbers_).max() > 1e300:
         raise ValueError("The labels are too large for double precision: divide them by a constant first.")
     return numbers_
@@ -251,8 +237,8 @@ def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> A
     """
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
-        own = np.nan if own is None else own
-        return arrays.namespace(X).concat([X, arrays.zeros((X.shape[0], 1), X) + own], axis=1)
+        last = arrays.zeros((X.shape[0], 1), X) + (np.nan if own is None else own)
+        return arrays.namespace(X).concat([X, last], axis=1)
     if X.shape[1] != n + 1:
         raise ValueError(
             f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
@@ -261,18 +247,11 @@ def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> A
     return X
 
 
-def _first_text(labels: AnyArray) -> int:
-    return next((i for i, label in enumerate(labels.ravel()) if _is_text([label])), 0)
-
-
 def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[AnyArray, AnyArray]:
     """Return the classes, sorted, known ones among them, and the class number of each labelled row, shape (l,)."""
     labels = sample.y[sample.labelled]
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'): a class label must "
-            "be finite."
-        )
+        raise ValueError(f"{_INFINITE}: a class label must be finite.")
     if labels.dtype == object:
         is_text = [isinstance(label, str) for label in labels]
         if any(is_text) and not all(is_text):
@@ -283,18 +262,17 @@ def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[A
             f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}: convert them, for example "
             "with astype(str)."
         )
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "The number of unique classes is greater"
-        )  # one label a class is welcome
+    with warnings.catch_warnings():  # one label a class is welcome
+        warnings.filterwarnings("ignore", "The number of unique classes is greater")
         check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if set(known) - set(classes.tolist()):
         classes = np.array(sorted({*classes.tolist(), *known}))
         codes = class_codes(labels, classes)
     if len(classes) < 2:
+        only = classes[0].item()
         raise ValueError(
-            f"The labelled rows hold one class only ({classes[0].item()!r}): at least two classes are needed."
+            f"The labelled rows hold one class only ({only!r}): at least two classes are needed."
         )
     return classes, codes
 
