@@ -18,6 +18,8 @@ from transduce.device import memory
 from transduce.device.neighbors import Neighbors, can_fuse, search_device_cells, search_fused, seed_of
 
 PRODUCTS = ("cosine", "euclidean", "l2")
+Random = np.random.RandomState
+Report = Callable[[float], None]  # is told the share done
 N_SAMPLE = 512  # rows on which the recall is measured
 GOOD_RECALL = 0.999  # below this candidates are chosen to more digits
 BUDGET = 2.0**28  # bytes of scores at a time, where nothing says how much is free
@@ -123,9 +125,7 @@ def _distances(Q: Any, X: Any, ids: Any) -> Any:
     return xp.where(ids >= 0, distances, xp.full_like(distances, xp.inf))
 
 
-def search(
-    X: Any, k: int, settings: Any, random: np.random.RandomState, report: Any
-) -> tuple[Neighbors, str, float]:
+def search(X: Any, k: int, settings: Any, random: Random, report: Any) -> tuple[Neighbors, str, float]:
     """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
     xp, n = arrays.namespace(X), X.shape[0]
     rows, offsets = comparable(X, settings.metric)
@@ -184,7 +184,7 @@ def median_scale(neighbors: Neighbors) -> float:
     return middle or float(xp.mean(last)) or 1.0
 
 
-def assemble(ids: Any, weights: Any, order: Any, random: np.random.RandomState) -> tuple[DeviceGraph, int]:
+def assemble(ids: Any, weights: Any, order: Any, random: Random) -> tuple[DeviceGraph, int]:
     """Return the symmetric graph ``A' + A''`` of the neighbours' weights, and how many rows had none.
 
     Shapes: ids, weights (n, k), order (n,).
@@ -220,7 +220,7 @@ def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
     return SparseRows(xp.astype(starts, xp.int64), keys - rows * n, values, (n, n)), rows
 
 
-def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) -> DeviceGraph:
+def build_device_graph(rows: Any, settings: Any, random: Random) -> DeviceGraph:
     """Return the graph of rows that have been checked."""
     metric, n = settings.metric, rows.shape[0]
     k = min(int(settings.n_neighbors), n - 1)
@@ -229,12 +229,8 @@ def build_device_graph(rows: Any, settings: Any, random: np.random.RandomState) 
             f"metric={metric!r} with method={settings.method!r} is not there for arrays of "
             f"{arrays.library_of(rows)}: use metric='cosine' or 'euclidean' and another method, or pass a numpy array."
         )
-    memory.check_fits(
-        n * (8.0 * rows.shape[1] + 250.0 * k),
-        rows,
-        f"The neighbour graph of {n:,} rows",
-        "Give fewer rows or fewer neighbours.",
-    )
+    what, need = f"The neighbour graph of {n:,} rows", n * (8.0 * rows.shape[1] + 250.0 * k)
+    memory.check_fits(need, rows, what, "Give fewer rows or fewer neighbours.")
     order = row_order(rows)
     ordered = arrays.namespace(rows).take(rows, order, axis=0)
     ordered = unit_rows(ordered) if metric == "cosine" else ordered
@@ -261,12 +257,10 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
     if arrays.library_of(values) == "cupy":
         some = xp.argpartition(-values, k - 1, axis=1)[:, :k]
         some = xp.take_along_axis(some, xp.argsort(-xp.take_along_axis(values, some, axis=1), axis=1), axis=1)
+    elif xp is np:
+        some = np.argsort(-values, axis=1, kind="stable")[:, :k]
     else:
-        some = (
-            xp.argsort(values, axis=1, descending=True)[:, :k]
-            if xp is not np
-            else np.argsort(-values, axis=1, kind="stable")[:, :k]
-        )
+        some = xp.argsort(values, axis=1, descending=True)[:, :k]
     return xp.take_along_axis(values, some, axis=1), some
 
 
@@ -277,9 +271,8 @@ def sum_by_group(values: Any, groups: Any, n: int) -> Any:
         return arrays.zeros((n,), values).index_add_(0, groups, values)
     if library == "cupy":
         return arrays.namespace(values).bincount(groups, weights=values, minlength=n)
-    return arrays.beside(
-        np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n), values
-    )
+    totals = np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n)
+    return arrays.beside(totals, values)
 
 
 class SparseRows:
@@ -301,23 +294,16 @@ class SparseRows:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
                 warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
-                return torch.sparse_csr_tensor(
-                    self.indptr.to(kind),
-                    self.indices.to(kind),
-                    self.data,
-                    size=self.shape,
-                    check_invariants=False,
-                )
+                ends, places = self.indptr.to(kind), self.indices.to(kind)
+                return torch.sparse_csr_tensor(ends, places, self.data, self.shape, check_invariants=False)
         if library == "cupy":
             from cupyx.scipy.sparse import csr_matrix
 
             return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
         from scipy.sparse import csr_array
 
-        return csr_array(
-            (arrays.to_numpy(self.data), arrays.to_numpy(self.indices), arrays.to_numpy(self.indptr)),
-            shape=self.shape,
-        )
+        host = tuple(map(arrays.to_numpy, (self.data, self.indices, self.indptr)))
+        return csr_array(host, shape=self.shape)
 
     def __matmul__(self, block: Any) -> Any:
         """Return the product with a dense block (m, k)."""
@@ -330,9 +316,8 @@ class SparseRows:
         if arrays.library_of(block) == "torch" and minus is not None:
             import torch
 
-            return torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale).add_(
-                other, alpha=share
-            )
+            total = torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale)
+            return total.add_(other, alpha=share)
         total = scale * (self @ block) + share * other
         return total if minus is None else total - minus
 
@@ -379,7 +364,7 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
     return int(number[-1]) + 1, xp.take(number, label)
 
 
-def device_spectrum(graph: DeviceGraph, d: int, random: np.random.RandomState) -> SpectrumParts:
+def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts:
     """Return the `d` smallest eigenvectors of each component's normalised Laplacian, on the device of the graph."""
     n = graph.shape[0]
     with stage("components"):
@@ -395,12 +380,7 @@ def device_spectrum(graph: DeviceGraph, d: int, random: np.random.RandomState) -
 
 
 def _each_component(
-    graph: DeviceGraph,
-    d: int,
-    random: np.random.RandomState,
-    parts_of: tuple[int, Any],
-    degrees: Any,
-    report: Callable[[float], None],
+    graph: DeviceGraph, d: int, random: Random, parts_of: tuple[int, Any], degrees: Any, report: Report
 ) -> SpectrumParts:
     """Solve component by component, on the matrix with the rows of each together."""
     xp, n, (count, components) = arrays.namespace(degrees), graph.shape[0], parts_of
@@ -416,12 +396,8 @@ def _each_component(
     for component in np.flatnonzero(sizes > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
-        local = SparseRows(
-            matrix.indptr[start : stop + 1] - part.start,
-            matrix.indices[part] - start,
-            matrix.data[part],
-            (stop - start, stop - start),
-        )
+        ends, places = matrix.indptr[start : stop + 1] - part.start, matrix.indices[part] - start
+        local = SparseRows(ends, places, matrix.data[part], (stop - start, stop - start))
         S = normalised(local, rows[part] - start, ordered[start:stop])
         solved = smallest_pairs(S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None)
         vectors[start:stop, : len(solved[0])] = xp.astype(solved[1], xp.float64)
@@ -445,9 +421,7 @@ def normalised(matrix: SparseRows, rows: Any, degrees: Any) -> SparseRows:
     return SparseRows(matrix.indptr, matrix.indices, data, matrix.shape)
 
 
-def smallest_pairs(
-    S: SparseRows, degrees: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
-) -> Pairs:
+def smallest_pairs(S: SparseRows, degrees: Any, d: int, random: Random, report: Report) -> Pairs:
     """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
     xp, n = arrays.namespace(degrees), S.shape[0]
     trivial = xp.sqrt(degrees / xp.sum(degrees))
@@ -464,9 +438,7 @@ def smallest_pairs(
     return values, vectors, arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0)))
 
 
-def _filtered(
-    S: SparseRows, trivial: Any, d: int, random: np.random.RandomState, report: Callable[[float], None]
-) -> Pairs:
+def _filtered(S: SparseRows, trivial: Any, d: int, random: Random, report: Report) -> Pairs:
     """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then in double."""
     n = S.shape[0]
     tries = [("float32", EXTRA), ("float32", 3 * EXTRA), ("float64", 3 * EXTRA)]
@@ -487,23 +459,20 @@ def _filtered(
     )
 
 
-def first_block(n: int, width: int, precision: str, like: Any, random: np.random.RandomState) -> Any:
+def first_block(n: int, width: int, precision: str, like: Any, random: Random) -> Any:
     """Return random numbers (n, width) on the device of an array: drawn there by torch, else on the host."""
     seed = int(random.randint(2**31 - 1))
     if arrays.library_of(like) == "torch":
         import torch
 
         generator = torch.Generator(device=like.device).manual_seed(seed)
-        return torch.randn(
-            (n, width), dtype=getattr(torch, precision), device=like.device, generator=generator
-        )
+        kind = getattr(torch, precision)
+        return torch.randn((n, width), dtype=kind, device=like.device, generator=generator)
     draw = np.random.default_rng(seed)
     return arrays.beside(draw.standard_normal((n, width)), like, precision)
 
 
-def leading_pairs(
-    S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Callable[[float], None]
-) -> Pairs:
+def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
     """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
 
     As `transduce.methods.spectral_graph.chebyshev.leading_pairs`, in the precision of the block.

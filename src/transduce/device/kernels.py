@@ -15,21 +15,9 @@ from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device.memory import check_fits
 
-_NAMES = {
-    "additive_chi2",
-    "chi2",
-    "cosine",
-    "exponential",
-    "laplacian",
-    "linear",
-    "poly",
-    "polynomial",
-    "precomputed",
-    "rbf",
-    "sigmoid",
-}
-_WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid")
+_NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
+_WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 
 KernelLike = str | Callable[..., float]
 
@@ -75,12 +63,9 @@ class Kernel:
                 f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
                 f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
             )
-        check_fits(
-            2 * 8.0 * X.shape[0] * Z.shape[0],
-            X,
-            f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows",
-            "Give fewer rows, or kernel='linear', which needs none of it.",
-        )
+        what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
+        advice = "Give fewer rows, or kernel='linear', which needs none of it."
+        check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)
 
     def _by_formula(self, X: Any, Z: Any) -> Any:
         """Return the kernels that scikit-learn computes for numpy arrays, for those of any library."""
@@ -88,11 +73,9 @@ class Kernel:
         if self.name == "laplacian":
             return xp.exp(-_by_blocks(X, Z, _absolute_sum) / self.width)
         if self.name == "cosine":
-            norms = (xp.sqrt(_square_sum(rows)) for rows in (X, Z))
-            X, Z = (
-                rows / xp.where(norm == 0.0, xp.ones_like(norm), norm)[:, None]
-                for rows, norm in zip((X, Z), norms, strict=True)
-            )
+            norms = [xp.sqrt(_square_sum(rows))[:, None] for rows in (X, Z)]
+            norms = [xp.where(norm == 0.0, xp.ones_like(norm), norm) for norm in norms]
+            X, Z = X / norms[0], Z / norms[1]
         products = X @ Z.T
         if self.name in ("poly", "polynomial"):
             return (products + self.coef0) ** self.degree

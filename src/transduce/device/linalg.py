@@ -88,11 +88,9 @@ def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
 
     Shapes: factor (n, n), b (n,) or (n, k).
     """
-    library = arrays.library_of(factor)
+    library, turn = arrays.library_of(factor), "T" if transposed else "N"
     if library == "numpy":
-        return scipy.linalg.solve_triangular(
-            factor, b, lower=True, trans="T" if transposed else "N", check_finite=False
-        )
+        return scipy.linalg.solve_triangular(factor, b, lower=True, trans=turn, check_finite=False)
     columns = b[:, None] if b.ndim == 1 else b
     if library == "torch":
         import torch
@@ -102,7 +100,7 @@ def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
     elif library == "cupy":
         from cupyx.scipy.linalg import solve_triangular
 
-        solved = solve_triangular(factor, columns, lower=True, trans="T" if transposed else "N")
+        solved = solve_triangular(factor, columns, lower=True, trans=turn)
     else:
         solved = arrays.namespace(b).linalg.solve(factor.T if transposed else factor, columns)
     return solved[:, 0] if b.ndim == 1 else solved
@@ -140,10 +138,8 @@ def conjugate_gradients(
 ) -> Any:
     """Return the solution of a positive definite system from a first guess, by at most 200 steps."""
     if not arrays.is_foreign(right):
-        A, M = (
-            LinearOperator((len(right),) * 2, matvec=product, dtype=float)
-            for product in (operate, precondition)
-        )
+        shape, products = (len(right), len(right)), (operate, precondition)
+        A, M = (LinearOperator(shape, matvec=product, dtype=float) for product in products)
         return cg(A, right, x0=x, rtol=tolerance, maxiter=200, M=M)[0]
     xp, goal = arrays.namespace(right), tolerance * length(right)
     residual = right - operate(x)
@@ -215,11 +211,9 @@ def _block(factor: Any, row: int, column: int, size: int) -> Any:
     bottom, right = min(top + size, n), min(left + size, n)
     if bottom - top == right - left == size:
         return factor[top:bottom, left:right]
-    filled = (
-        xp.eye(size, dtype=factor.dtype, **arrays.on_device(factor))
-        if row == column
-        else arrays.zeros((size, size), factor)
-    )
+    filled = arrays.zeros((size, size), factor)
+    if row == column:
+        filled = xp.eye(size, dtype=factor.dtype, **arrays.on_device(factor))
     filled[: bottom - top, : right - left] = factor[top:bottom, left:right]
     return filled
 

@@ -29,13 +29,9 @@ class Neighbors:
 
 def can_fuse(X: Any, k: int) -> bool:
     """Return whether the search can run on the device of these rows: torch on CUDA, with Triton."""
-    return (
-        library_of(X) == "torch"
-        and X.device.type == "cuda"
-        and k <= MOST_NEIGHBORS
-        and X.shape[1] <= MOST_FEATURES
-        and importlib.util.find_spec("triton") is not None
-    )
+    there = library_of(X) == "torch" and X.device.type == "cuda"
+    small = k <= MOST_NEIGHBORS and X.shape[1] <= MOST_FEATURES
+    return there and small and importlib.util.find_spec("triton") is not None
 
 
 def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
@@ -56,9 +52,8 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
         first = (-offsets).to(torch.float16)
         parts.append(torch.stack([first, ((-offsets - first) * SHIFT).to(torch.float16)], dim=1))
     elif offsets is not None:
-        parts.append(
-            torch.tensor([[1.0, 1.0 / SHIFT]], dtype=torch.float16, device=X.device).expand(len(X), 2)
-        )
+        ones = torch.tensor([[1.0, 1.0 / SHIFT]], dtype=torch.float16, device=X.device)
+        parts.append(ones.expand(len(X), 2))
     packed = torch.cat(parts, dim=1)
     n, used = packed.shape
     width = max(16, 1 << used.bit_length())  # with one column to spare
@@ -84,24 +79,12 @@ def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None,
     places = max(16, 1 << (n_wanted - 1).bit_length())
     ids = torch.empty((n_queries, places), dtype=torch.int32, device=Q.device)
     scores = torch.empty((n_queries, places), dtype=torch.float32, device=Q.device)
-    best_products[(-(-n_queries // HEIGHT),)](
-        Q,
-        X,
-        ids,
-        scores,
-        Q if lists is None else lists,
-        Q if lengths is None else lengths,
-        n_queries,
-        X.shape[0] // STEP if lists is None else lists.shape[1],
-        PLACES=places,
-        WIDTH=Q.shape[1],
-        HEIGHT=HEIGHT,
-        STEP=STEP,
-        LONG=X.numel() >= 2**31,
-        LISTED=lists is not None,
-        num_warps=WARPS,
-        num_stages=STAGES,
-    )
+    sizes = {"PLACES": places, "WIDTH": Q.shape[1], "HEIGHT": HEIGHT, "STEP": STEP}
+    sizes |= {"LONG": X.numel() >= 2**31, "LISTED": lists is not None}
+    n_blocks = X.shape[0] // STEP if lists is None else lists.shape[1]
+    lists, lengths = (Q, Q) if lists is None else (lists, lengths)
+    run = best_products[(-(-n_queries // HEIGHT),)]
+    run(Q, X, ids, scores, lists, lengths, n_queries, n_blocks, **sizes, num_warps=WARPS, num_stages=STAGES)
     return ids
 
 
@@ -213,12 +196,9 @@ def search_device_cells(X: Any, offsets: Any, k: int, seed: int, sample: Any) ->
     owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
     nearest = candidates(Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous())
     nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
-    back = torch.empty_like(slot)
-    back[order] = slot
-    neighbors = compare_again(X, offsets, nearest[back], k)
-    hits = (neighbors.ids[torch.as_tensor(sample, device=device)][:, :, None] == sample_true[:, None, :]).any(
-        dim=1
-    )
+    neighbors = compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)
+    found = neighbors.ids[torch.as_tensor(sample, device=device)]
+    hits = (found[:, :, None] == sample_true[:, None, :]).any(dim=1)
     return neighbors, float(hits.double().mean())
 
 
@@ -240,8 +220,7 @@ def _visits_needed(X: Any, offsets: Any, k: int, cell: Any, near: Any, sample: A
         scores -= offsets
     scores[torch.arange(len(some), device=X.device), some] = -torch.inf
     true = scores.topk(k, dim=1).indices
-    rank = torch.empty_like(near)
-    rank.scatter_(1, near, torch.arange(near.shape[1], device=X.device).expand_as(near))
+    rank = near.argsort(dim=1)
     needed = rank[cell[some][:, None], cell[true]].ravel()
     shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
     return int(np.searchsorted(shares.cpu().numpy(), TARGET)) + 1, true
