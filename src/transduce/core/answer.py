@@ -149,9 +149,8 @@ class Answer:
         """
         if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
             return self
-        return replace(
-            self, values=np.clip(self.values, lower, upper), regions=self.regions.within(lower, upper)
-        )
+        regions = self.regions.within(lower, upper)
+        return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""

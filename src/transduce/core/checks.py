@@ -76,16 +76,13 @@ def check_list(name: str, value: Any) -> None:
 def check_square(K: Array) -> None:
     """Raise a ValueError unless a precomputed kernel matrix is square and symmetric."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"kernel='precomputed' needs a square matrix of all rows against all rows; got shape {K.shape}."
-        )
+        what = "a square matrix of all rows against all rows"
+        raise ValueError(f"kernel='precomputed' needs {what}; got shape {K.shape}.")
     from transduce.core import arrays  # brings scikit-learn, for which help must not wait
 
     xp = arrays.namespace(K)
     if not bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T)))):
-        raise ValueError(
-            "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding errors."
-        )
+        raise ValueError("kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding.")
 
 
 def check_share(name: str, value: Any) -> float:

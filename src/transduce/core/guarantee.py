@@ -217,12 +217,9 @@ class Guarantee:
         if drift is None or self.kind == "none":
             return self
         instead = STILL if drift.apart else CHANCE
-        return replace(
-            self,
-            drift=drift,
-            kind="approximate" if drift.found and self.kind == "exact" else self.kind,
-            assumptions=tuple(instead if one == CHANCE else one for one in self.assumptions),
-        )
+        kind = "approximate" if drift.found and self.kind == "exact" else self.kind
+        assumptions = tuple(instead if one == CHANCE else one for one in self.assumptions)
+        return replace(self, drift=drift, kind=kind, assumptions=assumptions)
 
     def __str__(self) -> str:
         doubt = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels"

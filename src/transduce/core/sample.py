@@ -71,18 +71,14 @@ class PartlyLabelled:
         """
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[0]} rows but y has {len(values)} labels: give one label for each row, "
-                "missing (NaN or None) where the answer is wanted."
-            )
+            said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
+            raise ValueError(f"{said}: give one label for each row, NaN or None where the answer is wanted.")
         missing = missing_mask(values, missing_label)
         labelled = ~missing if missing.ndim == 1 else ~np.asarray(missing.all(axis=1))
         if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
             row = int(np.argmax(missing.any(axis=1) == labelled))
-            raise ValueError(
-                f"Row {row} has some of its labels but not all: with several columns of labels, a row needs "
-                "all of them or none. Fit the columns one by one."
-            )
+            said = f"Row {row} has some of its labels but not all"
+            raise ValueError(f"{said}: a row needs all of them or none. Fit the columns one by one.")
         index = y.index if isinstance(y, pd.Series | pd.DataFrame) else index
         return cls(X, values, labelled, y, index if isinstance(index, pd.Index) else None)
 
@@ -158,11 +154,10 @@ def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
     if missing_label is not None:
         # 1 == True in Python, but a label 1 is not the label True.
         boolean = isinstance(missing_label, bool | np.bool_)
-        equal = [
+        missing[~missing] = [
             isinstance(value, bool | np.bool_) == boolean and bool(value == missing_label)
             for value in values[~missing]
         ]
-        missing[~missing] = equal
     return missing
 
 

@@ -28,10 +28,8 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
     Shapes: X (n, d); returns (n, d).
     """
     if arrays.is_foreign(X) and not device:
-        raise ValueError(
-            f"{type(estimator).__name__} computes on the processor only: pass X as a numpy array, not as one of "
-            f"{arrays.library_of(X)}."
-        )
+        only, library = f"{type(estimator).__name__} computes on the processor only", arrays.library_of(X)
+        raise ValueError(f"{only}: pass X as a numpy array, not as one of {library}.")
     if arrays.is_foreign(X):
         return validate_data(estimator, _read_foreign(X), reset=reset, skip_check_array=True)
     if _is_plain(X) and _has_shape(estimator, X, reset):
@@ -40,10 +38,8 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
         raise ValueError("X is a lazy frame: call its collect() first.")
     dates = _columns(X, _is_date)
     if dates:
-        raise ValueError(
-            f"X must be numbers, but {dates} holds dates: turn them into numbers first, for example days since a "
-            "fixed day."
-        )
+        how = "turn them into numbers first, for example days since a fixed day"
+        raise ValueError(f"X must be numbers, but {dates} holds dates: {how}.")
     kinds = "csr" if sparse else False
     try:
         return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse=kinds)
@@ -176,10 +172,8 @@ def check_given(estimator: Any, y: Any) -> None:
     """Drop what the estimator answered before; raise a ValueError if there are no labels."""
     estimator._forget()
     if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give one "
-            "label for each row, missing (NaN or None) where the answer is wanted."
-        )
+        said = f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        raise ValueError(f"{said}: give one label for each row, NaN or None where the answer is wanted.")
 
 
 def read_labels(
@@ -187,16 +181,12 @@ def read_labels(
 ) -> PartlyLabelled:
     """Return labels of rows that have been read, checked; at least one row has a label. Shapes: rows (n, d)."""
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Pass its only column instead.",
-            DataConversionWarning,
-            stacklevel=4,
-        )
+        said = "A column-vector y was passed when a 1d array was expected. Pass its only column instead."
+        warnings.warn(said, DataConversionWarning, stacklevel=4)
     sample = PartlyLabelled.from_arrays(rows, y, missing_label=missing_label, index=index, columns=columns)
     if _is_shuffled(index, getattr(y, "index", None)):
-        raise ValueError(
-            "X and y hold the same rows in a different order: align them first, for example with y.loc[X.index]."
-        )
+        how = "align them first, for example with y.loc[X.index]"
+        raise ValueError(f"X and y hold the same rows in a different order: {how}.")
     if missing_label is not None and sample.labelled.all():
         none = f"missing_label={missing_label!r} does not occur in y, so no row is unlabelled."
         warnings.warn(none, stacklevel=4)
@@ -258,10 +248,8 @@ def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[A
             raise ValueError("y mixes text with other labels: make all class labels of one type.")
         labels = np.array(labels.tolist())  # numbers among objects become numbers, text becomes text
     if labels.dtype.kind not in "biufU":
-        raise ValueError(
-            f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}: convert them, for example "
-            "with astype(str)."
-        )
+        said = f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}"
+        raise ValueError(f"{said}: convert them, for example with astype(str).")
     with warnings.catch_warnings():  # one label a class is welcome
         warnings.filterwarnings("ignore", "The number of unique classes is greater")
         check_classification_targets(labels)
@@ -270,10 +258,8 @@ def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[A
         classes = np.array(sorted({*classes.tolist(), *known}))
         codes = class_codes(labels, classes)
     if len(classes) < 2:
-        only = classes[0].item()
-        raise ValueError(
-            f"The labelled rows hold one class only ({only!r}): at least two classes are needed."
-        )
+        only = f"one class only ({classes[0].item()!r})"
+        raise ValueError(f"The labelled rows hold {only}: at least two classes are needed.")
     return classes, codes
 
 

@@ -12,14 +12,9 @@ TASKS = ("auto", "regression", "classification")
 GUARANTEES = ("auto", "row", "column")
 SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ
 _ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
-FLAGS = {  # of the command line, where they are not the names of options
-    "random_state": "seed",
-    "budget_seconds": "budget",
-    "n_jobs": "jobs",
-    "minimum": "min",
-    "maximum": "max",
-    "reject": "reject-share",
-}
+# Flags of the command line, where they are not the names of options.
+FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
+FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 
 
 @contextmanager

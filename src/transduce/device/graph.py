@@ -496,9 +496,8 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
         first = max(first, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / first)
         degree, cut = filter_degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
-    raise NotConvergedError(
-        f"{int((residuals[:k] > limit).sum())} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles"
-    )
+    n_left = int((residuals[:k] > limit).sum())
+    raise NotConvergedError(f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles")
 
 
 def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:

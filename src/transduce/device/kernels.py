@@ -84,10 +84,8 @@ class Kernel:
     def _by_sklearn(self, X: Array, Z: Array) -> Array:
         """Return the other kernels of numpy arrays, and those of the user's function."""
         if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
-            raise ValueError(
-                f"kernel={self.name!r} needs features that are not negative: pass standardize=False, or use another "
-                "kernel."
-            )
+            how = "pass standardize=False, or use another kernel"
+            raise ValueError(f"kernel={self.name!r} needs features that are not negative: {how}.")
         if isinstance(self.name, GaussianProcessKernel):
             return pairwise_kernels(X, Z, metric=self.name, filter_params=True)
         if not callable(self.name):
@@ -98,9 +96,8 @@ class Kernel:
         try:
             return pairwise_kernels(X, X if X is Z else Z, metric=self.name)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"The kernel function must take two rows, as one-dimensional arrays, and return a number: {error}"
-            ) from error
+            what = "must take two rows, as one-dimensional arrays, and return a number"
+            raise ValueError(f"The kernel function {what}: {error}") from error
 
     def checked_matrix(self, X: Array, Z: Array) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
@@ -108,10 +105,8 @@ class Kernel:
             K = self.matrix(X, Z)
         xp = arrays.namespace(K)
         if not bool(xp.all(xp.isfinite(K))):
-            raise ValueError(
-                f"kernel={self.name!r} gave values that are not finite: scale the features (standardize=True), or "
-                "change the kernel's settings."
-            )
+            how = "scale the features (standardize=True), or change the kernel's settings"
+            raise ValueError(f"kernel={self.name!r} gave values that are not finite: {how}.")
         return K
 
     def check_symmetry(self, X: Array) -> None:

@@ -34,9 +34,8 @@ def check_names(frame: pd.DataFrame, target: Target, probabilities: bool, label_
     more = [f"{target.name}_label_next"] if label_next else []
     for name in [*new_names(target.name, target.task, list(classes)), *more]:
         if name in frame.columns:
-            raise ValueError(
-                f"The table has a column {name!r} already, perhaps from filling it before: rename or drop it first."
-            )
+            said = f"The table has a column {name!r} already"
+            raise ValueError(f"{said}, perhaps from filling it before: rename or drop it first.")
 
 
 def new_columns(
@@ -66,10 +65,8 @@ def new_columns(
     else:
         assert answer.classes is not None
         filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
-        middle = [
-            at_unlabelled(_sets(answer), None, object),
-            at_unlabelled(np.nan if right is None else right),
-        ]
+        sets = at_unlabelled(_sets(answer), None, object)
+        middle = [sets, at_unlabelled(np.nan if right is None else right)]
         confidence = at_unlabelled(answer.confidence)
         classes = answer.classes.tolist() if probabilities and answer.probabilities is not None else []
     shares = [at_unlabelled(answer.probabilities[:, j]) for j in range(len(classes))]  # type: ignore[index]
@@ -165,10 +162,8 @@ def as_pandas(table: Any) -> pd.DataFrame:
         raise TypeError("The table is a lazy frame: call its collect() first.")
     if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
         return pd.DataFrame(table.to_pandas())
-    raise TypeError(
-        f"fill takes a pandas or polars frame; got {type(table).__name__}. Files are filled by the command `transduce "
-        "fill`."
-    )
+    kind = type(table).__name__
+    raise TypeError(f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`.")
 
 
 def check_once(names: Iterable[Any], where: Any) -> None:
@@ -187,13 +182,8 @@ def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") 
         names = {str(column).strip().casefold(): str(column) for column in frame.columns}
         word = str(name).strip().casefold()
         close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
-        near = [names[other] for other in close]
-        some = near or [str(column) for column in frame.columns[:6]]
+        near = [repr(names[other]) for other in close]
+        some = [repr(str(column)) for column in frame.columns[:6]]
         more = " and others" if frame.shape[1] > len(some) else ""
-        hint = f"Did you mean {_either(some)}?" if near else f"It has {', '.join(map(repr, some))}{more}."
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(some)}{more}."
         raise ValueError(f"The table has no {what} {name!r}. {hint}")
-
-
-def _either(names: list[str]) -> str:
-    quoted = list(map(repr, names))
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -294,14 +294,9 @@ def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
     """Turn dates, and categories of which there are many, into features, and return how."""
     from skrub import StringEncoder, TableVectorizer
 
-    table = pd.DataFrame(
-        {key: c.cells if c.kind == "date" else marked(c.cells) for key, c in columns.items()}
-    )
-    n_letters = max(1, min(LETTER_FEATURES, len(table) - 1))
-    vectorizer = TableVectorizer(
-        cardinality_threshold=MOST_LEVELS + 1,
-        high_cardinality=StringEncoder(n_components=n_letters, random_state=0),
-    )
+    table = pd.DataFrame({k: c.cells if c.kind == "date" else marked(c.cells) for k, c in columns.items()})
+    letters = StringEncoder(n_components=max(1, min(LETTER_FEATURES, len(table) - 1)), random_state=0)
+    vectorizer = TableVectorizer(cardinality_threshold=MOST_LEVELS + 1, high_cardinality=letters)
     with warnings.catch_warnings(action="ignore"):
         encoded = vectorizer.fit_transform(table)
     features: dict[Any, list[tuple[str, str, float]]] = {}
@@ -377,9 +372,8 @@ def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
 def is_number(series: pd.Series) -> bool:
     """Return whether a column holds numbers, or lengths of time, as such."""
     types = pd.api.types
-    return (types.is_numeric_dtype(series) and not types.is_complex_dtype(series)) or (
-        types.is_timedelta64_dtype(series)
-    )
+    real = types.is_numeric_dtype(series) and not types.is_complex_dtype(series)
+    return real or types.is_timedelta64_dtype(series)
 
 
 def as_floats(series: pd.Series) -> Array:

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from transduce.core.words import option
+from transduce.core.words import counted, option
 from transduce.tables.columns import check_once
 from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
 from transduce.tables.workbooks import Workbook, read_workbook
@@ -59,15 +59,11 @@ class Table:
             return
         sheets = [sheet for sheet, names in self.source.others.items() if str(name) in names]
         if name not in self.frame.columns and sheets:
-            raise ValueError(
-                f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheets[0]!r} has: write "
-                f"{option('sheet', sheets[0])}."
-            )
+            said = f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheets[0]!r} has"
+            raise ValueError(f"{said}: write {option('sheet', sheets[0])}.")
         if name in self.source.uncomputed:
-            raise ValueError(
-                f"{_uncomputed(name, self.source.uncomputed[name])} Open {self.name} in a spreadsheet program and "
-                "save it: then the values are in it."
-            )
+            said = _uncomputed(name, self.source.uncomputed[name])
+            raise ValueError(f"{said} Open {self.name} in a spreadsheet program and save it.")
 
     @property
     def notes(self) -> list[str]:
@@ -84,11 +80,7 @@ class Table:
 
 def _uncomputed(name: Any, count: int) -> str:
     """Return that a column has formulas without a value."""
-    said = (
-        "1 formula has no value stored and is"
-        if count == 1
-        else f"{count:,} formulas have no value stored and are"
-    )
+    said = counted(count, "formula has no value stored and is", "formulas have no value stored and are")
     return f"{name!r}: {said} missing."
 
 
@@ -127,10 +119,8 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
     """Raise a MemoryError if a file is likely to need more memory than there is."""
     needed, free = memory_needed(path), memory_free() if free is None else free
     if free is not None and needed > free:
-        raise MemoryError(
-            f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free: drop columns or "
-            "rows, or try it anyway with --force."
-        )
+        said = f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free"
+        raise MemoryError(f"{said}: drop columns or rows, or try it anyway with --force.")
 
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
@@ -143,9 +133,8 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise ValueError(f"{name} {_sentence(error)}") from error
     except (KeyError, RuntimeError) as error:  # what damaged files lead to
-        raise ValueError(
-            f"{name} cannot be read: it is damaged, encrypted or not what its name says."
-        ) from error
+        said = "it is damaged, encrypted or not what its name says"
+        raise ValueError(f"{name} cannot be read: {said}.") from error
     check_once(table.frame.columns, name)
     return table
 
@@ -220,9 +209,7 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
         raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            raise ValueError(
-                f"has a column {name!r} of bytes, which cannot become features: drop it, or turn it into text"
-            )
+            raise ValueError(f"has a column {name!r} of bytes: drop it, or turn it into text")
     return table.to_pandas(ignore_metadata=True), table
 
 

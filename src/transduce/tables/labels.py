@@ -59,9 +59,7 @@ def read_target(
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
     if column.dtype.kind in "mM":
-        raise ValueError(
-            f"Column {name!r} holds dates: turn them into numbers, such as days, to have them filled."
-        )
+        raise ValueError(f"Column {name!r} holds dates: turn them into numbers, such as days.")
     cells = cells or ColumnCells()
     labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
@@ -129,9 +127,8 @@ def _labels(
         return labels, None, []
     texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
     if all(_DATE.fullmatch(texts[row].strip()) for row in known):
-        raise ValueError(
-            f"Column {name!r} holds dates, such as {present[0]!r}: turn them into numbers, such as days."
-        )
+        such = f"holds dates, such as {present[0]!r}"
+        raise ValueError(f"Column {name!r} {such}: turn them into numbers, such as days.")
     if task == "auto" and numbers.holds_code(pd.Series([texts[row] for row in known], dtype=object)):
         return labels, None, []
     found = numbers.read_numbers(texts, prefer)
@@ -148,9 +145,8 @@ def _labels(
 
 def _unusual(name: Any, texts: AnyArray, found: numbers.NumberCells) -> list[str]:
     """Return notes on labels that are limits, or numbers with a mark."""
-    notes = numbers.cell_notes(
-        name, texts, replace(found, side=np.zeros_like(found.side)), np.arange(len(texts))
-    )
+    others = replace(found, side=np.zeros_like(found.side))
+    notes = numbers.cell_notes(name, texts, others, np.arange(len(texts)))
     limits = np.flatnonzero(found.side).tolist()
     what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
     said = f"{name!r}: {len(limits):,} {what} learnt as if the value were the limit itself"
@@ -187,10 +183,8 @@ def _numbers(name: Any, labels: AnyArray, amounts: AnyArray | None, missing: Mas
     try:
         amounts = np.where(missing, np.nan, labels if amounts is None else amounts).astype(float)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number: ask for classes with "
-            f"{option('task', 'classification')}."
-        ) from None
+        said = f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number"
+        raise ValueError(f"{said}: ask for classes with {option('task', 'classification')}.") from None
     if np.isinf(amounts).any():
         raise ValueError(f"Column {name!r} holds an infinite number: correct or empty that cell.")
     return amounts
@@ -223,20 +217,15 @@ def _check_labels(target: Target) -> None:
     """Raise a ValueError if the labels are too few, all the same, or all different classes."""
     name, n_labels, labels = target.name, target.n_labels, target.known.tolist()
     if n_labels < FEWEST_LABELS:
-        raise ValueError(
-            f"Column {name!r} has {counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn "
-            "anything: label more rows."
-        )
+        few = f"{counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn anything"
+        raise ValueError(f"Column {name!r} has {few}: label more rows.")
     if len(set(labels)) == 1:
         what = "number" if target.task == "regression" else "class"
-        raise ValueError(
-            f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}: there is nothing to learn; "
-            "label a row that differs."
-        )
+        said = f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}"
+        raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
     if target.task == "classification" and len(set(labels)) == n_labels:
-        raise ValueError(
-            f"Each of the {n_labels} labels of column {name!r} is different: classes must occur more than once."
-        )
+        said = f"Each of the {n_labels} labels of column {name!r} is different"
+        raise ValueError(f"{said}: classes must occur more than once.")
 
 
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
@@ -310,10 +299,8 @@ def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
     odd = ~words.isin([*YES, *NO])
     if odd.any():
         cell = frame[name][odd].iloc[0]
-        raise ValueError(
-            f"Column {name!r} marks rows, but holds {cell!r}: write true or yes where a row is marked, and false or "
-            "nothing elsewhere."
-        )
+        how = "write true or yes where a row is marked, and false or nothing elsewhere"
+        raise ValueError(f"Column {name!r} marks rows, but holds {cell!r}: {how}.")
     return words.isin(YES).to_numpy(dtype=bool)
 
 

@@ -29,9 +29,7 @@ _NUMBER = {
     decimal: re.compile(rf"[-+]?([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
     for decimal, group in _GROUP.items()
 }
-_AMOUNT = re.compile(
-    r"(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)", re.S
-)
+_AMOUNT = re.compile(r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)")
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}")
@@ -90,10 +88,8 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     readings = {sign: [_read(number, sign) for number in numbers] for sign in _signs(prefer)}
     best = max(readings, key=lambda sign: int(np.sum(~np.isnan(readings[sign]))))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
-        texts_and_values = zip(present, readings[best], strict=True)
-        readings[best] = [
-            float(text) if _PLAIN.fullmatch(text) else value for text, value in texts_and_values
-        ]
+        both = zip(present, readings[best], strict=True)
+        readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in both]
     found.values[~missing] = readings[best]
     return replace(found, decimal=best, unit=unit)
 

@@ -185,9 +185,8 @@ def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> 
         found.append({key: None if text == _NO_VALUE else text for key, text in texts.items()})
     odd = next((path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None)
     if odd is not None:
-        raise ValueError(
-            f"The folders of {files[0]} and {odd} name different columns: let all have folders such as region=EU."
-        )
+        said = f"The folders of {files[0]} and {odd} name different columns"
+        raise ValueError(f"{said}: let all have folders such as region=EU.")
     columns: dict[str, list[Any]] = {name: [own[name] for own in found] for name in found[0]}
     for name, values in columns.items():
         if typed and all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values):
@@ -299,15 +298,11 @@ def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
     head = _head(path).decode(style.encoding, errors="replace").lstrip("\ufeff")
     names = split_record(head, style.delimiter)
     check_once(names, path)
-    reader = csv.open_csv(
-        pa.input_stream(str(path), compression="detect"),
-        read_options=csv.ReadOptions(block_size=_BLOCK, encoding=style.encoding),
-        parse_options=csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
-        ),
-    )
-    yield from (pa.Table.from_batches([batch]) for batch in reader)
+    stream, texts = pa.input_stream(str(path), compression="detect"), dict.fromkeys(names, pa.string())
+    read = csv.ReadOptions(block_size=_BLOCK, encoding=style.encoding)
+    parse = csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True)
+    convert = csv.ConvertOptions(column_types=texts, null_values=[""], strings_can_be_null=True)
+    yield from (pa.Table.from_batches([batch]) for batch in csv.open_csv(stream, read, parse, convert))
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
@@ -373,10 +368,9 @@ class PartWriter:
 
     def _write_lines(self, lines: list[str], additions: pa.Table) -> None:
         for line, row in zip(lines, additions.to_pylist(), strict=True):
-            bad = [
-                name for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
-            ]
-            text = extended_object(line, json.dumps(row | dict.fromkeys(bad), ensure_ascii=False))
+            floats = [name for name, value in row.items() if isinstance(value, float)]
+            row |= {name: None for name in floats if not math.isfinite(row[name])}
+            text = extended_object(line, json.dumps(row, ensure_ascii=False))
             self._file.write(f"{text}\n".encode())
 
     def close(self) -> None:

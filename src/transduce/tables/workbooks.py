@@ -94,9 +94,7 @@ def _uncomputed(sheet: Any, rows: list[list[Any]], names: list[str]) -> dict[str
 def check_sheet(frame: pd.DataFrame, more: int, path: Any) -> None:
     """Raise a ValueError if a table with so many more columns does not fit into a sheet."""
     columns = [frame[name] for name in frame.columns if frame[name].dtype.kind == "O"]
-    long = [
-        own.name for own in columns if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in own)
-    ]
+    long = [c.name for c in columns if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in c)]
     most = f"column {long[0]!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters" if long else ""
     if len(frame) + 1 > MOST_ROWS or frame.shape[1] + more > MOST_COLUMNS:
         most = f"the table: a sheet has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns"

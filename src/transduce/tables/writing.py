@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from transduce.core.safe_files import whole_file
 from transduce.tables.delimited import Delimited, append_columns, fields_of, rewrite_columns, write_delimited
-from transduce.tables.files import Table, extended_object, kind_of, with_columns
+from transduce.tables.files import KINDS, Table, extended_object, kind_of, with_columns
 from transduce.tables.workbooks import check_sheet, plain_cell, write_workbook
 
 _WHOLE = re.compile(r"[-+]?\d+")
@@ -46,8 +46,7 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
     kind, packed = kind_of(path)
     if kind is None:
         raise ValueError(
-            f"{path} has an unknown format: let its name end in .csv, .tsv, .parquet, .feather, .xlsx, .json or .jsonl "
-            "(.gz or .zip)."
+            f"{path} has an unknown format: let its name end in {', '.join(KINDS)} (.gz or .zip)."
         )
     return kind, packed
 
