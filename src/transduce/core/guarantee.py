@@ -230,13 +230,11 @@ class Guarantee:
 def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee:
     """Return that nothing is guaranteed, since there are fewer labels than the confidence takes."""
     region, _, everything = _HOLDS[guarantee.about]
-    reason = (
-        f"It takes at least {least} labels, and there are {n_labels}: the values stand without a guarantee, and every "
-        f"{region} {'holds' if guarantee.about == 'set' else 'is'} {everything}."
-    )
-    return replace(
-        guarantee, kind="none", outside=None, wrong=None, wrong_by_class=(), assumptions=(), reasons=(reason,)
-    )
+    every = f"every {region} {'holds' if guarantee.about == 'set' else 'is'} {everything}"
+    few = f"It takes at least {least} labels, and there are {n_labels}"
+    reason = f"{few}: the values stand without a guarantee, and {every}."
+    bounds: dict[str, Any] = {"outside": None, "wrong": None, "wrong_by_class": ()}
+    return replace(guarantee, kind="none", assumptions=(), reasons=(reason,), **bounds)
 
 
 def _statement(guarantee: Guarantee) -> list[str]:
@@ -264,9 +262,12 @@ def _statement(guarantee: Guarantee) -> list[str]:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
     if guarantee.outside is not None:
-        said.append(outside_sentence(guarantee))
+        said.append(_outside_sentence(guarantee.about, truth, guarantee.outside))
     if guarantee.wrong is not None:
-        said.append(wrong_sentence(guarantee))
+        what = "filled classes are wrong"
+        if guarantee.about != "set":
+            what = f"filled values are off by more than {guarantee.tolerance:g}"
+        said.append(f"{_certainly(guarantee.wrong)} {what}.")
     return [*said, *_exceptions(guarantee, region, everything)]
 
 
@@ -283,47 +284,30 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         said.append(few if guarantee.n_short == 1 else many)
     if guarantee.short:
         one, names = len(guarantee.short) == 1, ", ".join(guarantee.short)
-        said.append(
-            f"{'Category' if one else 'Categories'} {names} {'has' if one else 'have'} too few calibration labels: "
-            f"there the {region} is {everything}."
-        )
+        those = f"Category {names} has" if one else f"Categories {names} have"
+        said.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        at, verb = counted(guarantee.n_unbounded, "row"), "is" if guarantee.n_unbounded == 1 else "are"
-        said.append(
-            f"At {at} the {region} is {everything}: rows like {'it' if verb == 'is' else 'them'} {verb} so rarely "
-            "labelled that these labels rule nothing out there."
-        )
+        such = "rows like it is" if guarantee.n_unbounded == 1 else "rows like them are"
+        why = f"{such} so rarely labelled that these labels rule nothing out there"
+        said.append(f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}.")
     if guarantee.n_unreached:
-        said.append(
-            f"At {counted(guarantee.n_unreached, 'more row')} there is no answer: the {region} there is {everything}."
-        )
+        rows = counted(guarantee.n_unreached, "more row")
+        said.append(f"At {rows} there is no answer: the {region} there is {everything}.")
     return said
 
 
-def outside_sentence(guarantee: Guarantee) -> str:
+def _certainly(bound: CountBound) -> str:
+    return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,}"
+
+
+def _outside_sentence(about: str, truth: str, bound: CountBound) -> str:
     """Return the guarantee for the whole column, in a sentence."""
-    bound, truth = guarantee.outside, _HOLDS[guarantee.about][1]
-    assert bound is not None
-    places = "their sets" if guarantee.about == "set" else f"their {guarantee.about}s"
-    plural = "classes" if guarantee.about == "set" else "values"
-    said = (
-        f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} "
-        f"{truth.split()[0]} {plural} are outside {places}"
-    )
+    plural = "classes" if about == "set" else "values"
+    said = f"{_certainly(bound)} {truth.split()[0]} {plural} are outside their {about}s"
     if bound.expected is None:
         return f"{said}."
     expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
     return f"{said}; at most {expected} are expected."
-
-
-def wrong_sentence(guarantee: Guarantee) -> str:
-    """Return the bound on the number of wrong answers, in a sentence."""
-    bound = guarantee.wrong
-    assert bound is not None
-    what = "filled classes are wrong"
-    if guarantee.about != "set":
-        what = f"filled values are off by more than {guarantee.tolerance:g}"
-    return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,} {what}."
 
 
 def _grounds(guarantee: Guarantee) -> list[str]:
@@ -332,48 +316,31 @@ def _grounds(guarantee: Guarantee) -> list[str]:
     if guarantee.kind != "none":
         labels = f"{guarantee.n_calibration:,} of {counted(guarantee.n_labelled, 'label')}"
         if guarantee.n_calibration and DRAWN in guarantee.assumptions:
-            said.append(
-                f"{labels} calibrate, those of rows drawn at random; the others taught the fit, however they were "
-                "chosen."
-            )
+            others = "the others taught the fit, however they were chosen"
+            said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
         elif guarantee.n_groups:
-            groups = counted(guarantee.n_groups, "group")
-            said.append(
-                f"{labels}, all those of {groups}, were held out at random to calibrate; each group counts once."
+            held = (
+                f"all those of {counted(guarantee.n_groups, 'group')}, were held out at random to calibrate"
             )
+            said.append(f"{labels}, {held}; each group counts once.")
         elif guarantee.n_calibration:
-            said.append(
-                f"{labels} were held out at random to calibrate; the fit could not tell these rows from the unlabelled "
-                "ones."
-            )
+            blind = "the fit could not tell these rows from the unlabelled ones"
+            said.append(f"{labels} were held out at random to calibrate; {blind}.")
         if guarantee.effective is not None:
-            said.append(
-                "They are weighted by the odds that such a row has no label, and worth "
-                f"{guarantee.effective:.0f} labels of equal weight."
-            )
+            worth = f"worth {guarantee.effective:.0f} labels of equal weight"
+            said.append(f"They are weighted by the odds that such a row has no label, and {worth}.")
         if guarantee.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}.")
         if guarantee.factor > 1.0:
-            said.append(
-                f"It holds even if the odds of a label also depend on the value itself, by a factor of up to "
-                f"{guarantee.factor:g} either way."
-            )
-    if guarantee.verdict is not None:
-        said.append(str(guarantee.verdict))
-    if guarantee.drift is not None:
-        said.append(str(guarantee.drift))
+            by = f"by a factor of up to {guarantee.factor:g} either way"
+            said.append(f"It holds even if the odds of a label also depend on the value itself, {by}.")
+    said += [str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None]
     if guarantee.remedy:
-        said.append(remedy_sentence(guarantee))
+        rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
+        exact = "Labels of rows drawn at random would make it exact, whatever the other labels are"
+        drawn = f"rows {rows} were drawn for that (counted from 1; `transduce draw` marks them)"
+        said.append(f"{exact}: {drawn}.")
     return said
-
-
-def remedy_sentence(guarantee: Guarantee) -> str:
-    """Return which rows to label for an exact guarantee, in a sentence; rows are counted from 1."""
-    rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
-    return (
-        f"Labels of rows drawn at random would make it exact, whatever the other labels are: rows {rows} were drawn "
-        "for that (counted from 1; `transduce draw` marks them)."
-    )
 
 
 @dataclass(frozen=True)

@@ -50,15 +50,10 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
         if name is not None:
             Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(f"{path} cannot be written: {_why(error)}.") from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            why = "the disk is full; no half of it is left" if full else str(error.strerror).lower()
+            raise OSError(f"{path} cannot be written: {why}.") from error
         raise
-
-
-def _why(error: OSError) -> str:
-    """Return why the system refused to write, in words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full; no half of it is left"
-    return str(error.strerror).lower()
 
 
 def _mode(target: Path) -> int:

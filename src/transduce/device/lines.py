@@ -179,12 +179,9 @@ def kth_largest(values: Any, k: int) -> Any:
 
     Shapes: values (m, n); returns (m,).
     """
-    library, place = arrays.library_of(values), values.shape[1] - k
+    library, xp, place = arrays.library_of(values), arrays.namespace(values), values.shape[1] - k
     if library == "torch":
         return values.kthvalue(place + 1, dim=1).values
-    if library == "numpy":
-        return np.partition(values, place, axis=1)[:, place]
-    xp = arrays.namespace(values)
-    if library == "cupy":
+    if library in ("numpy", "cupy"):
         return xp.partition(values, place, axis=1)[:, place]
     return xp.sort(values, axis=1)[:, place]
