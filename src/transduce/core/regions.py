@@ -178,9 +178,8 @@ class Regions:
         """
         labels = y if arrays.is_foreign(y) else np.asarray(y, dtype=float)
         if labels.ndim and labels.shape != (len(self),):
-            raise ValueError(
-                f"Give one label, or one for each of {len(self)} rows; got shape {labels.shape}."
-            )
+            said = f"Give one label, or one for each of the {len(self)} rows"
+            raise ValueError(f"{said}; got shape {labels.shape}.")
         return self._over_pieces(lambda ends, own: (ends[:, 0] <= own) & (own <= ends[:, 1]), labels, "bool")
 
     def _over_pieces(self, function: Any, own: Any, dtype: str) -> Any:
