@@ -107,7 +107,7 @@ def test_stopped_and_run_again(files, tmp_path, monkeypatch):
     once, calls = folders._write, []
 
     def fails(answering, piece):
-        calls.append(piece.part.number)
+        calls.append(piece[0].number)
         if len(calls) == 2:
             raise KeyboardInterrupt
         return once(answering, piece)
@@ -134,7 +134,7 @@ def test_killed_and_run_again(files, tmp_path):
         "from transduce.filling import fill_folder, folder\n"
         "write = folder._write\n"
         "def killing(answering, piece):\n"
-        "    if piece.part.number == 1:\n"
+        "    if piece[0].number == 1:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return write(answering, piece)\n"
         "if sys.argv[3] == 'kill':\n"

@@ -19,8 +19,8 @@ from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling.plan import FOLDS, parts
-from transduce.model_selection.ask import is_transducer
+from transduce.filling.plan import FOLDS
+from transduce.model_selection.ask import is_transducer, last_step
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.folds import in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
@@ -57,18 +57,17 @@ class Diagnosis:
     notes: list[str] = field(default_factory=list)  # what could not be computed, and why
 
     @cached_property
-    def _quality(self) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
-        """A line for each method, and the out-of-fold answers."""
-        return self._try("How well the methods do", self._look_at_labels, ([], _no_folds()))
+    def _quality(self) -> tuple[dict[str, float], pd.DataFrame]:
+        """The score of each method, and the out-of-fold answers; what is not known is not there."""
+        return self._try("How well the methods do", self._look_at_labels, ({}, NO_FOLDS))
 
-    def _look_at_labels(self) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
+    def _look_at_labels(self) -> tuple[dict[str, float], pd.DataFrame]:
         fit, target = self.fit, self.fit.target
         with stage("how well it does"):
             if isinstance(fit.values_model, TransductiveBlend):
                 return _of_blend(fit.values_model, fit.order, target)
             folds = _cross_validate(fit, self.seed)
-        share = score(target.task, folds["true"], folds["answered"])
-        return [(self.method, 1.0, share, fit.seconds, "")], folds
+        return {self.method: score(target.task, folds["true"], folds["answered"])}, folds
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
@@ -78,10 +77,16 @@ class Diagnosis:
     @cached_property
     def members(self) -> pd.DataFrame:
         """One line for each method."""
-        left_out = [(name, np.nan, np.nan, np.nan, why) for name, why in self.fit.plan.left_out.items()]
-        lines = [*self._quality[0], *left_out]
+        fit, scores, model = self.fit, self._quality[0], self.fit.values_model
+        weights, seconds, left_out = {self.method: 1.0}, {self.method: fit.seconds}, {}
+        if isinstance(model, TransductiveBlend):
+            known = model.answer_.diagnostics
+            weights, seconds, left_out = dict(model.weights_), known["seconds"], known["left out"]
+        lines = [(name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights]
+        for name, why in [*left_out.items(), *fit.plan.left_out.items()]:
+            lines.append((name, np.nan, np.nan, np.nan, why))
         members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
-        members.insert(3, "scorer", SCORERS[self.fit.target.task])
+        members.insert(3, "scorer", SCORERS[fit.target.task])
         return members
 
     @cached_property
@@ -119,61 +124,53 @@ class Diagnosis:
             with few_threads(len(self.fit.frame), SMALL):
                 return compute()
         except Exception as error:
-            self.notes.append(f"{what} could not be computed: {in_a_sentence(error)}")
+            note = f"{what} could not be computed: {in_a_sentence(error)}"
+            if note not in self.notes:
+                self.notes.append(note)
             return otherwise
+
+
+NO_FOLDS = pd.DataFrame({"true": [], "answered": []})
 
 
 def _of_blend(
     blend: TransductiveBlend, order: AnyArray, target: Target
-) -> tuple[list[tuple[Any, ...]], pd.DataFrame]:
-    """Return a line for each member of the blend, and the blend's out-of-fold answers."""
-    diagnostics = blend.answer_.diagnostics
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """Return the score of each member of the blend, and the blend's out-of-fold answers."""
     found = getattr(blend, "out_of_fold_", None)
-    scores, folds = dict.fromkeys(blend.weights_.index, np.nan), _no_folds()
-    if found is not None:
-        true = target.labels[order[found.index]]
-        answers = {name: _answered(found, name, blend) for name in [*blend.weights_.index, "blend"]}
-        scores = {name: score(target.task, true, answers[name]) for name in blend.weights_.index}
-        folds = pd.DataFrame({"true": true, "answered": answers["blend"]})
-        if target.task == "classification":
-            folds["probability"] = found["blend"].to_numpy().max(axis=1)
-    lines: list[tuple[Any, ...]] = [
-        (name, weight, scores[name], diagnostics["seconds"][name], "")
-        for name, weight in blend.weights_.items()
-    ]
-    lines += [(name, np.nan, np.nan, np.nan, why) for name, why in diagnostics["left out"].items()]
-    return lines, folds
+    if found is None:
+        return {}, NO_FOLDS
+    true = target.labels[order[found.index]]
+    answers = {name: _answered(found[name]) for name in [*blend.weights_.index, "blend"]}
+    folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")})
+    if target.task == "classification":
+        folds["probability"] = found["blend"].to_numpy().max(axis=1)
+    return {name: score(target.task, true, answered) for name, answered in answers.items()}, folds
 
 
-def _answered(found: pd.DataFrame, name: str, blend: TransductiveBlend) -> AnyArray:
-    """Return one member's out-of-fold answers."""
-    if blend.task_ == "regression":
-        return found[name].to_numpy()
-    shares = found[name]
-    return shares.columns.to_numpy()[shares.to_numpy().argmax(axis=1)]
+def _answered(found: pd.Series | pd.DataFrame) -> AnyArray:
+    """Return one member's out-of-fold answers: numbers, or the likeliest of the classes in the columns."""
+    if found.ndim == 1:
+        return found.to_numpy()
+    return found.columns.to_numpy()[found.to_numpy().argmax(axis=1)]
 
 
-def _no_folds() -> pd.DataFrame:
-    return pd.DataFrame({"true": [], "answered": []})
+def _hide_labels(
+    method: Any, fit: TableFit, folds: int, seed: int, groups: AnyArray | None = None
+) -> tuple[AnyArray, Answer]:
+    """Return labels that were hidden in turn, and the answers at them."""
+    features, labels = fit.features.matrix, fit.target.labels
+    with warnings.catch_warnings(action="ignore"):
+        answers = cross_val_transduce(
+            method, features, labels, cv=folds, groups=groups, random_state=seed
+        ).answers
+    return labels[answers.rows], answers
 
 
 def _cross_validate(fit: TableFit, seed: int) -> pd.DataFrame:
     """Return out-of-fold answers of a single method."""
-    target = fit.target
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            answers = cross_val_transduce(
-                fit.values_model,
-                fit.features.matrix,
-                target.labels,
-                cv=FOLDS,
-                groups=fit.groups,
-                random_state=seed,
-            ).answers
-    except ValueError:  # too few labels of a class, say: there is nothing to show then
-        return _no_folds()
-    folds = pd.DataFrame({"true": target.labels[answers.rows], "answered": answers.values})
+    true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed, fit.groups)
+    folds = pd.DataFrame({"true": true, "answered": answers.values})
     if answers.probabilities is not None:
         folds["probability"] = answers.probabilities.max(axis=1)
     return folds
@@ -181,7 +178,8 @@ def _cross_validate(fit: TableFit, seed: int) -> pd.DataFrame:
 
 def relevance(model: Any, features: Features) -> pd.Series | None:
     """Return how much each column matters, from 0 to 1, by the Gaussian process or else the trees behind a model."""
-    found = parts(model).values()
+    members = model.estimators_.values() if isinstance(model, TransductiveBlend) else [model]
+    found = [last_step(member) for member in members]
     for member in found:
         if getattr(member, "relevance", False):  # of each feature, and not one of all
             spread = arrays.to_numpy(member.feature_spread_)
@@ -206,8 +204,7 @@ def row_map(matrix: Array, seed: int) -> pd.DataFrame | None:
 
     if not 5 <= len(matrix) <= MOST_MAPPED:
         return None
-    with stage("map"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with stage("map"), warnings.catch_warnings(action="ignore"):
         graph = neighbor_graph(matrix, metric="euclidean", random_state=seed)
         spectrum = graph_spectrum(graph, n_components=2, random_state=seed)
     if spectrum.vectors.shape[1] < 2:
@@ -311,12 +308,9 @@ def _gain(fit: TableFit, seed: int) -> float | None:
     if method is None or n_labels < 20 or n_labels > MOST_COMPARED:
         return None
     sizes, errors = [], []
-    for folds in (2, 5):
+    for folds, repeats in ((2, REPEATS), (5, 1)):
         sizes.append(1.0 - 1.0 / folds)
-        repeats = [_error(method, fit, folds, seed + k) for k in range(REPEATS if folds == 2 else 1)]
-        if any(error is None for error in repeats):
-            return None
-        errors.append(float(np.mean([error for error in repeats if error is not None])))
+        errors.append(float(np.mean([_error(method, fit, folds, seed + k) for k in range(repeats)])))
     if min(errors) <= 0.0:
         return None
     power = np.log(errors[0] / errors[1]) / np.log(sizes[1] / sizes[0])
@@ -342,19 +336,10 @@ def _quick(model: Any, target: Target) -> Any:
     return None
 
 
-def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float | None:
-    """Return the mean error at hidden labels; None where the method cannot answer them."""
-    target = fit.target
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            answers = cross_val_transduce(
-                method, fit.features.matrix, target.labels, cv=folds, random_state=seed
-            ).answers
-    except ValueError:
-        return None
-    true = target.labels[answers.rows]
-    if target.task == "regression":
+def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
+    """Return the mean error at hidden labels."""
+    true, answers = _hide_labels(method, fit, folds, seed)
+    if fit.target.task == "regression":
         return float(np.mean(np.abs(true.astype(float) - answers.values.astype(float))))
     return float(np.mean([str(a) != str(b) for a, b in zip(true, answers.values, strict=True)]))
 

@@ -29,6 +29,7 @@ from transduce.filling.result import FillResult
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
+from transduce.tables.columns import check_columns
 from transduce.tables.draws import PartScan, RowDraw, draw_roles
 from transduce.tables.features import Features, vectorize
 from transduce.tables.labels import LabelReading, Target
@@ -90,7 +91,8 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     """Fill a column, with options that were read, questions to the result among them."""
     if is_dask(table):
         options.check_sampled()
-        return fill_sample(DaskSource(table), target, options)
+        check_columns(pd.DataFrame(columns=list(table.columns)), options.columns(target))
+        return fill_sample(DaskSource(table, parts=table.to_delayed()), target, options)
     frame = FrameSource.read(table, target, options)
     options.check_labels(frame.labels)
     settled = options.for_task(frame.labels.task)
@@ -175,9 +177,12 @@ def fit_rows(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit = _fit(rows, features, plan, options, compared)
-    notes = [*target.notes, *features.notes, *_about_columns(features), *_about_copies(features)]
-    said = (str(note.message) for note in caught if not _is_said(note.category, note.message, fit.model))
-    return replace(fit, notes=[*notes, *plan.notes, *dict.fromkeys(said)])
+    known = getattr(getattr(fit.model, "exchangeability_", None), "verdict", None)  # the guarantee says it
+    said = [str(one.message) for one in caught if not issubclass(one.category, TooFewLabelsWarning)]
+    said = [one for one in dict.fromkeys(said) if known is None or one != str(known)]
+    return replace(
+        fit, notes=[*target.notes, *features.notes, *_about_features(features), *plan.notes, *said]
+    )
 
 
 def _planned(
@@ -262,35 +267,26 @@ def _compare(features: Features, target: Target, options: Options) -> Exchangeab
         return exchangeability_test(features.matrix, ~target.missing, random_state=options.random_state)
 
 
-def _is_said(category: type[Warning], message: Any, model: Any) -> bool:
-    """Return whether the guarantee says what a warning says: that labels are too few, or that rows differ."""
-    own = getattr(model, "exchangeability_", None)
-    return issubclass(category, TooFewLabelsWarning) or (own is not None and str(message) == str(own.verdict))
+def _about_features(features: Features) -> list[str]:
+    """Return notes on columns that were dropped although nobody asked for it, and on many rows that are copies.
 
-
-def _about_columns(features: Features) -> list[str]:
-    """Return a note on the columns that were dropped although nobody asked for it."""
-    dropped = features.columns[features.columns["treatment"].str.startswith("dropped")]
-    if dropped.empty:
-        return []
-    names = ", ".join(
-        f"{name!r} ({kind})" for name, kind in zip(dropped["name"], dropped["kind"], strict=True)
-    )
-    return [f"Left out: {names}."]
-
-
-def _about_copies(features: Features) -> list[str]:
-    """Return a note where many rows with numbers in them are copies of others, as after entering a table twice."""
-    if "number" not in set(features.columns["kind"]):
-        return []
-    distinct = len(np.unique(features.matrix.round(9), axis=0))
-    n = len(features.matrix)
-    if distinct > 0.7 * n:
-        return []
-    return [
-        f"{n - distinct:,} of the {n:,} rows are copies of others. If they were entered twice, keep one of each, or "
-        f"name them with {option('groups')}: copies that are labelled together are not chosen by chance one by one."
-    ]
+    Rows with numbers in them are rarely copies of others unless a table was entered twice.
+    """
+    notes, columns = [], features.columns
+    dropped = columns[columns["treatment"].str.startswith("dropped")]
+    if len(dropped):
+        pairs = zip(dropped["name"], dropped["kind"], strict=True)
+        notes.append(f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}.")
+    n = distinct = len(features.matrix)
+    if "number" in set(columns["kind"]):
+        distinct = len(np.unique(features.matrix.round(9), axis=0))
+    if distinct <= 0.7 * n:
+        notes.append(
+            f"{n - distinct:,} of the {n:,} rows are copies of others. If they were entered twice, keep one of each, "
+            f"or name them with {option('groups')}: copies that are labelled together are not chosen by chance one by "
+            "one."
+        )
+    return notes
 
 
 # -------------------------------------------------------------------------------------- the fit sees some of the rows
@@ -343,9 +339,11 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     options.check_labels(shown)
     options.check_labels(kept)
     settled = options.for_task(shown.task)
+    enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.label_conditional)
+    holds_out = enough or isinstance(options.design, Drawn)
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True)),
-        replace(settled, guarantee=_guarantee_inside(shown, options)),
+        replace(settled, guarantee="column" if holds_out else "row"),
         prefer=source.prefer,
         n_outside=roles.n_unlabelled - len(roles.sampled),
         classes=_other_classes(shown, kept),
@@ -353,9 +351,8 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
     reading = LabelReading.of(shown, without(column, options.missing)[target], source.prefer)
     diagnosis = Diagnosis(fit, settled.method, settled.random_state)
-    fitted = FittedFill.of(
-        fit, diagnosis.chance, held.frame, kept, replace(reading, words=source.words), options
-    )
+    reading = replace(reading, words=source.words)
+    fitted = FittedFill.of(fit, diagnosis.chance, held.frame, kept, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
     n_rows = roles.n_labelled + roles.n_unlabelled
     return FillResult(
@@ -370,13 +367,6 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
         outside=(roles.n_unlabelled - len(roles.sampled), 0),
         totals={"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled},
     )
-
-
-def _guarantee_inside(shown: Target, options: Options) -> str:
-    """Return whether labels of the sample are enough to hold some out."""
-    confidence = float(options.confidence)
-    enough = calibration_number(shown.n_labels, confidence, by_class=options.label_conditional)
-    return "column" if enough or isinstance(options.design, Drawn) else "row"
 
 
 def _other_classes(shown: Target, kept: Target) -> tuple[Any, ...]:
@@ -430,16 +420,14 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
         return None if any(one is None for one in arrays_of) else np.concatenate(arrays_of)[order]
 
     regions = [part.regions for part in parts if part.regions is not None]
-    names = ("confidence", "credibility", "standard_errors", "p_values", "probabilities", "label_sets")
+    of_rows = ("values", "status", "confidence", "credibility", "standard_errors")
     return Answer(
         rows=rows[order],
-        values=np.concatenate([part.values for part in parts])[order],
-        status=np.concatenate([part.status for part in parts])[order],
         guarantee=parts[0].guarantee,
         regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
         classes=classes,
         diagnostics=parts[0].diagnostics,
-        **{name: together(name) for name in names},
+        **{name: together(name) for name in (*of_rows, "p_values", "probabilities", "label_sets")},
     )
 
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,20 @@ import pandas as pd
 
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
-from transduce.core.types import AnyArray
 from transduce.filling.engine import fill_sample
 from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
 from transduce.filling.result import FillResult
 from transduce.filling.sources import (
     LocalRunner,
-    Rows,
+    PartSource,
     Runner,
     SampledColumns,
-    Source,
+    Work,
     columns_of_part,
-    gather,
-    rows_by_part,
     sampled_columns,
-    scan_frame,
 )
 from transduce.tables.columns import check_columns, rounded
-from transduce.tables.draws import PartScan, RowDraw
 from transduce.tables.files import memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
@@ -77,127 +73,62 @@ class FilledFolder:
 
 
 @dataclass(frozen=True, eq=False)
-class _FileSource(Source):
+class _FileSource(PartSource):
     """A table in files, which are read part by part where the work is done; its name is the pattern."""
 
     folder: Path  # where the filled parts go
     files: PartFiles
     runner: Runner
     batch_rows: int
-    filled: FilledFolder | None = None
+    filled: FilledFolder | None = None  # once the parts are written
 
-    def scan(self, target: Any, options: Options) -> list[PartScan]:
-        """Return what a draw needs to know of each part."""
-        parts, scans = self.files.parts, {}
-        job = _Job(self.files, target, options, self.batch_rows)
-        with stage("reading") as report:
-            for number, scan in self.runner.map(_scan, job, parts):
-                scans[number] = scan
-                report(len(scans) / len(parts))
-        return [scans[number] for number in range(len(parts))]
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
+        todo = [(part, item) for part, item in zip(self.parts, items, strict=True) if item is not None]
+        results: list[Any] = [None] * len(items)
+        shared = (work, self.files, self.batch_rows)
+        with stage(doing) as report:
+            for done, (number, result) in enumerate(self.runner.map(_work, shared, todo), start=1):
+                results[number] = result
+                report(done / len(todo))
+        return results
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
-        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
-        parts = self.files.parts
-        job = _Job(self.files, target, options, self.batch_rows)
-        frames: list[pd.DataFrame | None] = [None] * len(parts)
-        by_part = zip(parts, rows_by_part(roles, len(parts)), strict=True)
-        items = [(part, rows) for part, rows in by_part if rows is not None]
-        with stage("sample") as report:
-            for done, (number, frame) in enumerate(self.runner.map(_take, job, items), start=1):
-                frames[number] = frame
-                report(done / len(items))
-        return gather(frames, self, roles, target, options)
-
-    def with_columns(self, result: FillResult) -> FilledFolder:
+    def with_columns(self, result: FillResult) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
-        if self.filled is None or result.fitted is None:
-            raise ValueError("The parts are not written yet.")
         return self.filled
 
 
-@dataclass(frozen=True)
-class _Job:
-    """What every worker needs to know."""
-
-    files: PartFiles
-    target: Any
-    options: Options
-    batch_rows: int
+def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
+    """Do some work on the rows of a part."""
+    (work, files, batch_rows), (part, about) = shared, item
+    return part.number, work(about, files.frames(part, batch_rows))
 
 
-def _scan(job: _Job, part: Part) -> tuple[int, PartScan]:
-    """Return what a draw needs to know of a part."""
-    frames = job.files.frames(part, job.batch_rows)
-    scans = [scan_frame(job.target, job.options, frame, words=job.files.has_words) for frame in frames]
-    drawn = [one.drawn for one in scans if one.drawn is not None]
-    return part.number, PartScan(
-        np.concatenate([one.missing for one in scans]) if scans else np.empty(0, dtype=bool),
-        np.concatenate([one.hashes for one in scans]) if scans else np.empty(0, dtype=np.uint64),
-        np.concatenate(drawn) if drawn else None,
-    )
-
-
-def _take(job: _Job, wanted: tuple[Part, AnyArray]) -> tuple[int, pd.DataFrame]:
-    """Return some rows of a part."""
-    part, rows = wanted
-    frames, start = [], 0
-    for frame in job.files.frames(part, job.batch_rows):
-        mine = rows[(rows >= start) & (rows < start + len(frame))] - start
-        frames.append(frame.iloc[mine])
-        start += len(frame)
-    return part.number, pd.concat(frames, ignore_index=True)
-
-
-@dataclass(frozen=True, eq=False)
-class _Answering:
-    """What it takes to answer and write parts."""
-
-    job: _Job
-    fitted: FittedFill
-    folder: Path
-
-    def rounded(self, new: pd.DataFrame) -> pd.DataFrame:
-        """Return new columns for a text: with the digits of the labels, the same in all parts."""
-        fitted = self.fitted
-        known = np.concatenate([fitted.labels, fitted.outside.labels])
-        return rounded(new, fitted.reading.name, fitted.reading.task, known)
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """A part, and its rows that the fit saw, with their answers."""
-
-    part: Part
-    sampled: SampledColumns | None
-
-
-def _write(answering: _Answering, piece: _Piece) -> dict[str, Any]:
-    """Answer a part, write it in one piece, and return its counts."""
-    job, part, reading = answering.job, piece.part, answering.fitted.reading
-    name = f"{part.name}{ENDINGS[job.files.kind]}"
+def _write(
+    shared: tuple[FittedFill, PartFiles, int, Path], item: tuple[Part, SampledColumns | None]
+) -> dict[str, Any]:
+    """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
+    (fitted, files, batch_rows, folder), (part, sampled) = shared, item
+    target, task = fitted.reading.name, fitted.reading.task
+    known = np.concatenate([fitted.labels, fitted.outside.labels])  # their digits are those of all parts
+    name, start = f"{part.name}{ENDINGS[files.kind]}", 0
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
-    with whole_file(answering.folder / name, force=True) as file:
-        writer, start = PartWriter(file, job.files, reading.decimal), 0
-        for batch in job.files.batches(part, job.batch_rows):
-            frame = job.files.frame_of(batch)
-            new = columns_of_part(answering.fitted, frame, _within(piece.sampled, start, len(frame)))
-            writer.write(batch, new if job.files.kind == "parquet" else answering.rounded(new))
-            status = new[f"{job.target}_status"]
+    with whole_file(folder / name, force=True) as file:
+        writer = PartWriter(file, files, fitted.reading.decimal)
+        for batch in files.batches(part, batch_rows):
+            frame = files.frame_of(batch)
+            new = columns_of_part(fitted, frame, _within(sampled, start, len(frame)))
+            writer.write(batch, new if files.kind == "parquet" else rounded(new, target, task, known))
+            status = new[f"{target}_status"]
             counts.update(status.value_counts().to_dict())
-            if reading.task == "classification":
-                filled = new.loc[(status != "given").to_numpy(), f"{job.target}_filled"]
+            if task == "classification":
+                filled = new.loc[(status != "given").to_numpy(), f"{target}_filled"]
                 classes.update({str(label): int(n) for label, n in filled.value_counts().items()})
             start += len(frame)
         writer.close()
-    return {
-        "name": name,
-        "number": part.number,
-        "rows": part.n_rows,
-        "status": {word: int(n) for word, n in counts.items()},
-        "classes": dict(classes),
-    }
+    about = {"name": name, "number": part.number, "rows": part.n_rows}
+    return about | {"status": {word: int(n) for word, n in counts.items()}, "classes": dict(classes)}
 
 
 def _within(sampled: SampledColumns | None, start: int, length: int) -> SampledColumns | None:
@@ -238,39 +169,22 @@ class _Manifest:
             same = found["of"] == json.loads(json.dumps(of, default=str))
         except (ValueError, KeyError, TypeError):
             same, found = False, {}
-        if same and found["state"] == "complete" and not force:
-            raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
-        if same and not force:
-            return cls(path, of, found["model"], found["parts"])
-        if not force:
+        if force:
+            for part in found.get("parts", {}):
+                (folder / Path(part).name).unlink(missing_ok=True)
+            return cls(path, of)
+        if not same:
             raise FileExistsError(
                 f"{folder} holds another table, or one filled with other settings: name another folder, or use --force."
             )
-        for part in found.get("parts", {}):
-            (folder / Path(part).name).unlink(missing_ok=True)
-        return cls(path, of)
-
-    def begin(self, model: str) -> None:
-        """Note which model answers; parts of another one are done again."""
-        if model != self.model:
-            self.model, self.parts = model, {}
-        self.save()
-
-    def add(self, part: dict[str, Any]) -> None:
-        """Note that a part is complete."""
-        self.parts[part["name"]] = part
-        self.save()
+        if found["state"] == "complete":
+            raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
+        return cls(path, of, found["model"], found["parts"])
 
     def save(self, **more: Any) -> None:
         """Write the manifest in one piece."""
-        content = {
-            "format": 1,
-            "state": self.state,
-            "of": self.of,
-            "model": self.model,
-            **more,
-            "parts": self.parts,
-        }
+        about = {"format": 1, "state": self.state, "of": self.of, "model": self.model}
+        content = {**about, **more, "parts": self.parts}
         write_text(self.path, json.dumps(content, indent=1, default=str, ensure_ascii=False), force=True)
 
 
@@ -366,12 +280,12 @@ def fill_folder(
             shutil.rmtree(folder / WORK, ignore_errors=True)
             raise
         manifest.save()
-        batch_rows = _batch_rows(files, memory, runner)
         source = _FileSource(
             folder,
             files,
             runner,
-            batch_rows,
+            _batch_rows(files, memory, runner),
+            parts=files.parts,
             name=table,
             flags={"out": f"{out}".rstrip("/") + "/"},
             prefer=files.prefer,
@@ -387,7 +301,10 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
     files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
     assert fitted is not None
     assert roles is not None
-    manifest.begin(_fingerprint(sample, fitted))
+    model = _fingerprint(sample, fitted)
+    if model != manifest.model:  # parts of another one are done again
+        manifest.model, manifest.parts = model, {}
+    manifest.save()
     done = {
         name
         for name, part in manifest.parts.items()
@@ -395,12 +312,13 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
     }
     todo = [part for part in files.parts if f"{part.name}{ENDINGS[files.kind]}" not in done]
     rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sampled_columns(sample, roles)
-    job = _Job(files, sample.target, sample.options, source.batch_rows)
     with stage("answers") as report:
         report(rows / files.n_rows)
-        items = [_Piece(part, sampled.get(part.number)) for part in todo]
-        for part in source.runner.map(_write, _Answering(job, fitted, folder), items):
-            manifest.add(part)
+        items = [(part, sampled.get(part.number)) for part in todo]
+        shared = (fitted, files, source.batch_rows, folder)
+        for part in source.runner.map(_write, shared, items):
+            manifest.parts[part["name"]] = part
+            manifest.save()
             rows += part["rows"]
             report(rows / files.n_rows)
     totals, by_class = _counts(manifest)
@@ -438,9 +356,7 @@ def _disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        import errno
-
-        if error.errno != errno.ENOSPC:
+        if error.errno != ENOSPC:
             raise
         raise OSError(
             f"The disk of {folder} is full: make room and run the same command again; complete parts are kept."

@@ -14,7 +14,6 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
-from transduce.model_selection.ask import last_step
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
 
 FOLDS = 5
@@ -52,7 +51,7 @@ def make_plan(
     `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
     label in the fit.
     """
-    word, n_labels = options.method, case.n_labels or 0
+    word, n_labels = options.method, case.labels
     n_calibration = _held_out(case, options, design)
     if word == "confidence-machine":
         return Plan(_machine(case.task, options), False, {}, 1.0, [])
@@ -115,7 +114,7 @@ def plan_weights(
 
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    n_labels, confidence = case.n_labels or 0, float(options.confidence)
+    n_labels, confidence = case.labels, float(options.confidence)
     number = design.n_calibration(n_labels, confidence, by_class=options.label_conditional)
     by_row = options.guarantee == "row" or (options.guarantee == "auto" and n_labels < ROW_BELOW[case.task])
     if by_row and not design.calibrates:
@@ -144,25 +143,14 @@ def _machine(task: str, options: Options) -> Any:
     return RidgeConfidenceClassifier(label_conditional=options.label_conditional, **common)
 
 
-def _is_exact(n_labels: int, n_outside: int, budget: float) -> bool:
-    """Return whether the Gaussian process answers rows outside of the fit from all labels, and not from some points."""
-    each = MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
-    quick = n_outside * each <= ANSWER_SHARE * budget
-    return n_labels <= POINTS or (n_labels <= MOST_EXACT and quick)
-
-
 def slow_to_answer(members: Collection[str], case: Case, n_outside: int, budget: float) -> dict[str, float]:
     """Return the members that are too slow where very many rows are answered one by one, and their seconds on one core.
 
     Counts alone decide, and not the number of processes, so that these change no answer.
     """
-    each = {name: MEMBERS[name].answer_seconds(case) for name in members}
-    most = ANSWER_SHARE * budget
-    slow = {
-        name: n_outside * seconds
-        for name, seconds in each.items()
-        if seconds > QUICK and n_outside * seconds > most
-    }
+    most = max(ANSWER_SHARE * budget, QUICK * n_outside)
+    seconds = {name: n_outside * MEMBERS[name].answer_seconds(case) for name in members}
+    slow = {name: time for name, time in seconds.items() if time > most}
     return slow if len(slow) < len(members) else {}
 
 
@@ -184,7 +172,10 @@ def _blend(
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
     budget, n_labels = float(options.budget_seconds), case.labels
     members, unsuited = default_members(case)
-    exact = _is_exact(n_labels, n_outside, budget)
+    # The Gaussian process answers rows outside of the fit from all labels, or from some points if that is quicker.
+    one_by_one = n_outside * MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
+    quick = n_labels <= MOST_EXACT and one_by_one <= ANSWER_SHARE * budget
+    exact = n_labels <= POINTS or quick
     answering = case if exact else replace(case, n_labels=POINTS)
     slow = slow_to_answer(members, answering, n_outside, budget)
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
@@ -202,20 +193,8 @@ def _blend(
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         changed = True
     clock = BUDGET_SHARE * budget / fits
-    blend = TransductiveBlend(
-        task=case.task,
-        standardize=False,
-        n_jobs=options.n_jobs,
-        budget_seconds=clock,
-        random_state=options.random_state,
-    )
+    computing: dict[str, Any] = {"n_jobs": options.n_jobs, "random_state": options.random_state}
+    blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs})
     return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget)
-
-
-def parts(model: Any) -> dict[str, Any]:
-    """Return the fitted methods behind a fitted estimator, by name, the ends of pipelines only."""
-    if isinstance(model, TransductiveBlend):
-        return {name: last_step(member) for name, member in model.estimators_.items()}
-    return {"": last_step(model)}

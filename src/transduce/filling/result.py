@@ -171,10 +171,9 @@ class FillResult:
         -------
         Guarantee
         """
-        asked: Questions = {} if tolerance is None else {"tolerance": tolerance}
-        if certainty is not None:
-            asked["certainty"] = certainty
-        return self.ask(**asked).guarantee
+        certainty = self.options.certainty if certainty is None else certainty
+        tolerance = self.options.tolerance if tolerance is None else tolerance
+        return self.ask(certainty=certainty, tolerance=tolerance).guarantee
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -207,14 +206,10 @@ class FillResult:
         )
 
     @cached_property
-    def _answered(self) -> tuple[Answer, list[str]]:
-        answer = replace(self.unasked, guarantee=self.guarantee).within(*self.options.limits)
-        return reject_unsure(answer, self.options.reject)
-
-    @property
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing."""
-        return self._answered[0]
+        answer = replace(self.unasked, guarantee=self.guarantee).within(*self.options.limits)
+        return answer if self.options.reject is None else reject_unsure(answer, float(self.options.reject))
 
     @cached_property
     def new(self) -> pd.DataFrame:
@@ -223,7 +218,7 @@ class FillResult:
         if self.fitted is not None:
             new = self.fitted.as_columns(self.labels, self.answer, index)
         else:
-            right = right_of(self.diagnosis.chance, self.answer) if self.task == "classification" else None
+            right = right_of(self.diagnosis.chance, self.answer)
             level, shares = float(self.options.confidence), self.options.probabilities
             new = new_columns(self.labels, self.answer, level, index, right=right, probabilities=shares)
         if self.options.label_next:
@@ -340,7 +335,8 @@ class FillResult:
         notes = list(self.fit.notes)
         if self.fitted is not None:
             notes.append(_sample_note(self.counts, len(self.fitted.outside.labels)))
-        notes += self._answered[1]
+        if self.options.reject is not None:
+            notes.append(_reject_note(self.answer))
         if self.totals is not None:
             notes.append("The rows of this page are those of the sample.")
         return [*notes, *self.diagnosis.notes]
@@ -401,10 +397,7 @@ class FillResult:
         str
         """
         with stage("report"):
-            page = render_html(self.summary())
-        if path is not None:
-            write_text(path, page, force=force)
-        return page
+            return _written(render_html(self.summary()), path, force)
 
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the numbers of the report as JSON, and write them to a file if one is named.
@@ -420,10 +413,14 @@ class FillResult:
         -------
         str
         """
-        text = render_json(self.summary())
-        if path is not None:
-            write_text(path, text, force=force)
-        return text
+        return _written(render_json(self.summary()), path, force)
+
+
+def _written(text: str, path: str | Path | None, force: bool) -> str:
+    """Return a text that is also in a file, if one is named."""
+    if path is not None:
+        write_text(path, text, force=force)
+    return text
 
 
 def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> CountBound | None:
@@ -443,28 +440,27 @@ def _sample_note(counts: dict[str, int], n_calibration: int) -> str:
     )
 
 
-def reject_unsure(answer: Answer, share: float | None) -> tuple[Answer, list[str]]:
-    """Return the answer with unsure rows rejected, if that is asked for, and a note on it.
+def reject_unsure(answer: Answer, share: float) -> Answer:
+    """Return the answer with the most unsure rows rejected.
 
     For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
     rows have the same confidence.
     """
-    if share is None:
-        return answer, []
+    certain = answer.confidence
     if answer.regions is not None:
         certain = -answer.regions.measure()
     elif answer.probabilities is not None:
         ranked = np.sort(answer.probabilities, axis=1)
         certain = ranked[:, -1] - ranked[:, -2]
-    else:
-        assert answer.confidence is not None
-        certain = answer.confidence
-    rejected = replace(answer, confidence=certain).reject(share=float(share))
-    answer = replace(rejected, confidence=answer.confidence)
+    return replace(replace(answer, confidence=certain).reject(share=share), confidence=answer.confidence)
+
+
+def _reject_note(answer: Answer) -> str:
+    """Return how many answers are rejected."""
     count = int(np.sum(answer.status == "rejected"))
     if not count:
-        return answer, ["No answer is marked as rejected: this method is equally certain of all of them."]
-    return answer, [
+        return "No answer is marked as rejected: this method is equally certain of all of them."
+    return (
         f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
         "guarantee is about all answers together."
-    ]
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,41 +122,59 @@ def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options)
 # ------------------------------------------------------------------------------------------------------ in parts
 
 
-def scan_frame(target: Any, options: Options, frame: pd.DataFrame, *, words: bool = False) -> PartScan:
-    """Return what a draw needs to know of a part; with `words`, texts such as NA stand for a missing label."""
-    known = without(frame, options.missing)
-    return scan_rows(known, missing_labels(known[target], words=words), target, options)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartSource(Source):
+    """A table in parts, each of one or more frames that are read where the work is done."""
+
+    parts: Sequence[Any]
+
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
+        raise NotImplementedError
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each part."""
+        return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
+
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
+        by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
+        frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
+        every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
+        places = np.argsort(np.lexsort((drawn[:, 1], drawn[:, 0])))  # parts and their rows came in order
+        frame = every.iloc[places].reset_index(drop=True)
+        known = without(frame, options.missing).copy()
+        known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
+        labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=self.prefer))
+        check_names(frame, labels, options.probabilities)
+        n, rows = len(drawn) - len(roles.calibration), Rows(frame, labels)
+        held = rows.at(np.arange(n, len(drawn)))
+        return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
 
 
-def rows_by_part(roles: RowDraw, n_parts: int) -> list[AnyArray | None]:
-    """Return which rows of each part take part in the fit or calibrate it; None where none do."""
-    every = np.concatenate([roles.visible, roles.sampled, roles.calibration])
-    by_part: list[AnyArray | None] = []
-    for number in range(n_parts):
-        rows = np.sort(every[every[:, 0] == number, 1])
-        by_part.append(rows if len(rows) else None)
-    return by_part
+def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
+    """Return what a draw needs to know of a part."""
+    target, options, words = about
+    scans = [PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))]  # of a part without rows
+    for frame in frames:
+        known = without(frame, options.missing)
+        scans.append(scan_rows(known, missing_labels(known[target], words=words), target, options))
+    drawn = [one.drawn for one in scans if one.drawn is not None]
+    return PartScan(
+        np.concatenate([one.missing for one in scans]),
+        np.concatenate([one.hashes for one in scans]),
+        np.concatenate(drawn) if drawn else None,
+    )
 
 
-def gather(
-    frames: list[pd.DataFrame | None], source: Source, roles: RowDraw, target: Any, options: Options
-) -> tuple[Rows, Rows]:
-    """Return the rows of a draw with their labels, given those of each part in the order of `rows_by_part`."""
-    by_part = rows_by_part(roles, len(frames))
-    every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
-    keys = [(part, row) for part, rows in enumerate(by_part) if rows is not None for row in rows.tolist()]
-    place = {key: position for position, key in enumerate(keys)}
-    drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
-    order = np.array([place[(part, row)] for part, row in drawn.tolist()], dtype=int)
-    frame = every.iloc[order].reset_index(drop=True)
-    known = without(frame, options.missing)
-    gone, known = missing_labels(known[target], words=source.words), known.copy()
-    known[target] = known[target].mask(gone, None)
-    labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=source.prefer))
-    check_names(frame, labels, options.probabilities)
-    n, rows = len(order) - len(roles.calibration), Rows(frame, labels)
-    held = rows.at(np.arange(n, len(order)))
-    return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
+def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return some rows of a part."""
+    taken, start = [], 0
+    for frame in frames:
+        taken.append(frame.iloc[rows[(rows >= start) & (rows < start + len(frame))] - start])
+        start += len(frame)
+    return pd.concat(taken, ignore_index=True)
 
 
 def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
@@ -190,22 +208,18 @@ def is_dask(table: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource(Source):
+class DaskSource(PartSource):
     """A Dask frame, partition by partition; its answers are computed when its frame is."""
 
     given: Any
 
-    def scan(self, target: Any, options: Options) -> list[PartScan]:
-        """Return what a draw needs to know of each partition."""
-        check_columns(pd.DataFrame(columns=list(self.given.columns)), options.columns(target))
-        tasks = [(target, options)] * int(self.given.npartitions)
-        return self._each(_scan_partition, tasks)
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, [partition])`` for every partition, in order; None where the item is None."""
+        from dask import compute, delayed
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
-        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
-        by_part = rows_by_part(roles, int(self.given.npartitions))
-        frames = self._each(_take_rows, by_part)
-        return gather(frames, self, roles, target, options)
+        pairs = zip(items, self.parts, strict=True)
+        done = iter(compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None]))
+        return [None if item is None else next(done) for item in items]
 
     def with_columns(self, result: FillResult) -> Any:
         """Return a lazy frame with the new columns after its own."""
@@ -217,30 +231,9 @@ class DaskSource(Source):
         sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
         tasks = [
             delayed(_with_columns)(fitted, sampled.get(number), partition)
-            for number, partition in enumerate(self.given.to_delayed())
+            for number, partition in enumerate(self.parts)
         ]
         return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
-
-    def _each(self, work: Callable[[Any, pd.DataFrame], Any], items: Sequence[Any]) -> list[Any]:
-        """Return ``work(item, partition)`` for every partition, in order; None where the item is None."""
-        from dask import compute, delayed
-
-        wanted = [number for number, item in enumerate(items) if item is not None]
-        partitions = self.given.to_delayed()
-        done = compute(*[delayed(work)(items[number], partitions[number]) for number in wanted])
-        found: list[Any] = [None] * len(items)
-        for number, result in zip(wanted, done, strict=True):
-            found[number] = result
-        return found
-
-
-def _scan_partition(about: tuple[Any, Options], frame: pd.DataFrame) -> PartScan:
-    target, options = about
-    return scan_frame(target, options, frame)
-
-
-def _take_rows(rows: AnyArray, frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.iloc[rows]
 
 
 def _with_columns(fitted: Any, sampled: SampledColumns | None, frame: pd.DataFrame) -> pd.DataFrame:
