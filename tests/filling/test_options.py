@@ -153,9 +153,36 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
     assert fresh.map is None
     assert fresh.relevance is None
     assert len(fresh.out_of_fold) == 0
+    assert fresh.members["name"].tolist() == ["ridge"]  # how it was filled is known all the same
     page = fresh.report()
     assert sum("could not be computed: no convergence" in note for note in fresh.notes) == 5
     assert "The map could not be computed: no convergence" in page
+    again = fresh.ask(minimum=0.0)
+    assert again.report().count("The map could not be computed") == page.count(
+        "The map could not be computed"
+    )
+    assert again.notes == fresh.notes
+
+
+def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
+    """The terminal and the report have the same notes, those on what they asked for among them."""
+    from transduce.filling import diagnostics
+
+    def fails(*args, **settings):
+        raise ValueError("too few labels of a class.")
+
+    monkeypatch.setattr(diagnostics, "cross_val_transduce", fails)
+    size = np.arange(60.0)
+    table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fill", str(tmp_path / "t.csv"), "--target", "price", "--method", "ridge"]
+    done = CliRunner().invoke(app, [*words, "--json", str(tmp_path / "t.json")])
+    assert done.exit_code == 0
+    notes = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["notes"]
+    for what in ("How well the methods do", "What more labels would bring"):
+        assert sum(note.startswith(f"{what} could not be computed: too few") for note in notes) == 1
+        assert f"- {what} could not be computed" in done.output
+    assert "filled (numbers, ridge)." in done.output
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,8 @@ def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, options: Opt
         f"{out} ({len(result.frame.parts):,} parts)",
         *(str(path) for path in (to.report, to.json) if path),
     ]
+    if not to.quiet:
+        result.compute_all()
 
     def show() -> None:
         if not to.quiet:
