@@ -59,15 +59,23 @@ class Diagnosis:
     @cached_property
     def _quality(self) -> tuple[dict[str, float], pd.DataFrame]:
         """The score of each method, and the out-of-fold answers; what is not known is not there."""
-        return self._try("How well the methods do", self._look_at_labels, ({}, NO_FOLDS))
+        with stage("how well it does"):
+            return self._try("How well the methods do", self._look_at_labels, ({}, NO_FOLDS))
 
     def _look_at_labels(self) -> tuple[dict[str, float], pd.DataFrame]:
-        fit, target = self.fit, self.fit.target
-        with stage("how well it does"):
-            if isinstance(fit.values_model, TransductiveBlend):
-                return _of_blend(fit.values_model, fit.order, target)
-            folds = _cross_validate(fit, self.seed)
-        return {self.method: score(target.task, folds["true"], folds["answered"])}, folds
+        task, blend = self.fit.target.task, self.fit.values_model
+        if not isinstance(blend, TransductiveBlend):
+            folds = _cross_validate(self.fit, self.seed)
+            return {self.method: score(task, folds["true"], folds["answered"])}, folds
+        hidden = getattr(blend, "out_of_fold_", None)
+        if hidden is None:
+            return {}, NO_FOLDS
+        true = self.fit.target.labels[self.fit.order[hidden.index]]
+        answers = {name: _answered(hidden[name]) for name in [*blend.weights_.index, "blend"]}
+        folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")})
+        if task == "classification":
+            folds["probability"] = hidden["blend"].to_numpy().max(axis=1)
+        return {name: score(task, true, answered) for name, answered in answers.items()}, folds
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
@@ -133,26 +141,11 @@ class Diagnosis:
 NO_FOLDS = pd.DataFrame({"true": [], "answered": []})
 
 
-def _of_blend(
-    blend: TransductiveBlend, order: AnyArray, target: Target
-) -> tuple[dict[str, float], pd.DataFrame]:
-    """Return the score of each member of the blend, and the blend's out-of-fold answers."""
-    found = getattr(blend, "out_of_fold_", None)
-    if found is None:
-        return {}, NO_FOLDS
-    true = target.labels[order[found.index]]
-    answers = {name: _answered(found[name]) for name in [*blend.weights_.index, "blend"]}
-    folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")})
-    if target.task == "classification":
-        folds["probability"] = found["blend"].to_numpy().max(axis=1)
-    return {name: score(target.task, true, answered) for name, answered in answers.items()}, folds
-
-
-def _answered(found: pd.Series | pd.DataFrame) -> AnyArray:
+def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
     """Return one member's out-of-fold answers: numbers, or the likeliest of the classes in the columns."""
-    if found.ndim == 1:
-        return found.to_numpy()
-    return found.columns.to_numpy()[found.to_numpy().argmax(axis=1)]
+    if hidden.ndim == 1:
+        return hidden.to_numpy()
+    return hidden.columns.to_numpy()[hidden.to_numpy().argmax(axis=1)]
 
 
 def _hide_labels(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, with_values
-from transduce.conformal.designs import Drawn, calibration_number
+from transduce.conformal.designs import Drawn, Estimated, calibration_number
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
@@ -24,7 +24,7 @@ from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import FIT, FillOptions, Options, described
-from transduce.filling.plan import ROW_BELOW, Plan, make_plan, plan_weights
+from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
 from transduce.filling.result import FillResult
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
@@ -188,25 +188,25 @@ def fit_rows(
 def _planned(
     rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
 ) -> tuple[Plan, Exchangeability | None]:
-    """Return what is to be fitted and, where that had to be known first, how labelled and unlabelled rows compare."""
-    target = rows.labels
+    """Return what is to be fitted and, where no label is held out, how labelled and unlabelled rows compare.
+
+    Where they differ, labels are held out and weighted, if they are enough.
+    """
+    target, matrix = rows.labels, features.matrix
+    n_classes = len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0
+    sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
+    case = Case(target.task, *sizes, standardize=False, random_state=options.random_state)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
-    is_class = target.task == "classification"
-    case = Case(
-        target.task,
-        len(rows.frame),
-        target.n_labels,
-        features.matrix.shape[1],
-        len(set(target.known.tolist())) if is_class else 0,
-        standardize=False,
-        random_state=options.random_state,
-    )
     plan = make_plan(case, options, options.design.read(target.missing, rows.frame), **more)
-    if plan.calibrated or options.design == Chance(reweight=False):
+    if plan.calibrated:
         return plan, None
-    compared = _compare(features, target, options)
-    if compared.shifted and options.guarantee == "auto":
-        plan = plan_weights(plan, case, options, **more)
+    with stage("exchangeability"):
+        compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
+    free = options.guarantee == "auto" and options.method != "confidence-machine"
+    enough = calibration_number(case.labels, float(options.confidence)) > 0
+    if compared.shifted and free and enough and options.design != Chance(reweight=False):
+        plan = make_plan(case, options, Estimated(), **more)
+        plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
 
@@ -226,8 +226,6 @@ def _fit(
     seconds = time.perf_counter() - began
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
-    elif compared is None:
-        compared = _compare(features, target, options)
     if compared is not None:
         compared = compared.named(features.origins)
     return TableFit(
@@ -259,12 +257,6 @@ def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple
     assert reply.fitted is not None
     answer = with_values(model.answer_, own.values, own.status, own.standard_errors, own.probabilities)
     return answer, reply.fitted.estimator, every
-
-
-def _compare(features: Features, target: Target, options: Options) -> Exchangeability:
-    """Return how labelled and unlabelled rows compare."""
-    with stage("exchangeability"):
-        return exchangeability_test(features.matrix, ~target.missing, random_state=options.random_state)
 
 
 def _about_features(features: Features) -> list[str]:
@@ -339,34 +331,27 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     options.check_labels(shown)
     options.check_labels(kept)
     settled = options.for_task(shown.task)
+    n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.label_conditional)
     holds_out = enough or isinstance(options.design, Drawn)
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True)),
         replace(settled, guarantee="column" if holds_out else "row"),
         prefer=source.prefer,
-        n_outside=roles.n_unlabelled - len(roles.sampled),
+        n_outside=n_outside,
         classes=_other_classes(shown, kept),
     )
     column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
     reading = LabelReading.of(shown, without(column, options.missing)[target], source.prefer)
     diagnosis = Diagnosis(fit, settled.method, settled.random_state)
     reading = replace(reading, words=source.words)
-    fitted = FittedFill.of(fit, diagnosis.chance, held.frame, kept, reading, options)
+    fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
-    n_rows = roles.n_labelled + roles.n_unlabelled
-    return FillResult(
-        fit,
-        replace(source, roles=roles),
-        options,
-        shown,
-        join_answers([fit.answer, nobody], by_class=options.label_conditional),
-        diagnosis,
-        {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)},
-        fitted,
-        outside=(roles.n_unlabelled - len(roles.sampled), 0),
-        totals={"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled},
-    )
+    answer = join_answers([fit.answer, nobody], by_class=options.label_conditional)
+    counts = {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)}
+    totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
+    result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis, counts)
+    return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
 
 
 def _other_classes(shown: Target, kept: Target) -> tuple[Any, ...]:

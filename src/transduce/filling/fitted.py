@@ -20,6 +20,7 @@ from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import RightChance, right_of
 from transduce.filling.options import Options
 from transduce.filling.plan import Plan
+from transduce.filling.sources import Rows
 from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import new_columns
 from transduce.tables.features import Encoder, Features
@@ -105,13 +106,7 @@ class FittedFill:
 
     @classmethod
     def of(
-        cls,
-        fit: TableFit,
-        chance: RightChance,
-        calibration: pd.DataFrame,
-        held: Target,
-        reading: LabelReading,
-        options: Options,
+        cls, fit: TableFit, chance: RightChance, held: Rows, reading: LabelReading, options: Options
     ) -> FittedFill:
         """Return what a fit makes possible, calibrated by labelled rows that were kept from it.
 
@@ -121,10 +116,8 @@ class FittedFill:
             To the sample.
         chance : RightChance
             Of its answers.
-        calibration : pandas.DataFrame
-            The calibration rows.
-        held : Target
-            Their labels.
+        held : Rows
+            The calibration rows and their labels.
         reading : LabelReading
             How labels are read.
         options : Options
@@ -134,7 +127,7 @@ class FittedFill:
         FittedFill
         """
         known, missing = fit.target.known, list(options.missing)
-        shown, kept = known, held.labels
+        shown, kept = known, held.labels.labels
         classes = None
         if fit.target.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
@@ -144,7 +137,7 @@ class FittedFill:
             FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
             encoder.transform(without(fit.frame.iloc[:1000], missing)),
             shown,
-            encoder.transform(without(calibration, missing)),
+            encoder.transform(without(held.frame, missing)),
             kept,
             by_class=options.label_conditional,
         )
@@ -205,15 +198,9 @@ class FittedFill:
 
     def as_columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
         """Return answers as the new columns of some rows; of the same types, whatever the rows."""
-        new = new_columns(
-            labels,
-            answer,
-            float(self.options.confidence),
-            index,
-            right=right_of(self.chance, answer),
-            probabilities=self.options.probabilities,
-            known=self.labels,
-        )
+        level, shares = float(self.options.confidence), self.options.probabilities
+        right = right_of(self.chance, answer)
+        new = new_columns(labels, answer, level, index, right=right, probabilities=shares, known=self.labels)
         kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
         if self.reading.whole:
             kinds[f"{self.reading.name}_filled"] = "Int64"

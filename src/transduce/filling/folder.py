@@ -305,12 +305,8 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
     if model != manifest.model:  # parts of another one are done again
         manifest.model, manifest.parts = model, {}
     manifest.save()
-    done = {
-        name
-        for name, part in manifest.parts.items()
-        if (folder / name).exists() and part["rows"] == files.parts[part["number"]].n_rows
-    }
-    todo = [part for part in files.parts if f"{part.name}{ENDINGS[files.kind]}" not in done]
+    kept = {part["number"]: part["rows"] for name, part in manifest.parts.items() if (folder / name).exists()}
+    todo = [part for part in files.parts if kept.get(part.number) != part.n_rows]
     rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sampled_columns(sample, roles)
     with stage("answers") as report:
         report(rows / files.n_rows)
@@ -331,20 +327,17 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
         totals=totals,
     )
     manifest.state = "complete"
-    manifest.save(
-        guarantee=str(result.guarantee), counts=totals | ({"by_class": by_class} if by_class else {})
-    )
+    counts = totals | ({"by_class": by_class} if by_class else {})
+    manifest.save(guarantee=str(result.guarantee), counts=counts)
     return result
 
 
 def _counts(manifest: _Manifest) -> tuple[dict[str, int], dict[str, int]]:
     """Return counts of all rows, and how often each class was answered."""
-    status: Counter[str] = Counter()
-    classes: Counter[str] = Counter()
-    for part in manifest.parts.values():
-        status.update(part["status"])
-        classes.update(part["classes"])
-    rows = sum(part["rows"] for part in manifest.parts.values())
+    parts = list(manifest.parts.values())
+    status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
+    classes: Counter[str] = sum((Counter(part["classes"]) for part in parts), Counter())
+    rows = sum(part["rows"] for part in parts)
     words = {word: status.get(word, 0) for word in ("answered", "unusual", "tied", "rejected", "unreached")}
     totals = {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
     return totals, dict(classes.most_common())

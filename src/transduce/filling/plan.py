@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import Design, Estimated, calibration_number, labels_needed
+from transduce.conformal.designs import Design, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
@@ -98,20 +98,6 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
     )
 
 
-def plan_weights(
-    plan: Plan, case: Case, options: Options, *, n_outside: int = 0, classes: tuple[Any, ...] = ()
-) -> Plan:
-    """Return a plan that weighs labels, in place of one that cannot, where labelled and unlabelled rows differ.
-
-    With too few labels to hold some out, the plan stays as it is.
-    """
-    too_few = calibration_number(case.labels, float(options.confidence)) == 0
-    if too_few or options.method == "confidence-machine":
-        return plan
-    weighted = make_plan(case, options, Estimated(), n_outside=n_outside, classes=classes)
-    return replace(weighted, notes=[NOTE_WEIGHTS, *weighted.notes])
-
-
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
     n_labels, confidence = case.labels, float(options.confidence)
@@ -133,11 +119,8 @@ def _machine(task: str, options: Options) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
 
-    common: dict[str, Any] = {
-        "settings": "leave-one-out",
-        "confidence": float(options.confidence),
-        "standardize": False,
-    }
+    common: dict[str, Any] = {"settings": "leave-one-out", "standardize": False}
+    common["confidence"] = float(options.confidence)
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
     return RidgeConfidenceClassifier(label_conditional=options.label_conditional, **common)

@@ -62,14 +62,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    settled = read.for_task(source.labels.task)
-    about = {
-        "format": _FORMAT,
-        "version": version("transduce"),
-        "prefer": source.prefer,
-        "target": target,
-        "options": settled.as_json(),
-    }
+    about = {"format": _FORMAT, "version": version("transduce"), "prefer": source.prefer, "target": target}
+    about["options"] = read.for_task(source.labels.task).as_json()
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
         archive.writestr(_TABLE, _parquet(source.frame.iloc[rows]))

@@ -229,10 +229,7 @@ class DaskSource(PartSource):
         assert self.roles is not None
         meta = _with_columns(result.fitted, None, self.given._meta)
         sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
-        tasks = [
-            delayed(_with_columns)(fitted, sampled.get(number), partition)
-            for number, partition in enumerate(self.parts)
-        ]
+        tasks = [delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in enumerate(self.parts)]
         return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
 
 
@@ -306,9 +303,8 @@ class LocalRunner:
 
         threads = threads_here()  # in every process, as the last digits depend on it
         jobs = (delayed(call_with_threads)(threads, work, shared, item) for item in items)
-        yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(
-            jobs
-        )
+        parallel = Parallel(self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        yield from parallel(jobs)
 
 
 @dataclass(frozen=True)
