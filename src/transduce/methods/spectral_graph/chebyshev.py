@@ -72,6 +72,7 @@ class Filter:
         kind = np.uint32 if S.nnz < 2**32 else np.uint64
         self._matrix = (S.indptr.astype(kind), S.indices.astype(kind), S.data.astype(np.float32))
         self._threads = n_threads(n_jobs)
+        self.chunks = [slice(start, start + CHUNK) for start in range(0, self.n, CHUNK)]
 
     def product(self, block: AnyArray) -> AnyArray:
         """Return ``S @ block``."""
@@ -93,8 +94,7 @@ class Filter:
 
     def _step(self, now: AnyArray, past: AnyArray, scale: float, shift: float) -> AnyArray:
         """Return the next term of the recurrence, in the place of `past`."""
-        single = np.float32
-        chebyshev_step(self._matrix, now, past, past, single(scale), single(shift))
+        chebyshev_step(self._matrix, now, past, past, np.float32(scale), np.float32(shift))
         return past
 
     def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:
@@ -115,10 +115,9 @@ class Filter:
         parallel = Parallel(n_jobs=self._threads, prefer="threads", return_as="generator")
         return iter(parallel(delayed(job)() for job in jobs))
 
-    def sum_over_chunks(self, n: int, function: Callable[[slice], Array]) -> Array:
-        """Return the sum of a function over chunks of `n` rows, added in their order on any number of threads."""
-        chunks = [slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK)]
-        return reduce(np.add, self.run([partial(function, rows) for rows in chunks]))
+    def sum_over_chunks(self, function: Callable[[slice], Array]) -> Array:
+        """Return the sum of a function over chunks of all rows, added in their order on any number of threads."""
+        return reduce(np.add, self.run([partial(function, rows) for rows in self.chunks]))
 
 
 def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int = 20) -> float:
@@ -140,15 +139,16 @@ def smallest_bound(matrix: Filter, random: np.random.RandomState, n_steps: int =
     return max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
 
 
-def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Array]:
-    """Return ``block' image`` and ``block' block`` of tall blocks, summed in double precision."""
+def grams(matrix: Filter, block: AnyArray) -> tuple[AnyArray, Array, Array]:
+    """Return the image of a tall block, and ``block' image`` and ``block' block``, summed in double precision."""
+    image = matrix.product(block)
 
     def one(rows: slice) -> Array:
         left = block[rows].T
         return np.stack([left @ image[rows], left @ block[rows]]).astype(float)
 
-    mixed, own = matrix.sum_over_chunks(len(block), one)
-    return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
+    mixed, own = matrix.sum_over_chunks(one)
+    return image, 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
 def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
@@ -161,7 +161,7 @@ def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values
         rest -= block[rows] * values
         return np.einsum("ij,ij->j", rest, rest).astype(float)
 
-    return np.sqrt(matrix.sum_over_chunks(len(block), one))
+    return np.sqrt(matrix.sum_over_chunks(one))
 
 
 def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
@@ -170,16 +170,13 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Arr
     Shapes: block (n, width); returns values (width,), vectors (n, width), residuals (width,).
     """
     block /= np.linalg.norm(block, axis=0)
-    image = matrix.product(block)
-    mixed, own = grams(matrix, block, image)
+    image, mixed, own = grams(matrix, block)
     if np.linalg.eigvalsh(own)[0] < 1e-8:  # columns nearly dependent: make them orthogonal first
         block = scipy.linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
-        image = matrix.product(block)
-        mixed, own = grams(matrix, block, image)
+        image, mixed, own = grams(matrix, block)
     values, turn = scipy.linalg.eigh(mixed, own)
     values, turn = values[::-1], turn[:, ::-1]
-    residuals = rotate(matrix, block, image, turn, values)
-    return values, block, residuals
+    return values, block, rotate(matrix, block, image, turn, values)
 
 
 def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
@@ -190,18 +187,13 @@ def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
     def one(rows: slice) -> Array:
         return np.square(image[rows] - vectors[rows] * values).sum(axis=0).astype(float)
 
-    return np.sqrt(matrix.sum_over_chunks(len(vectors), one))
+    return np.sqrt(matrix.sum_over_chunks(one))
 
 
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
-
-    def one(rows: slice) -> Array:
-        return vector[rows].astype(float) @ block[rows]
-
-    sums = matrix.sum_over_chunks(len(block), one).astype(block.dtype)
-    for start in range(0, len(block), CHUNK):
-        rows = slice(start, start + CHUNK)
+    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(block.dtype)
+    for rows in matrix.chunks:
         block[rows] -= np.outer(vector[rows], sums)
 
 
@@ -216,8 +208,7 @@ def leading_pairs(
     matrix = Filter(S, work.n_jobs)
     with few_threads(0):
         lower = smallest_bound(matrix, np.random.RandomState(0))
-        degree, cut = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower)
-        first = 0.0
+        degree, cut, first = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower), 0.0
         for _cycle in range(MOST_CYCLES):
             matrix.apply(block, degree, lower, cut)
             project_out(matrix, block, known)

@@ -28,6 +28,10 @@ from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, kn
 from transduce.methods.spectral_graph.graph import FittedGraph, GraphSettings, Metric, fit_graph, similar_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
+NO_GUARANTEE = Guarantee(
+    "none",
+    reasons=("Scores rank the rows.", "For sets of classes with a guarantee, use ConformalTransducer."),
+)
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
 
 
@@ -202,16 +206,14 @@ class SpectralGraphTransducer(ClassTransducer):
         SpectralGraphTransducer
             The fitted estimator.
         """
-        if not hasattr(self, "spectrum_"):
-            check_is_fitted(self)
+        check_is_fitted(self, "spectrum_")  # a labelling that failed leaves the spectrum
         kept = {name: value for name, value in vars(self).items() if name in OF_THE_ROWS}
         self._forget()
         self.__dict__.update(kept)
         if y is None:
             raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
         base = self._fitted.base
-        n = base.spectrum.components.shape[0]
-        return self._label(base, *self._read_labels(n, base.index, y, costs))
+        return self._label(base, *self._read_labels(base.spectrum.components.shape[0], base.index, y, costs))
 
     def _read_labels(
         self, n: int, index: Any, y: Any, costs: Any
@@ -219,16 +221,8 @@ class SpectralGraphTransducer(ClassTransducer):
         """Return labels and settings of a labelling, checked."""
         sample = validation.read_labels(np.empty((n, 0)), index, y, missing_label=self.missing_label)
         classes, codes = validation.class_labels(sample)
-        known = known_labels(
-            classes,
-            codes,
-            sample.labelled,
-            label_weight=self.label_weight,
-            class_prior=self.class_prior,
-            class_costs=self.class_costs,
-            costs=costs,
-        )
-        return sample, classes, known
+        settings = {name: getattr(self, name) for name in ("label_weight", "class_prior", "class_costs")}
+        return sample, classes, known_labels(classes, codes, sample.labelled, costs=costs, **settings)
 
     def _label(
         self, base: FittedGraph, sample: PartlyLabelled, classes: AnyArray, known: KnownLabels
@@ -343,6 +337,7 @@ def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyA
     status[tied | cut.open[unlabelled].any(axis=1) if cut.open.any() else tied] = "tied"
     values, known = classes[best], cut.reached[unlabelled]
     n_unreached = int((~known).sum())
+    found = {"n_unreached": n_unreached, "n_parts": base.spectrum.count}
     if n_unreached:
         values = values.astype(object)
         status[~known], values[~known] = "unreached", None
@@ -350,21 +345,11 @@ def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyA
         rows=unlabelled,
         values=values,
         status=status,
-        guarantee=Guarantee(
-            "none",
-            reasons=(
-                "Scores rank the rows.",
-                "For sets of classes with a guarantee, use ConformalTransducer.",
-            ),
-        ),
+        guarantee=NO_GUARANTEE,
         scores=margins[:, 0] if margins.shape[1] == 1 else margins,
         classes=classes,
         index=None if sample.index is None else sample.index[unlabelled],
-        diagnostics={
-            "n_unreached": n_unreached,
-            "n_parts": base.spectrum.count,
-            **getattr(base.graph, "diagnostics", {}),
-        },
+        diagnostics=found | getattr(base.graph, "diagnostics", {}),
     )
     # The names as they are, if the labels are an array of the same type; else as objects, shared and not copied.
     names = classes if classes.dtype == sample.y.dtype else classes.astype(object)
@@ -374,9 +359,8 @@ def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyA
 def warn_of_doubts(base: FittedGraph, cut: Cut, n_unreached: int) -> None:
     """Warn of rows without a path to a label, and of rows that could as well be on the other side."""
     if n_unreached:
-        how = f"give more neighbours (n_neighbors is {base.settings.n_neighbors})"
-        if base.settings.precomputed:
-            how = "join the graph's parts"
+        more = f"give more neighbours (n_neighbors is {base.settings.n_neighbors})"
+        how = "join the graph's parts" if base.settings.precomputed else more
         warnings.warn(
             f"{n_unreached} rows have no path to a label and get the status 'unreached': {how}, or label a row "
             "among them.",

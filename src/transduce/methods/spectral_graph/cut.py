@@ -69,19 +69,14 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
 
 def _secular_root(a: Array, gaps: Array, n: float) -> float:
     """Return the t > 0 with ``sum a^2 / (gaps + t)^2 = n``."""
-    lead = a[gaps == 0.0]
-    low, high = float(np.linalg.norm(lead)) / np.sqrt(n), float(np.linalg.norm(a)) / np.sqrt(n)
+    low, high = (float(np.linalg.norm(part)) / np.sqrt(n) for part in (a[gaps == 0.0], a))
     t = low if low > 0.0 else 1e-8 * high
     for _ in range(100):
         ratios = a / (gaps + t)
         squares = float(ratios @ ratios)
-        if squares >= n:
-            low = t
-        else:
-            high = t
+        low, high = (t, high) if squares >= n else (low, t)
         slope = float(ratios @ (ratios / (gaps + t)))  # minus half the derivative of the squares
-        step = squares * (np.sqrt(squares / n) - 1.0) / slope
-        new = t + step
+        new = t + squares * (np.sqrt(squares / n) - 1.0) / slope
         if not low <= new <= high:
             new = 0.5 * (low + high)
         if abs(new - t) <= 4e-16 * t:
@@ -129,12 +124,11 @@ class CutBasis:
                 f"The labels lie in {len(self._known):,} parts of the graph that are not tied to each other, more than "
                 f"{MOST_PARTS:,}: give more neighbours."
             )
-        everywhere = len(self._known) == spectrum.count
-        self.reached = np.ones(spectrum.components.shape[0], dtype=bool)
-        if not everywhere:
-            there = arrays.beside(with_label, spectrum.components)
-            self.reached = arrays.to_numpy(arrays.namespace(there).take(there, spectrum.components))
+        there = arrays.beside(with_label, spectrum.components)
+        self.reached = arrays.to_numpy(arrays.namespace(there).take(there, spectrum.components))
         self.n = int(self.reached.sum())
+        sizes = sum_by_group(spectrum.degrees, spectrum.components, spectrum.count)
+        self._sizes = arrays.to_numpy(sizes)  # the sum of the degrees of each component
         self._turn = self._null_basis()
         self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
         values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
@@ -143,41 +137,25 @@ class CutBasis:
         columns = arrays.pick_columns(arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen])
         xp, entries = arrays.namespace(columns), arrays.as_double(columns)
         entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
-        self.V_l = xp.concat([arrays.beside(self._null_entries(rows), entries), entries], axis=1)
+        null = self._null_entries(own, arrays.to_numpy(arrays.pick(spectrum.degrees, rows)))
+        self.V_l = xp.concat([arrays.beside(null, entries), entries], axis=1)
 
     def _null_basis(self) -> Array:
         """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
 
         The columns but the first of the reflection that takes the constant one to the first axis.
         """
-        if len(self._known) == 1:
-            return np.empty((1, 0))
-        sizes = self._sizes()[self._known]
+        sizes = self._sizes[self._known]
         constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
         constant /= np.linalg.norm(constant)
         constant[0] += 1.0
         return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
 
-    def _null_entries(self, rows: AnyArray) -> Array:
-        """Return the rows of the null vectors' basis, shape (len(rows), q - 1)."""
-        if len(self._known) == 1:
-            return np.empty((len(rows), 0))
-        place = np.searchsorted(self._known, arrays.to_numpy(arrays.pick(self._spectrum.components, rows)))
-        return self._own_entries(rows)[:, None] * self._turn[place]
-
-    def _sizes(self) -> AnyArray:
-        """Return the sum of the degrees of each component."""
-        spectrum = self._spectrum
-        return arrays.to_numpy(sum_by_group(spectrum.degrees, spectrum.components, spectrum.count))
-
-    def _own_entries(self, rows: AnyArray) -> Array:
-        """Return each row's entry in the null vector of its component."""
-        part, degrees = (
-            arrays.to_numpy(arrays.pick(values, rows))
-            for values in (self._spectrum.components, self._spectrum.degrees)
-        )
-        size = self._sizes()[part]
-        return np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
+    def _null_entries(self, parts: AnyArray, degrees: Array) -> Array:
+        """Return the null vectors' basis, shape (l, q - 1), at rows of these components and degrees (l,)."""
+        size = self._sizes[parts]
+        own = np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
+        return own[:, None] * self._turn[np.searchsorted(self._known, parts)]
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
@@ -189,11 +167,10 @@ class CutBasis:
         full = arrays.cast(full, V)
         if spectrum.count == 1:
             return arrays.as_double(V @ full[0, ...])
-        constant, sizes = self._turn @ W[:n_null], self._sizes()
+        constant = self._turn @ W[:n_null]
         order = xp.argsort(spectrum.components, stable=True)
-        counts = sum_by_group(
-            arrays.zeros(spectrum.degrees.shape, V) + 1.0, spectrum.components, spectrum.count
-        )
+        ones = arrays.zeros(spectrum.degrees.shape, V) + 1.0
+        counts = sum_by_group(ones, spectrum.components, spectrum.count)
         bounds = np.concatenate([[0], np.cumsum(arrays.to_numpy(counts))]).astype(int)
         parts, place = [], np.full(spectrum.count, -1)
         place[self._known] = np.arange(len(self._known))
@@ -204,7 +181,7 @@ class CutBasis:
                 continue
             block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
             if n_null:
-                size = float(sizes[component])
+                size = float(self._sizes[component])
                 own = xp.take(spectrum.degrees, rows)[:, None]
                 own = xp.sqrt(own / size) if size > 0.0 else xp.ones_like(own)
                 block = block + own * arrays.beside(constant[[j]], V)
@@ -214,9 +191,7 @@ class CutBasis:
 
 def first_ranks(values: Array) -> AnyArray:
     """Return the ranks 1, 2, ... of ascending values; those that are equal share the first."""
-    if len(values) == 0:
-        return np.empty(0, dtype=int)
-    new = np.concatenate([[True], np.diff(values) > TIE])
+    new = np.diff(values, prepend=-np.inf) > TIE
     return np.maximum.accumulate(np.where(new, np.arange(1, len(values) + 1), 0))
 
 
@@ -237,13 +212,12 @@ def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
     basis, members = CutBasis(spectrum, known.rows, d), known.members
     high, low = targets(known.prior)
-    thresholds = 0.5 * (high + low)
+    thresholds, goals, costs = 0.5 * (high + low), np.where(members, high, low), known.weight * known.costs
     W = np.empty((len(basis.penalties), members.shape[1]))
     objectives, hard = np.empty(members.shape[1]), {}
     with few_threads(len(W)):
-        for j, (goal, cost) in enumerate(
-            zip(np.where(members, high, low).T, known.weight * known.costs.T, strict=True)
-        ):
+        for j in range(members.shape[1]):
+            goal, cost = goals[:, j], costs[:, j]
             weighted = basis.V_l * arrays.beside(cost, basis.V_l)[:, None]
             G = arrays.to_numpy(basis.V_l.T @ weighted)
             G[np.diag_indices_from(G)] += basis.penalties
@@ -257,12 +231,10 @@ def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     either = np.zeros(Z.shape, dtype=bool)
     for j, best in hard.items():
         reach = np.linalg.norm(arrays.to_numpy(basis.expand(best.free)), axis=1)
-        either[:, j] = (
-            np.abs(arrays.to_numpy(basis.expand(best.fixed[:, None]))[:, 0] - thresholds[j]) < reach
-        )
-        if (
-            best.free.shape[1] == 1
-        ):  # one of two, which depends on neither the vectors' signs nor the rows' order
+        middle = arrays.to_numpy(basis.expand(best.fixed[:, None]))[:, 0]
+        either[:, j] = np.abs(middle - thresholds[j]) < reach
+        # Of two labellings one is taken that depends on neither the vectors' signs nor the rows' order.
+        if best.free.shape[1] == 1:
             other = basis.expand(best.fixed[:, None] - best.free)[:, 0]
             if np.nansum(arrays.to_numpy(other) ** 3) > np.nansum(arrays.to_numpy(Z[:, j]) ** 3):
                 Z[:, j] = other
@@ -288,9 +260,8 @@ def known_labels(
     each = _costs(class_costs, classes, codes, members)
     if costs is not None:
         each = each * _row_costs(costs, labelled)[:, None]
-    return KnownLabels(
-        np.flatnonzero(labelled), members, each, _prior(class_prior, classes, codes)[held], weight
-    )
+    prior = _prior(class_prior, classes, codes)[held]
+    return KnownLabels(np.flatnonzero(labelled), members, each, prior, weight)
 
 
 def _prior(class_prior: Mapping[Any, float] | None, classes: AnyArray, codes: AnyArray) -> Array:

@@ -22,14 +22,7 @@ from transduce.core import arrays, checks, validation
 from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import (
-    PRODUCTS,
-    DeviceGraph,
-    build_device_graph,
-    device_spectrum,
-    median_scale,
-    similarities,
-)
+from transduce.device.graph import PRODUCTS, DeviceGraph
 from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, nearly_nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
@@ -82,15 +75,9 @@ class NeighborGraph(sp.csr_array):
 
     def save(self, path: str | Path) -> None:
         """Write the graph to a file of plain arrays (npz)."""
+        stored = {name: getattr(self, name) for name in ("data", "indices", "indptr", "shape")}
         with open(path, "wb") as file:
-            np.savez(
-                file,
-                data=self.data,
-                indices=self.indices,
-                indptr=self.indptr,
-                shape=self.shape,
-                diagnostics=json.dumps(self.diagnostics),
-            )
+            np.savez(file, **stored, diagnostics=json.dumps(self.diagnostics))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -199,9 +186,8 @@ def neighbor_graph(
     rows = validation.read_rows(Reader(), X, reset=True, sparse=True, device=True)
     settings = GraphSettings(n_neighbors, metric, method, n_jobs)
     settings.check()
-    if arrays.is_foreign(rows):
-        return build_device_graph(rows, settings, check_random_state(random_state))
-    return build_graph(rows, settings, check_random_state(random_state))
+    build = device_graph.build_device_graph if arrays.is_foreign(rows) else build_graph
+    return build(rows, settings, check_random_state(random_state))
 
 
 def canonical_rows(rows: Any, metric: Metric) -> tuple[AnyArray, Any]:
@@ -235,22 +221,24 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
             found = nearest_rows(ordered, np.arange(n), ordered, k, metric, work)
         else:
             found, share = nearly_nearest_rows(ordered, k, metric, method, random, work)
-    scale = None if metric == "cosine" or k == 0 else median_scale(found)
-    graph, n_random = assemble(found.ids, similarities(found, scale), random)
+    scale = None if metric == "cosine" or k == 0 else device_graph.median_scale(found)
+    graph, n_random = assemble(found.ids, device_graph.similarities(found, scale), random)
     if np.any(order[1:] < order[:-1]):
-        back = np.argsort(order)
-        graph = NeighborGraph(graph[back][:, back])
+        graph = reordered(graph, np.argsort(order))
     graph.sort_indices()
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
-    graph.diagnostics = {
-        "n_neighbors": k,
-        "metric": name,
-        "method": method,
-        "recall": share,
-        "n_random": n_random,
-        "scale": scale,
-    }
+    graph.diagnostics.update(
+        n_neighbors=k, metric=name, method=method, recall=share, n_random=n_random, scale=scale
+    )
     return graph
+
+
+def reordered(graph: NeighborGraph, rows: AnyArray) -> NeighborGraph:
+    """Return the same graph with its rows in another order."""
+    taken = NeighborGraph(graph[rows][:, rows])
+    taken.sort_indices()
+    taken.diagnostics.update(graph.diagnostics)
+    return taken
 
 
 def unit_rows(X: Any) -> Any:
@@ -302,7 +290,7 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
     with stage("neighbours of new rows") as report:
         own = np.full(rows.shape[0], -1)
         found = nearest_rows(rows, own, known, k, settings.metric, Work(settings.n_jobs, report))
-    similar, ids = similarities(found, scale), found.ids
+    similar, ids = device_graph.similarities(found, scale), found.ids
     similar = np.where((ids >= 0) & (similar > 0.0), similar, 0.0)
     entries = (similar.ravel(), np.maximum(ids, 0).ravel(), np.arange(0, ids.size + 1, k))
     return sp.csr_array(entries, shape=(len(ids), known.shape[0]))
@@ -332,57 +320,43 @@ def fit_graph(
 ) -> FittedGraph:
     """Return graph and spectrum of rows that have been read, or what was given instead of them."""
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
-    known, scale, graph, spectrum = None, None, None, X
-    if arrays.is_foreign(rows):
-        return fit_device_graph(rows, settings, n_components, random)
-    if not settings.precomputed:
-        graph, spectrum = graph_with_spectrum(rows, settings, n_components, random)
-        known = unit_rows(rows) if settings.metric == "cosine" else rows
-        scale = graph.diagnostics["scale"]
-    elif not isinstance(X, Spectrum):
+    known, scale, graph, spectrum, index = None, None, None, X, getattr(X, "index", None)
+    options = {"n_components": n_components, "random_state": random, "n_jobs": settings.n_jobs}
+    if settings.precomputed and arrays.is_foreign(rows):
+        raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
+    if settings.precomputed and not isinstance(X, Spectrum):
         graph = NeighborGraph(check_graph(rows))
         graph.diagnostics = dict(getattr(X, "diagnostics", {}))
-        spectrum = graph_spectrum(
-            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
-        )
-    return FittedGraph(settings, n_components, getattr(X, "index", None), known, scale, graph, spectrum)
+        spectrum = graph_spectrum(graph, **options)
+    elif not settings.precomputed:
+        if arrays.is_foreign(rows):
+            index, graph = None, device_graph.build_device_graph(rows, settings, random)
+            spectrum = graph_spectrum(graph, **options)
+        else:
+            graph, spectrum = graph_with_spectrum(rows, settings, options)
+        known = unit_rows(rows) if settings.metric == "cosine" else rows
+        scale = graph.diagnostics["scale"]
+    return FittedGraph(settings, n_components, index, known, scale, graph, spectrum)
 
 
 def graph_with_spectrum(
-    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
+    rows: Any, settings: GraphSettings, options: dict[str, Any]
 ) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features.
 
     They are computed in an order that is the rows' own, and put back: so fits that share their work
     (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same answers.
     """
-
-    def compute(rows: Any) -> tuple[NeighborGraph, Spectrum]:
-        graph = build_graph(rows, settings, random)
-        return graph, graph_spectrum(
-            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
-        )
-
-    order = row_order(rows)
+    order, random = row_order(rows), options["random_state"]
     ordered, seed = rows[order], pickle.dumps(random.get_state())
+
+    def compute() -> tuple[NeighborGraph, Spectrum]:
+        graph = build_graph(ordered, settings, random)
+        return graph, graph_spectrum(graph, **options)
+
     if callable(settings.metric) or rows.shape[0] > MOST_KEPT:
-        graph, spectrum = compute(ordered)
+        graph, spectrum = compute()
     else:
-        graph, spectrum = once("graph", ordered, (settings, n_components, seed), lambda: compute(ordered))
+        graph, spectrum = once("graph", ordered, (settings, options["n_components"], seed), compute)
     back = np.argsort(order)
-    as_given = NeighborGraph(graph[back][:, back])
-    as_given.sort_indices()
-    as_given.diagnostics = dict(graph.diagnostics)
-    return as_given, spectrum.take(back)
-
-
-def fit_device_graph(
-    rows: Any, settings: GraphSettings, n_components: int, random: np.random.RandomState
-) -> FittedGraph:
-    """Return graph and spectrum of rows on a device."""
-    if settings.precomputed:
-        raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
-    graph = device_graph.build_device_graph(rows, settings, random)
-    spectrum = Spectrum(*device_spectrum(graph, n_components, random))
-    known = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
-    return FittedGraph(settings, n_components, None, known, graph.diagnostics["scale"], graph, spectrum)
+    return reordered(graph, back), spectrum.take(back)

@@ -85,24 +85,20 @@ def replace_worst(scores: Any, ids: Any, score: Any, row: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def keep_row(row: Any, first: int, own: int, best: Any, who: Any) -> None:
-    """Take the best of one row of scores into its heap, the candidate `own` left out."""
-    for start in range(0, len(row), STRIP):
-        stop = min(start + STRIP, len(row))
-        if n_above(row[start:stop], best[0]) > 0:
-            for j in range(start, stop):
-                if row[j] > best[0] and first + j != own:
-                    replace_worst(best, who, row[j], first + j)
-
-
-@njit(cache=True, nogil=True)
 def keep_best(block: Any, first: int, own: Any, heaps: Any, scores: Any, ids: Any) -> None:
     """Take the best of a block of scores into each row's heap, the row itself left out.
 
     Shapes: block (q, c), own, heaps (q,), scores, ids (n, k).
     """
     for query in range(len(block)):
-        keep_row(block[query], first, own[query], scores[heaps[query]], ids[heaps[query]])
+        row, best, who = block[query], scores[heaps[query]], ids[heaps[query]]
+        for start in range(0, len(row), STRIP):
+            stop = min(start + STRIP, len(row))
+            if n_above(row[start:stop], best[0]) == 0:
+                continue
+            for j in range(start, stop):
+                if row[j] > best[0] and first + j != own[query]:
+                    replace_worst(best, who, row[j], first + j)
 
 
 @njit(cache=True, nogil=True)
@@ -115,9 +111,9 @@ def keep_best_sparse(indptr: Any, indices: Any, data: Any, own: Any, scores: Any
                 replace_worst(best, who, data[entry], indices[entry])
 
 
-def sort_heaps(scores: AnyArray, ids: AnyArray) -> Neighbors:
-    """Return heaps as lists, best first; equal scores in the order of the rows."""
-    order = np.lexsort([ids, -scores])
+def sort_heaps(scores: AnyArray, ids: AnyArray, k: int | None = None) -> Neighbors:
+    """Return the best `k` of each heap, or all, best first; equal scores in the order of the rows."""
+    order = np.lexsort([ids, -scores])[:, :k]
     return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
 
 
@@ -187,11 +183,8 @@ def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: in
             f"The metric {metric!r} gives {count} of {len(ids)} rows no finite distance to their neighbours: drop "
             "rows it is not defined for, or use another metric."
         )
-    distances = distances * size
-    scores = np.where(ids == own[:, None], -np.inf, -distances)
-    ids = np.where(ids == own[:, None], -1, ids)
-    found = sort_heaps(scores, ids)
-    return Neighbors(found.ids[:, :k], found.scores[:, :k])
+    scores = np.where(ids == own[:, None], -np.inf, -distances * size)
+    return sort_heaps(scores, np.where(ids == own[:, None], -1, ids), k)
 
 
 BLOCK = 512  # rows on either side of one product, which fits in the cache
@@ -285,14 +278,13 @@ def search_pairs(X: Array, k: int, work: Work = QUIET) -> Neighbors:
     single, ids = candidates(X.astype(np.float32), min(k + SPARE, n - 1), work)
     scores = np.empty(ids.shape)
     score_again(X, ids, scores)
-    found = best_of_heaps(scores, ids, k)
-    ids, scores = found.ids, found.scores
+    found = sort_heaps(scores, ids, k)
     if single.shape[1] < n - 1:
         error = (X.shape[1] + 2) * 2.0**-24
-        doubtful = np.flatnonzero(scores[:, -1] <= single[:, 0].astype(float) + error)
+        doubtful = np.flatnonzero(found.scores[:, -1] <= single[:, 0].astype(float) + error)
         again = search_dense(X[doubtful], doubtful, X, np.zeros(n), k, Work(work.n_jobs))
-        ids[doubtful], scores[doubtful] = again.ids, again.scores
-    return Neighbors(ids, scores)
+        found.ids[doubtful], found.scores[doubtful] = again.ids, again.scores
+    return found
 
 
 N_SAMPLE = 500  # rows whose true neighbours are looked up
@@ -331,11 +323,6 @@ class Cells:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=c))])
         half_squares = 0.5 * np.einsum("ij,ij->i", centres, centres)
         return cls(order, X[order], offsets[order], bounds, centres, half_squares)
-
-    @property
-    def sizes(self) -> AnyArray:
-        """How many rows each cell has."""
-        return np.diff(self.bounds)
 
     def gaps(self, rows: Any) -> AnyArray:
         """Return how much farther than the nearest centre each centre is, in half squared distances, (q, c)."""
@@ -439,21 +426,14 @@ def join_until(
 ) -> tuple[Array, AnyArray]:
     """Return the heaps after as many passes as bring the recall at `rows` to the target, if they can."""
     scores, ids = heaps
-    fresh = np.ones(ids.shape, dtype=bool)
-    k, reached = true.shape[1], 0.0
+    fresh, reached = np.ones(ids.shape, dtype=bool), 0.0
     for n_pass in range(MOST_PASSES):
-        before, reached = reached, recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
+        before, reached = reached, recall(sort_heaps(scores[rows], ids[rows], true.shape[1]).ids, true)
         if reached >= TARGET_RECALL or reached - before < 1e-3:
             break
         scores, ids, fresh = join_neighbors(cells, scores, ids, fresh, Work(work.n_jobs))
         work.report((n_pass + 1) / MOST_PASSES)
     return scores, ids
-
-
-def best_of_heaps(scores: AnyArray, ids: AnyArray, k: int) -> Neighbors:
-    """Return the best `k` of each heap."""
-    found = sort_heaps(scores, ids)
-    return Neighbors(np.ascontiguousarray(found.ids[:, :k]), np.ascontiguousarray(found.scores[:, :k]))
 
 
 def recall(found: AnyArray, true: AnyArray) -> float:
@@ -479,26 +459,21 @@ def search_cells(
     gaps, pool = cells.gaps(rows), 2 * k
     needed = np.take_along_axis(gaps, np.searchsorted(cells.bounds, true, side="right") - 1, axis=1)
     direct = reach_of(needed, TARGET_RECALL)
-    join = ((gaps <= direct) @ cells.sizes).mean() > DEAREST_JOIN * pool**2
+    join = ((gaps <= direct) @ np.diff(cells.bounds)).mean() > DEAREST_JOIN * pool**2
     work.report(0.1)
     if join:  # of several cells at least: else no neighbour's neighbour is in another
         several = np.sort(gaps, axis=1)[:, min(N_CELLS, gaps.shape[1]) - 1]
         first = max(reach_of(needed, FIRST_RECALL), reach_of(several, 0.5))
         heaps = cells.visit(pool, first, work.part(0.1, 0.4))
-        scores, ids = join_until(cells, heaps, rows, true, work.part(0.4, 1.0))
-    else:
-        scores, ids = cells.visit(k, direct, work.part(0.1, 1.0))
-    reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
-    if reached < TARGET_RECALL and join:
-        scores, ids = cells.visit(k, direct, work)
-        reached = recall(best_of_heaps(scores[rows], ids[rows], k).ids, true)
-    found = best_of_heaps(scores, ids, k)
+        found = sort_heaps(*join_until(cells, heaps, rows, true, work.part(0.4, 1.0)), k)
+    if not join or recall(found.ids[rows], true) < TARGET_RECALL:
+        found = sort_heaps(*cells.visit(k, direct, work if join else work.part(0.1, 1.0)))
     ids, back = np.where(found.ids >= 0, cells.order[found.ids], -1), np.argsort(cells.order)
-    return Neighbors(ids[back], found.scores[back]), reached
+    return Neighbors(ids[back], found.scores[back]), recall(found.ids[rows], true)
 
 
 def search_faiss(
-    X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState
+    X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` nearest neighbours by the inverted file of faiss, and the recall on a sample."""
     import faiss  # an extra
@@ -513,22 +488,20 @@ def search_faiss(
     index.train(X)
     index.add(X)
     rows = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
-    true = search_dense(X[rows], rows, X, offsets, k).ids
+    true = search_dense(X[rows], rows, X, offsets, k, Work(work.n_jobs)).ids
+
+    def others(own: AnyArray) -> Neighbors:
+        scores, ids = index.search(X[own], k + 1)
+        order = np.argsort(ids == own[:, None], axis=1, kind="stable")[
+            :, :k
+        ]  # each row itself is last, left out
+        return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
+
     index.nprobe = 8
-    while index.nprobe < n_lists:
-        if recall(_others(index.search(X[rows], k + 1), rows, k).ids, true) >= TARGET_RECALL:
-            break
+    while index.nprobe < n_lists and recall(others(rows).ids, true) < TARGET_RECALL:
         index.nprobe = min(2 * index.nprobe, n_lists)
-    found = _others(index.search(X, k + 1), np.arange(n), k)
+    found = others(np.arange(n))
     return found, recall(found.ids[rows], true)
-
-
-def _others(result: Any, own: AnyArray, k: int) -> Neighbors:
-    """Return what faiss found, each row itself left out."""
-    scores, ids = result
-    keep = ids != own[:, None]
-    order = np.argsort(~keep, axis=1, kind="stable")[:, :k]
-    return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
 
 
 def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET) -> Neighbors:
@@ -549,16 +522,11 @@ def nearly_nearest_rows(
     X: AnyArray, k: int, metric: Any, method: str, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
-    rows = X.astype(np.float32) if metric == "cosine" else _centred(X)
-    offsets = np.zeros(len(rows), dtype=np.float32)
-    if metric != "cosine":
-        offsets = 0.5 * np.einsum("ij,ij->i", rows, rows)
-    if method == "faiss":
-        found, reached = search_faiss(rows, offsets, k, random)
-    else:
-        found, reached = search_cells(rows, offsets, k, random, work)
+    search = search_faiss if method == "faiss" else search_cells
     if metric == "cosine":
-        return found, reached
+        return search(X.astype(np.float32), np.zeros(len(X), dtype=np.float32), k, random, work)
+    rows = _centred(X)
+    found, reached = search(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
     return Neighbors(found.ids, -_distances(X, found.ids)), reached
 
 

@@ -25,17 +25,8 @@ from sklearn.utils import check_random_state
 from transduce.core import arrays, checks
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
-from transduce.device.graph import (
-    EXTRA,
-    GOOD,
-    LARGE,
-    LARGE_TOLERANCE,
-    TOLERANCE,
-    DeviceGraph,
-    NotConvergedError,
-    device_spectrum,
-    whole_ties,
-)
+from transduce.device import graph as device_graph
+from transduce.device.graph import EXTRA, GOOD
 from transduce.methods.spectral_graph.chebyshev import TooFineError, leading_pairs
 from transduce.methods.spectral_graph.neighbors import Work
 
@@ -44,7 +35,9 @@ ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by 
 MOST_DENSE_ROWS = 6_000  # components up to this size are dense matrices if all else fails: a minute at most
 MOST_RESTARTS, INVERSE_RESTARTS = 200, 30  # of ARPACK, with products and with solutions
 MOST_BLOCK_STEPS = 40
-SEEDED = "rng" in inspect.signature(eigsh).parameters  # from scipy 1.17 on
+# Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random vector: the same one
+# in every call, from scipy 1.17 on.
+SEED = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
 _log = logging.getLogger("transduce")
@@ -187,11 +180,10 @@ def graph_spectrum(
     """
     checks.check_whole("n_components", n_components, least=1)
     random = check_random_state(random_state)
-    if isinstance(A, DeviceGraph):
-        return Spectrum(*device_spectrum(A, int(n_components), random))
+    if isinstance(A, device_graph.DeviceGraph):
+        return Spectrum(*device_graph.device_spectrum(A, int(n_components), random))
     A = check_graph(A)
-    n, d = A.shape[0], int(n_components)
-    unit = float(A.data.max()) if A.nnz else 1.0
+    n, unit = A.shape[0], float(A.data.max()) if A.nnz else 1.0
     scaled = A / unit
     scaled.eliminate_zeros()  # weights so small beside the largest that they are none
     degrees = np.asarray(scaled.sum(axis=1)).ravel()
@@ -207,8 +199,8 @@ def graph_spectrum(
                 rows = order[start:stop]
                 part = normalised(scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows])
                 work = Work(n_jobs, report).part(start / n, stop / n)
-                solved = smallest_pairs(part, degrees[rows], min(d, len(rows) - 1), random, work)
-                parts.append((component, rows, *solved))
+                d = min(int(n_components), len(rows) - 1)
+                parts.append((component, rows, *smallest_pairs(part, degrees[rows], d, random, work)))
             report(stop / n)
     return merge_parts(parts, components, degrees * unit)
 
@@ -222,15 +214,11 @@ def check_graph(A: Any) -> sp.csr_array:
             f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
         ) from error
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
-        raise ValueError(
-            f"A graph is a square matrix, one row and one column for each row; got shape {A.shape}."
-        )
+        raise ValueError(f"A graph is a square matrix, one row and column for each row; got shape {A.shape}.")
     if not np.isfinite(A.data).all():
         raise ValueError("Input X contains NaN or infinity: the weights of a graph must be finite.")
     if np.any(A.data < 0.0):
-        raise ValueError(
-            "The graph has negative weights: a weight says how similar two rows are, 0 for not at all."
-        )
+        raise ValueError("The graph has negative weights: weights are similarities, 0 where there is none.")
     A.sum_duplicates()
     A.setdiag(0.0)
     A.eliminate_zeros()
@@ -265,17 +253,8 @@ def smallest_pairs(
         else:
             values, vectors = _arpack(S, trivial, more, random)
         residuals = _residuals(S, values, vectors)
-    keep = whole_ties(values, d)
+    keep = device_graph.whole_ties(values, d)
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
-
-
-def _lanczos(matrix: Any, d: int, start: Array, **options: Any) -> tuple[Array, Array]:
-    """Return what ARPACK finds, with restarts that are the same in every call.
-
-    Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random vector.
-    """
-    seed = {"rng": 0} if SEEDED else {}
-    return eigsh(matrix, d, v0=start, **seed, **options)
 
 
 def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:
@@ -284,10 +263,8 @@ def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomSta
     moved = LinearOperator(S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64)
     for factor in (2, 4):
         try:
-            width = min(factor * d + 20, len(trivial) - 1)
-            largest, vectors = _lanczos(
-                moved, d, start, which="LA", ncv=width, tol=GOOD / 10, maxiter=MOST_RESTARTS
-            )
+            options = {"which": "LA", "ncv": min(factor * d + 20, len(trivial) - 1), "tol": GOOD / 10, **SEED}
+            largest, vectors = eigsh(moved, d, v0=start, maxiter=MOST_RESTARTS, **options)
         except ArpackError:
             continue
         order = np.argsort(-largest)
@@ -305,9 +282,8 @@ def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Ar
     """
     laplacian = sp.csc_array(sp.eye_array(len(trivial)) - S)
     try:
-        vectors = _lanczos(
-            laplacian, d + 1, start, sigma=-SHIFT, which="LM", tol=1e-12, maxiter=INVERSE_RESTARTS
-        )[1]
+        options = {"which": "LM", "sigma": -SHIFT, "tol": 1e-12, **SEED}
+        vectors = eigsh(laplacian, d + 1, v0=start, maxiter=INVERSE_RESTARTS, **options)[1]
     except (RuntimeError, MemoryError) as error:  # ARPACK's own errors are among these
         _log.info("%s: trying again.", error)
         return _inverted_block(S, laplacian, trivial, d)
@@ -371,19 +347,18 @@ def _filtered(
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
     ordered, known = S[order][:, order], trivial[order].astype(np.float32)
     back = np.argsort(order)
-    tol = TOLERANCE if len(order) <= LARGE else LARGE_TOLERANCE
+    large = len(order) > device_graph.LARGE
+    tol = device_graph.LARGE_TOLERANCE if large else device_graph.TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
         block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
         try:
             values, vectors, residuals = leading_pairs(ordered, block, d, tol, known, work)
-        except TooFineError as error:
+            return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
+        except (TooFineError, device_graph.NotConvergedError, np.linalg.LinAlgError) as error:
             _log.info("%s: trying again.", error)
-            break
-        except (NotConvergedError, np.linalg.LinAlgError) as error:
-            _log.info("%s: trying again.", error)
-            continue
-        return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
+            if isinstance(error, TooFineError):
+                break
     with few_threads(0):  # the same answer on any number of cores
         values, vectors = _inverted(S, trivial, d, random.standard_normal(len(order)))
         return values, vectors, _residuals(S, values, vectors)
