@@ -184,7 +184,7 @@ def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
         true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
         assert neighbors.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
-        for name in ("dot", "keep_row", "link_both_ways", "join_block"):
+        for name in ("dot", "keep_best", "link_both_ways", "join_block"):
             monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
     np.testing.assert_array_equal(*results)
 

@@ -18,7 +18,7 @@ from transduce.core.ranks import rank_folds
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
-from transduce.methods.billiard.votes import LAST, Geometry, Tally, count_round, held_classes, probabilities
+from transduce.methods.billiard.votes import LAST, Geometry, count_votes, held_classes, probabilities
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,8 @@ def read_settings(given: dict[str, Any]) -> BilliardSettings:
         read["width"] = checks.check_positive(words, read["width"], least=1e-100, most=1e100)
     if not isinstance(read["softness"], str) or read["softness"] not in ("loo", "cv"):
         checks.check_number("softness (a number from 0, 'loo' or 'cv')", read["softness"])
-        read["softness"] = checks.check_not_negative(
-            "softness", read["softness"], "'loo', 'cv' or a number from 0"
-        )
+        words = "'loo', 'cv' or a number from 0"
+        read["softness"] = checks.check_not_negative("softness", read["softness"], words)
     checks.check_number("bias", read["bias"])
     read["bias"] = checks.check_not_negative("bias", read["bias"], "a number from 0")
     checks.check_whole("n_balls", read["n_balls"], least=2)
@@ -121,31 +120,30 @@ class LabelledRows(NamedTuple):
     def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
         K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
-        refresh = max(20, 10 * len(K))
+        refresh, n_games = max(20, 10 * len(K)), len(held_classes(n_classes))
         for k in range(int(fold.max()) + 1):
             shown, hidden = fold != k, fold == k
             geometry = Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-            seeds = np.random.RandomState(seed).randint(
-                2**31 - 1, size=(len(held_classes(n_classes)), CV_BALLS)
-            )
+            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
             try:
                 games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
             except EmptyVersionSpaceError:
                 return np.inf
-            tallies = [Tally.empty(CV_BALLS, int(hidden.sum())) for _ in games]
             for game in games:
                 game.play(CV_BOUNCES)
-            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
-            count_round(games, tallies, [(slice(None), voter)], LAST, None)
-            right = probabilities(tallies)[0][np.arange(int(hidden.sum())), self.codes[hidden]]
+            voter, n_hidden = (
+                geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden]),
+                int(hidden.sum()),
+            )
+            tallies = count_votes(games, n_hidden, [(slice(None), voter)], LAST, None)
+            right = probabilities(tallies)[0][np.arange(n_hidden), self.codes[hidden]]
             total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
         log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
         return total / len(self.codes)
 
 
 def _as_path(grid: Sequence[tuple[float, float]], losses: Sequence[float] | Array) -> pd.DataFrame:
-    lines = [(*pair, loss) for pair, loss in zip(grid, losses, strict=True)]
-    return pd.DataFrame(lines, columns=["width", "softness", "log_loss"])
+    return pd.DataFrame(grid, columns=["width", "softness"]).assign(log_loss=losses)
 
 
 class KernelChoice(NamedTuple):
@@ -164,17 +162,18 @@ class KernelChoice(NamedTuple):
 
 def choose(shown: LabelledRows, rows: Array, settings: BilliardSettings, seed: int) -> KernelChoice:
     """Choose width and softness; the median distance is that of all rows (n, d)."""
-    has_width, wanted = uses_width(settings.kernel), settings.width
-    middle = median_width(rows) if has_width and isinstance(wanted, str) else 1.0
-    widths = [middle] if isinstance(wanted, str) else [wanted]
-    if has_width and wanted == "cv":
-        widths = [middle * factor for factor in WIDTHS]
-    by_word = isinstance(settings.softness, str)
-    if by_word:
+    if isinstance(settings.width, str):
+        has_width = uses_width(settings.kernel)
+        factors = WIDTHS if has_width and settings.width == "cv" else (1.0,)
+        middle = median_width(rows) if has_width else 1.0
+        widths = [middle * factor for factor in factors]
+    else:
+        widths = [settings.width]
+    if isinstance(settings.softness, str):
         unit = float(shown.gram(widths[0]).diagonal().mean())
         softnesses = [unit * factor for factor in SOFTNESSES]
     else:
-        softnesses = [float(settings.softness)]
+        softnesses = [settings.softness]
     width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
     if len(widths) * len(softnesses) == 1:
         return KernelChoice(width, softness)

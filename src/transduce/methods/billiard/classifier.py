@@ -22,7 +22,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import KernelLike, uses_width
 from transduce.methods.billiard.billiard_settings import BilliardSettings, choose, read_settings
 from transduce.methods.billiard.fitted_billiard import Vote, arrange_rows, drop_balls, take_vote
-from transduce.methods.billiard.votes import Tally, count_round, probabilities
+from transduce.methods.billiard.votes import count_votes, probabilities
 
 
 class BayesianTransducer(ClassTransducer):
@@ -216,11 +216,9 @@ class BayesianTransducer(ClassTransducer):
         """
         check_is_fitted(self)
         rows = self._read_new(X, own_value=self.softness_ > 0.0)
-        games = self._fitted.games
-        tallies = [Tally.empty(len(game.balls), len(rows)) for game in games]
         with few_threads(0):
             voters = self._fitted.voters(rows, self.max_memory_mb)
-            count_round(games, tallies, voters(), slice(None), self.n_jobs)
+            tallies = count_votes(self._fitted.games, len(rows), voters(), slice(None), self.n_jobs)
         return probabilities(tallies)[0]
 
     def decision_function(self, X: Any) -> Array:

@@ -16,18 +16,9 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, uses_width
+from transduce.methods.billiard import votes
 from transduce.methods.billiard.billiard_settings import BilliardSettings, KernelChoice, LabelledRows
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
-from transduce.methods.billiard.votes import (
-    LAST,
-    Game,
-    Geometry,
-    Tally,
-    Voters,
-    count_round,
-    held_classes,
-    probabilities,
-)
 
 MIN_BOUNCES = 2_000
 
@@ -57,9 +48,7 @@ def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: BilliardSett
         unlabelled = np.column_stack([rows[:, labelled], own])[~sample.labelled]
         same = np.allclose(own, own[0], rtol=1e-10, atol=0.0)
         return Arranged(shown, labelled, unlabelled, rows, names, own=float(own[0]) if same else None)
-    scaling = None
-    if settings.standardize:
-        scaling, rows = Scaling.fit_apply(rows)
+    scaling, rows = Scaling.fit_apply(rows) if settings.standardize else (None, rows)
     kernel.check_symmetry(rows)
     order = np.lexsort([codes, *rows[labelled].T[::-1]])
     shown = LabelledRows(kernel, rows[labelled[order]], codes[order], settings.bias)
@@ -74,10 +63,10 @@ class FittedBilliard:
     labelled: AnyArray
     scaling: Scaling | None
     own: float | None
-    geometry: Geometry
-    games: list[Game]
+    geometry: votes.Geometry
+    games: list[votes.Game]
 
-    def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], Voters]:
+    def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], votes.Voters]:
         """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
         size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.labelled))))
         parts = [slice(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
@@ -98,10 +87,10 @@ def drop_balls(
     """Put balls into version space, or raise a ValueError if it is empty."""
     shown = arranged.shown
     K, n_classes = shown.gram(choice.width), int(shown.codes.max()) + 1
-    geometry = Geometry.of(K, softness=choice.softness)
+    geometry = votes.Geometry.of(K, softness=choice.softness)
     if choice.softness == 0.0:
         check_contradictions(K, arranged)
-    seeds = random.randint(2**31 - 1, size=(len(held_classes(n_classes)), settings.n_balls))
+    seeds = random.randint(2**31 - 1, size=(len(votes.held_classes(n_classes)), settings.n_balls))
     try:
         games = geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
@@ -132,9 +121,8 @@ def check_contradictions(K: Array, arranged: Arranged) -> None:
 
 def _inseparable(softness: float, has_width: bool) -> str:
     """Return what to do when no separator was found."""
-    how = "let labels be wrong with softness > 0 (or softness='loo')"
-    if softness > 0.0:
-        how = f"give a softness larger than {softness:g}"
+    soft = "let labels be wrong with softness > 0 (or softness='loo')"
+    how = f"give a softness larger than {softness:g}" if softness > 0.0 else soft
     width = ", or give the kernel a smaller width" if has_width else ""
     return (
         "No separator in this kernel's feature space gets every labelled row right, as far as double precision can "
@@ -158,7 +146,7 @@ def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BilliardSetti
     tallies, converged = play_until(fitted.games, len(unlabelled), voters, settings)
     r_hat = float(np.max([tally.r_hat() for tally in tallies])) if len(unlabelled) else np.nan
     n_bounces = max(game.n_bounces for game in fitted.games)
-    shares, errors = probabilities(tallies)
+    shares, errors = votes.probabilities(tallies)
     if not converged:
         warnings.warn(
             f"The budget of max_bounces={settings.max_bounces} ended the vote: the largest standard error of a "
@@ -170,14 +158,14 @@ def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BilliardSetti
 
 
 def play_until(
-    games: list[Game], n_rows: int, voters: Callable[[], Voters], settings: BilliardSettings
-) -> tuple[list[Tally], bool]:
+    games: list[votes.Game], n_rows: int, voters: Callable[[], votes.Voters], settings: BilliardSettings
+) -> tuple[list[votes.Tally], bool]:
     """Play rounds, each as long as all before it, until the largest standard error is small enough.
 
     The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
     manner, and what their starts have in common their differences cannot tell.
     """
-    rounds: list[list[Tally]] = []
+    rounds: list[list[votes.Tally]] = []
     lengths: list[int] = []
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
     while True:
@@ -185,16 +173,14 @@ def play_until(
         for game in games:
             game.play(n_bounces)
         done = games[0].n_bounces
-        fresh = [Tally.empty(len(game.balls), n_rows) for game in games]
-        count_round(games, fresh, voters(), LAST, settings.n_jobs)
-        rounds.append(fresh)
+        rounds.append(votes.count_votes(games, n_rows, voters(), votes.LAST, settings.n_jobs))
         lengths.append(done - before)
         while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
             del rounds[0], lengths[0]
             for game in games:
                 game.forget(1)
-        tallies = [Tally.sum(parts) for parts in zip(*rounds, strict=True)]
-        error = float(probabilities(tallies)[1].max()) if n_rows else np.inf
+        tallies = [votes.Tally.sum(parts) for parts in zip(*rounds, strict=True)]
+        error = float(votes.probabilities(tallies)[1].max()) if n_rows else np.inf
         log.info("%d bounces of each ball: largest standard error %.4f", done, error)
         n_bounces = min(done, settings.max_bounces - done)
         enough = error <= settings.tolerance and done >= MIN_BOUNCES

@@ -101,15 +101,18 @@ class VersionSpace:
             return self.inverse @ coordinates
         return solve_triangular(self.root, coordinates, lower=True, trans="T", check_finite=False)
 
+    def coordinates(self, products: Array) -> Array:
+        """Return the r coordinates of vectors with these inner products with the rows, or the nearest by squares."""
+        if self.inverse is not None:
+            return self.inverse.T @ products
+        return solve_triangular(self.root, products, lower=True, check_finite=False)
+
     def start(self, random: np.random.RandomState) -> Array:
         """Return coefficients of a random unit vector inside version space."""
         margins = self.signs * (random.exponential(size=len(self.G)) + 0.1)
-        if self.inverse is None:
-            coordinates = solve_triangular(self.root, margins, lower=True, check_finite=False)
-        else:
-            coordinates = self.inverse.T @ margins  # least squares: right if the rows' span allows it
-            if not (self.signs * (self.root @ coordinates)).min() > 0.0:
-                coordinates = self._separate(np.abs(margins))
+        coordinates = self.coordinates(margins)
+        if self.inverse is not None and not (self.signs * (self.root @ coordinates)).min() > 0.0:
+            coordinates = self._separate(np.abs(margins))
         return self.coefficients(coordinates / np.linalg.norm(coordinates))
 
     def _separate(self, margins: Array) -> Array:
@@ -207,8 +210,7 @@ class Ball:
 
 def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[AnyArray, Array, Array]:
     """Return walls, kicks and times of a flight of this length; the last flight ends in the air."""
-    traces, length = [], 0.0
-    size = max(32, len(a))
+    traces, length, size = [], 0.0, max(32, len(a))
     while length < reach:
         trace = (np.empty(size, np.int32), np.empty(size), np.empty(size))
         fly(space.G, space.signs, a, b, *trace)
@@ -217,10 +219,9 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[Any
     walls, kicks, times = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     ends = np.cumsum(times)
     last = int(np.searchsorted(ends, reach))
-    walls, kicks, times = walls[: last + 1], kicks[: last + 1], times[: last + 1]
-    times[-1] -= ends[last] - reach
-    kicks[-1] = 0.0
-    return walls, kicks, times
+    times[last] -= ends[last] - reach
+    kicks[last] = 0.0
+    return walls[: last + 1], kicks[: last + 1], times[: last + 1]
 
 
 def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import stdtr
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -247,9 +246,11 @@ class Game:
     def play(self, n_bounces: int) -> None:
         """Let every ball bounce about so often, one segment at least, and record the round."""
         n_segments = max(1, round(n_bounces / self.pace))
-        flights = self._fly(n_segments)
+        flights, n_rows = self._fly(n_segments), len(self.space.G)
+        count = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
+        count = min(count, max(1, MOST_NUMBERS // n_rows))
         for record, flight in zip(self.records, flights, strict=True):
-            record.append(Positions.of(flight, self._n_positions(n_segments)) if self.soft else flight)
+            record.append(Positions.of(flight, count) if self.soft else flight)
         bounces = sum(len(segment.walls) for flight in flights for segment in flight)
         self.n_bounces += round(bounces / len(flights))
 
@@ -257,11 +258,6 @@ class Game:
         """Drop the first rounds of every ball, in which it may still be near its start."""
         for record in self.records:
             del record[:n_rounds]
-
-    def _n_positions(self, n_segments: int) -> int:
-        n_rows = len(self.space.G)
-        wanted = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
-        return min(wanted, max(1, MOST_NUMBERS // n_rows))
 
     def mean_direction(self) -> Array:
         """Return coefficients of the mean position of all balls, a unit vector: the Bayes point."""
@@ -297,7 +293,7 @@ class Geometry(NamedTuple):
         norms = np.sqrt(A.diagonal())
         if not norms.min() > 0.0:
             raise ValueError(
-                "A labelled row has length 0 in feature space, so that no separator can tell it: give bias > 0."
+                "A labelled row has length 0 in feature space: no separator can tell it; give bias > 0."
             )
         G = np.ascontiguousarray(A / norms / norms[:, None])
         return cls(VersionSpace.of(G, np.ones(len(G))), norms, softness)
@@ -306,11 +302,11 @@ class Geometry(NamedTuple):
         self, codes: AnyArray, n_classes: int, seeds: AnyArray, n_jobs: int | None, refresh: int | None = None
     ) -> list[Game]:
         """Return one game for two classes, or one for each of several, one-vs-rest."""
-        spaces = [
-            replace(self.space, signs=np.where(codes == held, 1.0, -1.0)) for held in held_classes(n_classes)
-        ]
-        soft = self.softness > 0.0
-        return [Game(space, row, soft, n_jobs, refresh) for space, row in zip(spaces, seeds, strict=True)]
+        games = []
+        for held, row in zip(held_classes(n_classes), seeds, strict=True):
+            space = replace(self.space, signs=np.where(codes == held, 1.0, -1.0))
+            games.append(Game(space, row, self.softness > 0.0, n_jobs, refresh))
+        return games
 
     def voter(self, K_la: Array, k_aa: Array) -> Voter:
         """Return the voter for kernel columns (l, m) and the rows' own values (m,), bias included in both.
@@ -323,14 +319,9 @@ class Geometry(NamedTuple):
         blind = np.abs(columns).max(axis=0, initial=0.0) <= 1e-14 * np.sqrt(np.maximum(k_aa, 0.0))
         if self.softness == 0.0:
             return Voter(columns, blind=blind if blind.any() else None)
-        rank, inverse = self.space.rank, self.space.inverse
-        if inverse is not None:
-            half = inverse.T @ columns
-        else:
-            half = solve_triangular(self.space.root, columns, lower=True, check_finite=False)
-        outside = k_aa + self.softness - np.einsum("ij,ij->j", half, half)
-        floor = 1e-12 * (k_aa + self.softness)
-        return Voter(columns, np.sqrt(np.maximum(outside, floor) / rank), rank)
+        half, own = self.space.coordinates(columns), k_aa + self.softness
+        outside = np.maximum(own - np.einsum("ij,ij->j", half, half), 1e-12 * own)
+        return Voter(columns, np.sqrt(outside / self.space.rank), self.space.rank)
 
 
 def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
@@ -342,10 +333,8 @@ def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
         share, error = tallies[0].share, tallies[0].standard_error
         return np.column_stack([1.0 - share, share]), np.column_stack([error, error])
     votes = np.array([tally.share for tally in tallies]).T
-    by_ball = np.array([tally.by_ball for tally in tallies])  # classes, balls, rows
-    balls = by_ball.shape[1]
-    spread = _normalised(by_ball.transpose(1, 2, 0)).std(axis=0, ddof=1)
-    return _normalised(votes), spread / np.sqrt(balls)
+    by_ball = _normalised(np.array([tally.by_ball for tally in tallies]).transpose(1, 2, 0))
+    return _normalised(votes), by_ball.std(axis=0, ddof=1) / np.sqrt(len(by_ball))
 
 
 def _normalised(votes: Array) -> Array:
@@ -355,19 +344,20 @@ def _normalised(votes: Array) -> Array:
     return np.divide(votes, total, out=even, where=total > 0.0)
 
 
-def count_round(
-    games: list[Game], tallies: list[Tally], voters: Voters, rounds: slice, n_jobs: int | None
-) -> None:
-    """Add the votes of some rounds of every game to the tallies, some rows at a time."""
+def count_votes(
+    games: list[Game], n_rows: int, voters: Voters, rounds: slice, n_jobs: int | None
+) -> list[Tally]:
+    """Return the votes of some rounds of every game, counted some rows at a time."""
+    tallies = [Tally.empty(len(game.balls), n_rows) for game in games]
     jobs = [
         (tally, ball, record)
         for game, tally in zip(games, tallies, strict=True)
         for ball, records in enumerate(game.records)
         for record in records[rounds]
     ]
+    pool = Parallel(n_jobs=n_jobs, prefer="threads")
     for part, voter in voters:
-        counts = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(voter.count)(record) for *_, record in jobs
-        )
+        counts = pool(delayed(voter.count)(record) for *_, record in jobs)
         for (tally, ball, _), count in zip(jobs, counts, strict=True):
             tally.add(ball, count, part)
+    return tallies

@@ -320,43 +320,43 @@ def fit_graph(
 ) -> FittedGraph:
     """Return graph and spectrum of rows that have been read, or what was given instead of them."""
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
-    known, scale, graph, spectrum, index = None, None, None, X, getattr(X, "index", None)
-    options = {"n_components": n_components, "random_state": random, "n_jobs": settings.n_jobs}
-    if settings.precomputed and arrays.is_foreign(rows):
+    how: dict[str, Any] = {"n_components": n_components, "random_state": random, "n_jobs": settings.n_jobs}
+    foreign, index = arrays.is_foreign(rows), getattr(X, "index", None)
+    if settings.precomputed and foreign:
         raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
-    if settings.precomputed and not isinstance(X, Spectrum):
-        graph = NeighborGraph(check_graph(rows))
+    if isinstance(X, Spectrum):
+        return FittedGraph(settings, n_components, index, None, None, None, X)
+    if settings.precomputed:
+        graph: NeighborGraph | DeviceGraph = NeighborGraph(check_graph(rows))
         graph.diagnostics = dict(getattr(X, "diagnostics", {}))
-        spectrum = graph_spectrum(graph, **options)
-    elif not settings.precomputed:
-        if arrays.is_foreign(rows):
-            index, graph = None, device_graph.build_device_graph(rows, settings, random)
-            spectrum = graph_spectrum(graph, **options)
-        else:
-            graph, spectrum = graph_with_spectrum(rows, settings, options)
-        known = unit_rows(rows) if settings.metric == "cosine" else rows
-        scale = graph.diagnostics["scale"]
-    return FittedGraph(settings, n_components, index, known, scale, graph, spectrum)
+        return FittedGraph(settings, n_components, index, None, None, graph, graph_spectrum(graph, **how))
+    if foreign:
+        index, graph = None, device_graph.build_device_graph(rows, settings, random)
+        spectrum = graph_spectrum(graph, **how)
+    else:
+        graph, spectrum = graph_with_spectrum(rows, settings, how)
+    known = unit_rows(rows) if settings.metric == "cosine" else rows
+    return FittedGraph(settings, n_components, index, known, graph.diagnostics["scale"], graph, spectrum)
 
 
 def graph_with_spectrum(
-    rows: Any, settings: GraphSettings, options: dict[str, Any]
+    rows: Any, settings: GraphSettings, how: dict[str, Any]
 ) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features.
 
     They are computed in an order that is the rows' own, and put back: so fits that share their work
     (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same answers.
     """
-    order, random = row_order(rows), options["random_state"]
+    order, random = row_order(rows), how["random_state"]
     ordered, seed = rows[order], pickle.dumps(random.get_state())
 
     def compute() -> tuple[NeighborGraph, Spectrum]:
         graph = build_graph(ordered, settings, random)
-        return graph, graph_spectrum(graph, **options)
+        return graph, graph_spectrum(graph, **how)
 
     if callable(settings.metric) or rows.shape[0] > MOST_KEPT:
         graph, spectrum = compute()
     else:
-        graph, spectrum = once("graph", ordered, (settings, options["n_components"], seed), compute)
+        graph, spectrum = once("graph", ordered, (settings, how["n_components"], seed), compute)
     back = np.argsort(order)
     return reordered(graph, back), spectrum.take(back)

@@ -26,7 +26,7 @@ from transduce.core import arrays, checks
 from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import EXTRA, GOOD
+from transduce.device.graph import EXTRA, GOOD, NotConvergedError
 from transduce.methods.spectral_graph.chebyshev import TooFineError, leading_pairs
 from transduce.methods.spectral_graph.neighbors import Work
 
@@ -355,7 +355,7 @@ def _filtered(
         try:
             values, vectors, residuals = leading_pairs(ordered, block, d, tol, known, work)
             return 1.0 - values, np.ascontiguousarray(vectors[back]), residuals
-        except (TooFineError, device_graph.NotConvergedError, np.linalg.LinAlgError) as error:
+        except (TooFineError, NotConvergedError, np.linalg.LinAlgError) as error:
             _log.info("%s: trying again.", error)
             if isinstance(error, TooFineError):
                 break
