@@ -15,15 +15,15 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.methods.gaussian_process import process
 from transduce.methods.gaussian_process.moments import Match
 from transduce.methods.gaussian_process.parameters import Descent, FoundParameters, ProcessSettings
-from transduce.methods.gaussian_process.process import (
-    InducedPosterior,
-    Objective,
-    Posterior,
-    even_steps,
-    fit_posterior,
+
+REASONS = (
+    "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
+    "With few labels they tend to be too small.",
 )
+INSTEAD = "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine."
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class FittedProcess:
 
     scaling: Scaling  # of the features
     units: Units  # of the labels
-    posterior: Posterior | InducedPosterior  # of scaled labels at scaled rows
+    posterior: process.Posterior | process.InducedPosterior  # of scaled labels at scaled rows
     noise: float  # variance of the noise, in squared units of the labels
     unlabelled: Array  # (m, d) scaled rows at which the answer was wanted
     predicted: tuple[Array, Array]  # (m,)
@@ -82,12 +82,12 @@ class FittedProcess:
         """Predict with the parameters found, and match."""
         y_l, best, (order, matched) = chosen.objective.y_l, chosen.best.log_parameters, places
         X_l = chosen.objective.X[: y_l.shape[0], :]
-        posterior = fit_posterior(X_l, y_l, best, chosen.max_exact)
+        posterior = process.fit_posterior(X_l, y_l, best, chosen.max_exact)
         predicted = plain = posterior.predict(unlabelled)
         if chosen.plain is not chosen.best:
-            other = fit_posterior(X_l, y_l, chosen.plain.log_parameters, chosen.max_exact)
+            other = process.fit_posterior(X_l, y_l, chosen.plain.log_parameters, chosen.max_exact)
             plain = other.predict(unlabelled)
-        few = isinstance(posterior, Posterior)
+        few = isinstance(posterior, process.Posterior)
         varied = few and len(matched) > 0 and np.ptp(arrays.to_numpy(y_l)) > 0.0
         q = chosen.objective.match(best) if varied else None
         noise = float(units.squared(np.exp(best)[-1]))
@@ -135,14 +135,15 @@ def moments_table(fitted: FittedProcess, y_l: Array) -> pd.DataFrame:
     return pd.DataFrame(columns, index=list(moments))
 
 
-def make_answer(sample: PartlyLabelled, fitted: FittedProcess, chosen: FoundParameters) -> Answer:
+def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
     """Return the answer at the unlabelled rows."""
-    mean, spread = fitted.predicted
+    (mean, spread), chosen = fitted.predicted, fitted.chosen
+    reasons = (*REASONS, f"Parameters were chosen on the labels ({chosen.choice.why}).", INSTEAD)
     return Answer(
         rows=sample.unlabelled,
         values=fitted.units.restore(mean),
         status=np.full(mean.shape[0], "answered"),
-        guarantee=_guarantee(chosen.choice.why),
+        guarantee=Guarantee("none", reasons=reasons),
         standard_errors=spread * fitted.units.error,
         inductive=fitted.units.restore(fitted.plain[0]),
         index=None if sample.index is None else sample.index[sample.unlabelled],
@@ -152,19 +153,6 @@ def make_answer(sample: PartlyLabelled, fitted: FittedProcess, chosen: FoundPara
             "starts": [end.message if isinstance(end, Descent) else end for end in chosen.ends],
             "objectives": [end.objective if isinstance(end, Descent) else np.nan for end in chosen.ends],
         },
-    )
-
-
-def _guarantee(choice: str) -> Guarantee:
-    return Guarantee(
-        "none",
-        reasons=(
-            "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and "
-            "noise.",
-            "With few labels they tend to be too small.",
-            f"Parameters were chosen on the labels ({choice}).",
-            "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine.",
-        ),
     )
 
 
@@ -195,7 +183,7 @@ def scale_rows(
 
 def arrange_rows(
     rows: Array, labelled: Mask, y_l: Array, settings: ProcessSettings
-) -> tuple[Objective, AnyArray, AnyArray]:
+) -> tuple[process.Objective, AnyArray, AnyArray]:
     """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
 
     Shapes: rows (n, d), labelled (n,), y_l (l,); returns order (l,).
@@ -204,6 +192,6 @@ def arrange_rows(
     labels = arrays.beside(y_l, rows)
     order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
     matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
-    matched = matched[even_steps(len(matched), settings.max_matched)]
+    matched = matched[process.even_steps(len(matched), settings.max_matched)]
     used = xp.concat([arrays.pick(shown, order), arrays.pick(unlabelled, matched)])
-    return Objective(used, arrays.pick(labels, order), settings.prior), order, matched
+    return process.Objective(used, arrays.pick(labels, order), settings.prior), order, matched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -123,24 +123,32 @@ class Search:
         return np.array([*(np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]), np.log(NOISE_BOUNDS)])
 
     @classmethod
-    def at(cls, X: Array, y_l: Array, *, common: bool = False, solver: str = "nested") -> Search:
+    def at(cls, X: Array, y_l: Array, *, common: bool = False, **limits: Any) -> Search:
         """Find the starts for rows (n, d), labelled ones first; `common` if all features share one relevance."""
         share = np.ones(1) if common else dependence(X[: y_l.shape[0], :], y_l)
         shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
         unit = 1.0 / median_width(X)
         start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
         wiggly = np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1]))
-        return cls(start, wiggly, solver)
+        return cls(start, wiggly, **limits)
 
     def descend(self, objective: Objective, start: Array) -> Descent:
         """Minimise from one start."""
         start = np.clip(start, *self.bounds.T)
         if self.solver == "alternating" and objective.looks_at_unlabelled:
             return self._alternate(objective, start)
-        return self._lbfgs(objective, start, self.max_iter, self.tolerance)
+        return self._lbfgs(objective, start)
 
-    def _lbfgs(self, objective: Objective, start: Array, max_iter: int, tolerance: float) -> Descent:
+    def attempt(self, objective: Objective, start: Array) -> Descent | str:
+        """Return the descent, or in words why it failed."""
+        try:
+            return self.descend(objective, start)
+        except ValueError as error:
+            return str(error)
+
+    def _lbfgs(self, objective: Objective, start: Array) -> Descent:
         path: list[float] = []
+        max_iter = self.max_iter
 
         def evaluate(at: Array) -> tuple[float, Array]:
             value, slope = objective(at)
@@ -156,7 +164,7 @@ class Search:
             bounds=self.bounds,
             # The new style of callback, which is told the value, is recognised by its argument's name.
             callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
-            options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": tolerance, "gtol": 1e-5},
+            options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": self.tolerance, "gtol": 1e-5},
         )
         words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(result.status, "")
         if not words:
@@ -164,15 +172,15 @@ class Search:
             slope = result.x - np.clip(result.x - objective(result.x)[1], *self.bounds.T)
             flat = np.abs(slope).max() <= 1e-3 * max(1.0, abs(result.fun))
             words = "converged" if flat else "stopped where no lower point could be found"
-        lowest = float(result.fun)
-        return Descent(result.x, lowest, np.array(path), result.nit, result.nfev, words == "converged", words)
+        settled, lowest = words == "converged", float(result.fun)
+        return Descent(result.x, lowest, np.array(path), result.nit, result.nfev, settled, words)
 
     def _alternate(self, objective: Objective, start: Array) -> Descent:
         """Take the q-step and the p-step in turns, as the paper does."""
         at, path, evaluations = start, [objective(start)[0]], 1
         for turn in range(1, self.max_iter + 1):
             held = replace(objective, q=objective.match(at))
-            step = self._lbfgs(held, at, self.max_iter, self.tolerance)
+            step = self._lbfgs(held, at)
             evaluations += step.n_evaluations
             at = step.log_parameters
             after = objective(at)[0]
@@ -186,12 +194,11 @@ class Search:
         self, objective: Objective, count: int, random: np.random.RandomState, n_jobs: int | None = None
     ) -> list[Array]:
         """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
-        thin, draws = thinned(objective, N_SCREENED, N_SCREENED), self._draw(count * N_DRAWS, random)
+        wiggly = np.arange(count * N_DRAWS)[:, None] % 2 == 0  # around the two starts in turn
+        steps = random.normal(size=(len(wiggly), len(self.start)))
+        draws = np.where(wiggly, self.wiggly, self.start) + np.where(wiggly, WIGGLY[2], SMOOTH[2]) * steps
         short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
-        ends = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(attempt)(short.descend, thin, draw) for draw in draws
-        )
-        descents = [end for end in ends if isinstance(end, Descent)]
+        descents, _ = short._attempts(thinned(objective, N_SCREENED, N_SCREENED), draws, n_jobs)
         picked: list[Array] = []
         for end in sorted(descents, key=lambda end: end.objective):
             far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in picked)
@@ -199,36 +206,23 @@ class Search:
                 picked.append(end.log_parameters)
         return picked
 
-    def _draw(self, count: int, random: np.random.RandomState) -> Array:
-        """Return random points around the two starts in turn."""
-        wiggly = np.arange(count)[:, None] % 2 == 0
-        spread = np.where(wiggly, WIGGLY[2], SMOOTH[2])
-        return np.where(wiggly, self.wiggly, self.start) + spread * random.normal(
-            size=(count, len(self.start))
-        )
+    def _attempts(
+        self, objective: Objective, starts: Sequence[Array] | Array, n_jobs: int | None
+    ) -> tuple[list[Descent], list[Descent | str]]:
+        """Return the descents that reached an end, and how each ended."""
+        pool = Parallel(n_jobs=n_jobs, prefer="threads")
+        ends = pool(delayed(self.attempt)(objective, start) for start in starts)
+        return [end for end in ends if isinstance(end, Descent)], ends
 
     def best(
         self, objective: Objective, starts: list[Array], n_jobs: int | None
     ) -> tuple[Descent, list[Descent | str]]:
         """Descend from every start; return the lowest, and how each ended."""
-        ends = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(attempt)(self.descend, objective, start) for start in starts
-        )
-        descents = [end for end in ends if isinstance(end, Descent)]
+        descents, ends = self._attempts(objective, starts, n_jobs)
         log.info("%d of %d starts reached an end", len(descents), len(starts))
         if not descents:
             raise ValueError(f"Every start failed: {ends[0]}")
         return min(descents, key=lambda end: end.objective), ends
-
-
-def attempt(
-    descend: Callable[[Objective, Array], Descent], objective: Objective, start: Array
-) -> Descent | str:
-    """Return the descent, or in words why it failed."""
-    try:
-        return descend(objective, start)
-    except ValueError as error:
-        return str(error)
 
 
 def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> Objective:
@@ -315,9 +309,8 @@ def _cross_validate(
         slack = 0.0
     why = f"matching={matching:g}, slack={slack:g}, by cross-validation"
     if not best and not fixed:
-        why = (
-            "matching=0, by cross-validation: no weight was better than none by more than its standard error"
-        )
+        none = "no weight was better than none by more than its standard error"
+        why = f"matching=0, by cross-validation: {none}"
     return MatchingChoice(matching, slack, why, path)
 
 
@@ -349,8 +342,7 @@ class Fold(NamedTuple):
         errors = np.full(len(grid), np.inf)
         for i, (matching, slack) in enumerate(grid):
             objective = Objective(self.X, y_l, prior, float(matching), float(slack))
-            begin = ends.get(slack, start)
-            descent = attempt(search.descend, objective, begin)
+            descent = search.attempt(objective, ends.get(slack, start))
             if isinstance(descent, str):
                 log.info("matching=%g, slack=%g failed: %s", matching, slack, descent)
                 continue
@@ -429,27 +421,20 @@ def find_parameters(
 ) -> FoundParameters:
     """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
-    chosen = _search(objective, settings, random)
-    return chosen._replace(objective=replace(chosen.objective, X=whole.X, y_l=whole.y_l))
-
-
-def _search(
-    objective: Objective, settings: ProcessSettings, random: np.random.RandomState
-) -> FoundParameters:
-    n_restarts, n_jobs = settings.n_restarts, settings.n_jobs
-    search = Search.at(objective.X, objective.y_l, common=not settings.relevance, solver=settings.solver)
-    search = replace(search, max_iter=settings.max_iter, tolerance=settings.tol)
+    n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
+    limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}
+    search = Search.at(objective.X, objective.y_l, common=common, **limits)
     log.info("parameters without matching")
     starts = [search.start, *search.restarts(objective, n_restarts, random, n_jobs)]
     plain, ends = search.best(objective, starts, n_jobs)
     choice = choose_matching(objective, settings, search, plain.log_parameters)
     log.info(choice.why)
-    objective = replace(objective, matching=choice.matching, slack=choice.slack)
-    if not objective.looks_at_unlabelled:
-        return FoundParameters(plain, plain, ends, objective, search, choice, settings.max_exact)
-    log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
-    restarts = search.restarts(objective, n_restarts, random, n_jobs)
-    best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
+    objective, best = replace(objective, matching=choice.matching, slack=choice.slack), plain
+    if objective.looks_at_unlabelled:
+        log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
+        restarts = search.restarts(objective, n_restarts, random, n_jobs)
+        best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
+    objective = replace(objective, X=whole.X, y_l=whole.y_l)
     return FoundParameters(best, plain, ends, objective, search, choice, settings.max_exact)
 
 
@@ -481,9 +466,9 @@ def _parameters_of_fold(chosen: FoundParameters, objective: Objective, *, from_s
     if not from_scratch:
         short = replace(chosen.search, max_iter=FOLD_STEPS, tolerance=1e-5)
         return short.descend(objective, chosen.best.log_parameters).log_parameters
-    n_labelled, common = len(objective.y_l), len(chosen.search.start) <= objective.X.shape[1]
-    start = Search.at(objective.X[:n_labelled], objective.y_l, common=common, solver=chosen.search.solver)
-    search = replace(start, max_iter=chosen.search.max_iter, tolerance=1e-5)
+    X_l, common = objective.X[: len(objective.y_l)], len(chosen.search.start) <= objective.X.shape[1]
+    limits = {"solver": chosen.search.solver, "max_iter": chosen.search.max_iter, "tolerance": 1e-5}
+    search = Search.at(X_l, objective.y_l, common=common, **limits)
     return search.best(objective, [search.start, search.wiggly], None)[0].log_parameters
 
 

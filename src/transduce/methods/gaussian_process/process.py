@@ -8,7 +8,6 @@ where the rows live on a device; both have the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import NamedTuple
@@ -32,14 +31,6 @@ N_MATRICES = 6  # of n x n numbers that live at once on a device
 def engine(X: Array) -> ModuleType:
     """Return the module whose matrices suit these rows."""
     return likelihood if arrays.is_foreign(X) else triangles
-
-
-def check_memory(X: Array) -> None:
-    """Raise a MemoryError if the matrices of these rows cannot fit on their device."""
-    what = f"A Gaussian process with {X.shape[0]:,} rows"
-    memory.check_fits(
-        N_MATRICES * 8.0 * X.shape[0] ** 2, X, what, "TransductiveRidge(centres=500) needs far less."
-    )
 
 
 @dataclass(frozen=True)
@@ -85,8 +76,12 @@ class Objective:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         work, parameters = engine(self.X), np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
-        rows = self._columns[:, :-1]
-        check_memory(rows)
+        rows, n = self._columns[:, :-1], self._columns.shape[0]
+        what, instead = (
+            f"A Gaussian process with {n:,} rows",
+            "TransductiveRidge(centres=500) needs far less.",
+        )
+        memory.check_fits(N_MATRICES * 8.0 * n**2, rows, what, instead)
         K = work.own_kernel(rows, relevance)
         if self.looks_at_unlabelled:
             value, M = self._matched(work.factor_of(K, noise)[0])
@@ -235,9 +230,7 @@ class InducedPosterior(NamedTuple):
         inner = np.asarray(np.linalg.cholesky(B), dtype=float)
         weights = solve_triangular(inner, right, lower=True)
         fit = float(y_l @ y_l) / noise - float(weights @ weights)
-        density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - float(
-            np.log(inner.diagonal()).sum()
-        )
+        density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - triangles.log_diagonal(inner)
         outer = solve_triangular(inner, weights, lower=True, trans=1)
         coefficients = solve_triangular(factor, outer, lower=True, trans=1)
         return cls(points, relevance, noise, jitter, factor, inner, weights, coefficients, density)
@@ -272,6 +265,5 @@ class InducedPosterior(NamedTuple):
         return outer, solve_triangular(self.inner, outer, lower=True)
 
 
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, BLOCK):
-        yield slice(start, min(start + BLOCK, n))
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]

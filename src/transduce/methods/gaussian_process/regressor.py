@@ -214,12 +214,10 @@ class TransductiveGPRegressor(NumberTransducer):
         if chosen.choice.path is not None:
             self.matching_path_ = chosen.choice.path
         self.objective_path_, self.n_iter_ = chosen.best.path, chosen.best.n_iter
-        self.converged_, self.log_marginal_likelihood_ = (
-            chosen.best.converged,
-            fitted.posterior.log_likelihood,
-        )
+        self.converged_ = chosen.best.converged
+        self.log_marginal_likelihood_ = fitted.posterior.log_likelihood
         self.moments_ = moments_table(fitted, objective.y_l)
-        self.answer_ = make_answer(sample, fitted, chosen)
+        self.answer_ = make_answer(sample, fitted)
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
         return self
@@ -272,12 +270,11 @@ class TransductiveGPRegressor(NumberTransducer):
         rows, fitted = self._read_more(X), self._fitted
         if return_std and return_cov:
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
-        if return_cov:
-            return fitted.units.restore(fitted.posterior.mean(rows)), fitted.covariance(rows)
-        if not return_std:
-            return fitted.units.restore(fitted.posterior.mean(rows))
-        mean, spread = fitted.posterior.predict(rows)
-        return fitted.units.restore(mean), spread * fitted.units.error
+        if return_std:
+            mean, spread = fitted.posterior.predict(rows)
+            return fitted.units.restore(mean), spread * fitted.units.error
+        mean = fitted.units.restore(fitted.posterior.mean(rows))
+        return (mean, fitted.covariance(rows)) if return_cov else mean
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
@@ -313,9 +310,8 @@ class TransductiveGPRegressor(NumberTransducer):
         check_is_fitted(self)
         fitted = self._fitted
         with few_threads(len(fitted.order)):
-            return [
-                fitted.units.restore(part) for part in answers_in_folds(fitted.chosen, fitted.order, folds)
-            ]
+            answers = answers_in_folds(fitted.chosen, fitted.order, folds)
+        return [fitted.units.restore(part) for part in answers]
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0

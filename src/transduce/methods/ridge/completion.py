@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,18 +134,17 @@ class Design:
     @classmethod
     def of(cls, compute: Any, rows: Array, p: int, *, max_bytes: float) -> Design:
         """Build from a function of rows (k, d) that returns their lines (k, p) of the design matrix."""
-        stored, n = None, rows.shape[0]
+        n = rows.shape[0]
         if max_bytes > 0.0:
             max_bytes = memory.work_bytes(rows, max_bytes)
-        if 8.0 * n * p <= max_bytes:
-            stored = arrays.zeros((n, p), rows)
         design = cls(compute, rows, None, p, int(np.clip(max_bytes // (32 * p), 256, 16384)))
-        if stored is None:
+        if 8.0 * n * p > max_bytes:
             log.info("design matrix of %d rows: computed in blocks each time it is used", n)
             return design
+        stored = arrays.zeros((n, p), rows)
         for part, lines in design.blocks():
             stored[part, :] = lines
-        return cls(compute, rows, stored, p, design.block)
+        return replace(design, stored=stored)
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the rows with their lines of the matrix."""
@@ -238,8 +237,7 @@ class DesignSystem:
 
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column, by preconditioned conjugate gradients."""
-        n_products = 0
-        inverse = self._woodbury(unlabelled, tether)
+        n_products, inverse = 0, self._woodbury(unlabelled, tether)
         empty = arrays.zeros((len(unlabelled), 1), right)
 
         def operate(x: Array) -> Array:
@@ -253,15 +251,11 @@ class DesignSystem:
 
         solution, worst = inverse(right), 0.0
         for c in range(right.shape[1]):
-            column = right[:, c]
-            solution[:, c] = linalg.conjugate_gradients(
-                operate, precondition, column, solution[:, c], self.tolerance
-            )
-            gap = linalg.length(operate(solution[:, c]) - column)
+            column, near = right[:, c], solution[:, c]
+            near[:] = linalg.conjugate_gradients(operate, precondition, column, near, self.tolerance)
+            gap = linalg.length(operate(near) - column)
             worst = max(worst, gap / (linalg.length(column) or 1.0))
-            log.info(
-                "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
-            )
+            log.info("conjugate gradients: column %d, largest relative residual %.1e", c + 1, worst)
         return solution, {
             "solver": "conjugate gradients",
             "products": n_products,
@@ -280,12 +274,8 @@ class DesignSystem:
         w = self.denominators**-2
         xp, mask = arrays.namespace(w), arrays.beside(unlabelled, w)
         delta = xp.where(mask, w + tether, xp.ones_like(w))
-        on_unlabelled = xp.where(mask, 1.0 / delta, xp.zeros_like(w))
-        p = self.design.p
-        grams = [
-            self._whitened(weights)
-            for weights in (on_unlabelled, w * on_unlabelled, w * w * on_unlabelled, w)
-        ]
+        inside, p = xp.where(mask, 1.0 / delta, xp.zeros_like(w)), self.design.p
+        grams = [self._whitened(weights) for weights in (inside, w * inside, w * w * inside, w)]
         one = xp.eye(p, dtype=w.dtype, **arrays.on_device(w))
         upper, lower = [grams[0], grams[1] - one], [grams[1] - one, grams[2] - grams[3]]
         middle = xp.concat([xp.concat(upper, axis=1), xp.concat(lower, axis=1)], axis=0)
@@ -294,12 +284,9 @@ class DesignSystem:
 
         def inverse(x: Array) -> Array:
             scaled = arrays.replaced(arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own)
-            both = xp.concat([self._project(scaled), self._project(scaled * w[:, None])])
-            solved = solve(both)
-            upper, lower = (
-                linalg.triangular_solve(self.factor, part, transposed=True)
-                for part in (solved[:p, :], solved[p:, :])
-            )
+            solved = solve(xp.concat([self._project(scaled), self._project(scaled * w[:, None])]))
+            upper = linalg.triangular_solve(self.factor, solved[:p, :], transposed=True)
+            lower = linalg.triangular_solve(self.factor, solved[p:, :], transposed=True)
             change = self.design.times(upper) + w[:, None] * self.design.times(lower)
             return x / own - arrays.pick(change, unlabelled) / own
 

@@ -299,10 +299,8 @@ def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyAr
     automatic = shown.sum() / (2 * (~shown).sum())
     errors = []
     for multiple in TETHERS:
-        labels = complete(
-            regression.system, y, ~shown, start=start, tether=float(multiple * automatic)
-        ).labels
-        errors.append(float(xp.sum((arrays.pick(labels, hidden) - arrays.pick(y, hidden)) ** 2)))
+        done = complete(regression.system, y, ~shown, start=start, tether=float(multiple * automatic))
+        errors.append(float(xp.sum((arrays.pick(done.labels, hidden) - arrays.pick(y, hidden)) ** 2)))
     return np.array(errors)
 
 

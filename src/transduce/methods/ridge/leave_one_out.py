@@ -178,12 +178,9 @@ class _Search:
                 break
             more = self.ridges[[0]] / [10, 10**0.5] if at == 0 else self.ridges[[-1]] * [10**0.5, 10]
             further = self._record(spectrum, width, more)
-            parts = (
-                ([more, self.ridges], [further, errors])
-                if at == 0
-                else ([self.ridges, more], [errors, further])
-            )
-            self.ridges, errors = np.concatenate(parts[0]), np.concatenate(parts[1])
+            order = 1 if at == 0 else -1  # the new ones come first, or last
+            self.ridges = np.concatenate([more, self.ridges][::order])
+            errors = np.concatenate([further, errors][::order])
         return errors
 
     def _record(self, spectrum: RidgeSpectrum, width: float | None, ridges: Array) -> Array:
