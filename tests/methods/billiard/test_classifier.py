@@ -95,14 +95,14 @@ def test_several_classes_are_one_against_the_rest():
     """Each class its own game on the same vectors; votes normalised, ball by ball for the standard error."""
     tallies = [Tally.empty(2, 1) for _ in range(3)]
     for tally, (one, two) in zip(tallies, [(0.6, 0.8), (0.2, 0.2), (0.0, 0.2)], strict=True):
-        tally.positive[:, 0], tally.length[:] = (one, two), 1.0
+        tally.totals[0, :, 0], tally.totals[1] = (one, two), 1.0
     share, error = probabilities(tallies)
     np.testing.assert_allclose(share[0], [0.7, 0.2, 0.1])
     by_ball = np.array([[0.75, 0.25, 0.0], [0.8 / 1.2, 0.2 / 1.2, 0.2 / 1.2]])
     np.testing.assert_allclose(error[0], by_ball.std(axis=0, ddof=1) / np.sqrt(2))
     nobody = [Tally.empty(2, 1) for _ in range(3)]
     for tally in nobody:
-        tally.length[:] = 1.0
+        tally.totals[1] = 1.0
     np.testing.assert_allclose(probabilities(nobody)[0], 1 / 3)
 
 

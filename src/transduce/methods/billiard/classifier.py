@@ -24,6 +24,8 @@ from transduce.methods.billiard.billiard_settings import BilliardSettings, choos
 from transduce.methods.billiard.fitted_billiard import Vote, arrange_rows, drop_balls, take_vote
 from transduce.methods.billiard.votes import count_votes, probabilities
 
+INSTEAD = "For sets of classes with a guarantee, use RidgeConfidenceClassifier."
+
 
 class BayesianTransducer(ClassTransducer):
     """Classifier in which every separator that gets the labelled rows right has a vote.
@@ -281,11 +283,16 @@ def make_answer(
     """Return the answer at the unlabelled rows."""
     best, ordered = vote.shares.argmax(axis=1), np.sort(vote.shares, axis=1)
     confidence = ordered[:, -1] - ordered[:, -2]
+    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
+    said = f"Probabilities are {what}"
+    if vote.errors.size:
+        end = "" if vote.converged else ", where the budget of bounces ended the vote"
+        said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
     answer = Answer(
         rows=sample.unlabelled,
         values=classes[best],
         status=np.where(confidence > 1e-12, "answered", "tied"),
-        guarantee=_guarantee(vote, softness),
+        guarantee=Guarantee("none", reasons=(f"{said}.", INSTEAD)),
         confidence=confidence,
         standard_errors=vote.errors[np.arange(len(best)), best],
         probabilities=vote.shares,
@@ -296,14 +303,3 @@ def make_answer(
     if settings.reject_below is None and settings.reject_share is None:
         return answer
     return answer.reject(below=settings.reject_below, share=settings.reject_share)
-
-
-def _guarantee(vote: Vote, softness: float) -> Guarantee:
-    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
-    said = f"Probabilities are {what}"
-    if vote.errors.size:
-        end = "" if vote.converged else ", where the budget of bounces ended the vote"
-        said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
-    return Guarantee(
-        "none", reasons=(f"{said}.", "For sets of classes with a guarantee, use RidgeConfidenceClassifier.")
-    )

@@ -121,8 +121,7 @@ class Voter:
         """Return what a round says."""
         counted = self._soft(record) if isinstance(record, Positions) else self._hard(record)
         if self.blind is not None:  # no separator can tell such a row: half of them on either side
-            for values, half in ((counted.positive, counted.length / 2), (counted.sums, counted.n_parts / 2)):
-                values[self.blind] = half
+            counted.positive[self.blind], counted.sums[self.blind] = counted.length / 2, counted.n_parts / 2
             counted.squares[self.blind] = counted.n_parts / 4
         return counted
 
@@ -130,7 +129,7 @@ class Voter:
         if self.spread is None:
             raise ValueError("Positions are recorded where labels may be wrong: give the voter a spread.")
         m, n_parts = self.columns.shape[1], len(record.coefficients)
-        sums, squares = np.zeros(m), np.zeros(m)
+        sums, squares = np.zeros((2, m))
         size = max(1, MOST_NUMBERS // max(m, 1))
         for first in range(0, n_parts, size):
             votes = record.coefficients[first : first + size] @ self.columns
@@ -141,7 +140,7 @@ class Voter:
 
     def _hard(self, record: list[Segment]) -> Count:
         m = self.columns.shape[1]
-        total, sums, squares = np.zeros(m), np.zeros(m), np.zeros(m)
+        total, sums, squares = np.zeros((3, m))
         for segment in record:
             positive = np.zeros(m)
             p, q = segment.position @ self.columns, segment.velocity @ self.columns
@@ -156,7 +155,7 @@ class Voter:
 class Tally:
     """Votes of several balls about m rows, added up."""
 
-    totals: Array  # (5, k, m) the five numbers of `Count`, for each of k balls
+    totals: Array  # (5, k, m) the five numbers of `Count`, for each of k balls: positive, length, ...
 
     @classmethod
     def empty(cls, n_balls: int, m: int) -> Tally:
@@ -174,29 +173,19 @@ class Tally:
             total[ball, rows] += part
 
     @property
-    def positive(self) -> Array:
-        """Length of each ball's flight on the positive side of each row, shape (k, m)."""
-        return self.totals[0]
-
-    @property
-    def length(self) -> Array:
-        """Length of each ball's flight, shape (k, m)."""
-        return self.totals[1]
-
-    @property
     def by_ball(self) -> Array:
         """Share of each ball's flight on the positive side of each row, shape (k, m)."""
-        return self.positive / self.length
+        return self.totals[0] / self.totals[1]
 
     @property
     def share(self) -> Array:
         """Share of all balls' flights, shape (m,)."""
-        return self.positive.sum(axis=0) / self.length.sum(axis=0)
+        return self.totals[0].sum(axis=0) / self.totals[1].sum(axis=0)
 
     @property
     def standard_error(self) -> Array:
         """Standard error of the share, from the differences between balls, shape (m,)."""
-        return self.by_ball.std(axis=0, ddof=1) / np.sqrt(len(self.length))
+        return self.by_ball.std(axis=0, ddof=1) / np.sqrt(self.totals.shape[1])
 
     def r_hat(self) -> float:
         """Return the largest ratio, over rows, of the spread of all parts of the flights to that within balls.

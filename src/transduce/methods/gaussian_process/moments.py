@@ -102,16 +102,6 @@ def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
             trial = _penalised(p, theta + length * step, target, slack)
         theta = theta + length * step
         value, gradient, hessian = trial
-    return _describe(p, theta, target, slack, n_steps)
-
-
-def _penalised(p: Spread, theta: Array, target: Array, slack: float) -> tuple[float, Array, Array]:
-    value, gradient, hessian = tilt(p, theta)
-    value += float(0.5 * slack * theta @ theta - target @ theta)
-    return value, gradient - target + slack * theta, hessian + slack * np.eye(2)
-
-
-def _describe(p: Spread, theta: Array, target: Array, slack: float, steps: int) -> Match:
     value, gradient, _ = tilt(p, theta)
     t1, t2 = theta / len(p.variances)
     w = 1.0 + t2 * p.variances
@@ -124,5 +114,11 @@ def _describe(p: Spread, theta: Array, target: Array, slack: float, steps: int) 
         divergence=float(target @ theta - value - 0.5 * slack * theta @ theta),
         penalty=0.5 * slack * float(theta @ theta),
         misfit=gradient - target,
-        n_steps=steps,
+        n_steps=n_steps,
     )
+
+
+def _penalised(p: Spread, theta: Array, target: Array, slack: float) -> tuple[float, Array, Array]:
+    value, gradient, hessian = tilt(p, theta)
+    value += float(0.5 * slack * theta @ theta - target @ theta)
+    return value, gradient - target + slack * theta, hessian + slack * np.eye(2)

@@ -142,8 +142,8 @@ class Posterior(NamedTuple):
         relevance, noise = parameters[:-1], float(parameters[-1])
         factor, jitter = work.factor_of(work.own_kernel(X_l, relevance), noise)
         weights = work.solve(factor, y_l)
-        density = -0.5 * float(y_l @ weights) - work.log_diagonal(factor)
-        density -= 0.5 * y_l.shape[0] * np.log(2.0 * np.pi)
+        constant = 0.5 * y_l.shape[0] * np.log(2.0 * np.pi)
+        density = -0.5 * float(y_l @ weights) - work.log_diagonal(factor) - constant
         return cls(X_l, relevance, noise + jitter, jitter, factor, weights, density)
 
     def mean(self, X: Array) -> Array:
@@ -238,10 +238,6 @@ class InducedPosterior(NamedTuple):
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
         return kernel_times(X, self.points, self.relevance, self.coefficients)
-
-    def variance(self, X: Array) -> Array:
-        """Return the variance of each label, noise included, shape (m,)."""
-        return self.predict(X)[1] ** 2
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""

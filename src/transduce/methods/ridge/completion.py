@@ -255,7 +255,9 @@ class DesignSystem:
             near[:] = linalg.conjugate_gradients(operate, precondition, column, near, self.tolerance)
             gap = linalg.length(operate(near) - column)
             worst = max(worst, gap / (linalg.length(column) or 1.0))
-            log.info("conjugate gradients: column %d, largest relative residual %.1e", c + 1, worst)
+            log.info(
+                "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
+            )
         return solution, {
             "solver": "conjugate gradients",
             "products": n_products,

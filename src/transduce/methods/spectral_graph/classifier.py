@@ -381,8 +381,6 @@ def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:
     if margins.shape[1] == 1:
         first = margins[:, 0]
         return arrays.to_numpy(first > 0.0).astype(int), arrays.to_numpy(first == 0.0)
-    if margins.shape[0] == 0:
-        return np.empty(0, dtype=int), np.empty(0, dtype=bool)
     known = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
     equal = arrays.as_double(margins == xp.max(known, axis=1, keepdims=True))
     return arrays.to_numpy(xp.argmax(known, axis=1)), arrays.to_numpy(xp.sum(equal, axis=1) > 1.0)

@@ -259,7 +259,12 @@ def known_labels(
         weight = checks.check_positive("label_weight (a number, or 'auto')", label_weight, most=1e12)
     each = _costs(class_costs, classes, codes, members)
     if costs is not None:
-        each = each * _row_costs(costs, labelled)[:, None]
+        costs = np.asarray(costs, dtype=float)
+        if costs.shape != labelled.shape or not np.all(
+            np.isfinite(costs[labelled]) & (costs[labelled] >= 0.0)
+        ):
+            raise ValueError(f"costs must be one number from 0 for each of the {len(labelled)} rows.")
+        each = each * costs[labelled][:, None]
     prior = _prior(class_prior, classes, codes)[held]
     return KnownLabels(np.flatnonzero(labelled), members, each, prior, weight)
 
@@ -299,11 +304,3 @@ def _costs(
     raise ValueError(
         f"class_costs must be 'balanced', None or a dict with a number for each class; got {class_costs!r}."
     )
-
-
-def _row_costs(costs: Any, labelled: Mask) -> Array:
-    """Return the costs of the labelled rows."""
-    costs = np.asarray(costs, dtype=float)
-    if costs.shape != labelled.shape or not np.all(np.isfinite(costs[labelled]) & (costs[labelled] >= 0.0)):
-        raise ValueError(f"costs must be one number from 0 for each of the {len(labelled)} rows.")
-    return costs[labelled]

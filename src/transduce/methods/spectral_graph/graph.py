@@ -328,7 +328,7 @@ def fit_graph(
         return FittedGraph(settings, n_components, index, None, None, None, X)
     if settings.precomputed:
         graph: NeighborGraph | DeviceGraph = NeighborGraph(check_graph(rows))
-        graph.diagnostics = dict(getattr(X, "diagnostics", {}))
+        graph.diagnostics.update(getattr(X, "diagnostics", {}))
         return FittedGraph(settings, n_components, index, None, None, graph, graph_spectrum(graph, **how))
     if foreign:
         index, graph = None, device_graph.build_device_graph(rows, settings, random)
