@@ -57,10 +57,8 @@ class Verdict:
         where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            return (
-                f"Labelled and unlabelled rows differ ({p}{where}): more than chance decided which rows have a label, "
-                "and guarantees that rest on chance may fail."
-            )
+            why = "more than chance decided which rows have a label, and guarantees that rest on chance may fail"
+            return f"Labelled and unlabelled rows differ ({p}{where}): {why}."
         if self.suspected:
             return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
         return f"No difference between {rows} was found ({p}). {self._power()}"
@@ -275,9 +273,8 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
     """Return where nothing is ruled out, and why, sentence by sentence."""
     said = []
     if guarantee.any_class:
-        said.append(
-            "So many labels are of classes seen only once that every set holds all classes, known and unknown."
-        )
+        once = "So many labels are of classes seen only once"
+        said.append(f"{once} that every set holds all classes, known and unknown.")
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
         many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
@@ -361,10 +358,9 @@ class Drift:
         if not self.apart:
             return "Labelled and unlabelled rows lie alike along the order, so that nothing need be assumed of it."
         word, share = ("later", self.later) if self.later >= 0.5 else ("earlier", 1.0 - self.later)
-        return (
-            f"Along the order, unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs: "
-            "exchangeable means here that nothing changes along it, except by chance."
-        )
+        where = f"unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs"
+        still = "exchangeable means here that nothing changes along it, except by chance"
+        return f"Along the order, {where}: {still}."
 
     def _errors(self) -> str:
         """Return whether errors drift."""
@@ -375,10 +371,8 @@ class Drift:
             return f"Errors at calibration rows drift along it ({p}): what comes later is not like what came before."
         if self.detectable is None:
             return f"No drift of the errors was found ({p}), but so few labels would not show one."
-        return (
-            f"No drift of the errors was found ({p}); one with a rank correlation of {self.detectable:.1f} would be "
-            "found four times in five, a weaker one less often."
-        )
+        one = f"one with a rank correlation of {self.detectable:.1f} would be found four times in five"
+        return f"No drift of the errors was found ({p}); {one}, a weaker one less often."
 
 
 class TooFewLabelsWarning(UserWarning):

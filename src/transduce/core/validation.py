@@ -90,10 +90,8 @@ def _explain(X: Any, precomputed: bool) -> str | None:
         return None
     text = _columns(X, _is_text)
     if text:
-        return (
-            f"X must be numbers, but {text} holds text: encode it first, for example with "
-            "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
-        )
+        encoders = "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer"
+        return f"X must be numbers, but {text} holds text: encode it first, for example with {encoders}."
     for what, bad in (("NaN", pd.isna), ("infinity", _is_infinite)):
         where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
         if where and precomputed:

@@ -59,10 +59,8 @@ class Kernel:
     def _check_device(self, X: Any, Z: Any) -> None:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
         if self.name not in ON_DEVICE:
-            raise ValueError(
-                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
-                f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
-            )
+            said = f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}"
+            raise ValueError(f"{said}: use one of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays.")
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
         check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)

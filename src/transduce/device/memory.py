@@ -52,9 +52,8 @@ def _to_cupy(X: Any, device: str) -> Any:
     try:
         import cupy
     except ModuleNotFoundError:
-        raise ValueError(
-            f"{option('device', device)} needs torch or cupy: pip install transduce[gpu] brings torch."
-        ) from None
+        said = f"{option('device', device)} needs torch or cupy"
+        raise ValueError(f"{said}: pip install transduce[gpu] brings torch.") from None
     if not device.startswith("cuda"):
         raise ValueError(f"{option('device', device)} needs torch; cupy has 'cuda' alone.")
     return cupy.asarray(X, dtype=cupy.float64)
@@ -81,9 +80,8 @@ def check_fits(need: float, like: Any, what: str, advice: str) -> None:
     """Raise a MemoryError that says what is needed and what is free, before an allocation that cannot fit."""
     free = free_bytes(like)
     if need > free:
-        raise MemoryError(
-            f"{what} needs about {need / 1e9:.1f} GB, but the device has {free / 1e9:.1f} GB free. {advice}"
-        )
+        sizes = f"{need / 1e9:.1f} GB, but the device has {free / 1e9:.1f} GB free"
+        raise MemoryError(f"{what} needs about {sizes}. {advice}")
 
 
 def announce(need: float, budget: float, like: Any, what: str, advice: str) -> None:
