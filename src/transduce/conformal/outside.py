@@ -14,7 +14,7 @@ from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import CHANCE, DRAWN, Guarantee, Verdict
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.ask import FittedEstimator, Reply
+from transduce.model_selection.ask import PARTS, FittedEstimator, Reply
 
 # Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one thread: rounding
 # then does not depend on how a table was cut.
@@ -128,4 +128,4 @@ def _in_blocks(fitted: FittedEstimator, X: Array) -> Reply:
         parts = [getattr(reply, name) for reply in replies]
         return None if parts[0] is None else np.concatenate(parts)
 
-    return Reply(**{name: whole(name) for name in ("values", "status", "spreads", "probabilities", "scores")})
+    return Reply(**{name: whole(name) for name in PARTS})

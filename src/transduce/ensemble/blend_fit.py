@@ -97,12 +97,11 @@ class BlendFit:
 
     def extend(self, X: Any) -> tuple[Array, Array]:
         """Return mean and spread of the members' predictions at other rows; a member without weight is not asked."""
-        n, replies = _num_samples(X), []
-        for member, weight in zip(self.members.values(), self.weights, strict=True):
-            asked = weight > 0.0
-            replies.append(
-                member.predict(member.own(X), spreads=False, once=True) if asked else member.unreached(n)
-            )
+        n = _num_samples(X)
+        replies = [
+            member.predict(member.own(X), spreads=False, once=True) if weight > 0.0 else member.unreached(n)
+            for member, weight in zip(self.members.values(), self.weights, strict=True)
+        ]
         return self.blend(replies)[:2]
 
     def standard_errors(self, mean: Array, spread: Array) -> Array | None:
@@ -364,26 +363,18 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     at = problem.rows[rows]
     index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]
     if problem.classes is None:
-        return replace(
-            fitted,
-            out_of_fold=pd.DataFrame(by_row, index=index, columns=names),
-            error_size=ErrorSize.fit(
-                (blend - fitted.centre) / fitted.unit,
-                spread / fitted.unit,
-                (blend - hidden.truth) / fitted.unit,
-                hidden.shares(),
-            ),
-        )
+        signals = (blend - fitted.centre) / fitted.unit, spread / fitted.unit
+        size = ErrorSize.fit(*signals, (blend - hidden.truth) / fitted.unit, hidden.shares())
+        frame = pd.DataFrame(by_row, index=index, columns=names)
+        return replace(fitted, out_of_fold=frame, error_size=size)
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])
     wide = np.moveaxis(by_row, -1, 1).reshape(len(rows), -1)
     return replace(fitted, out_of_fold=pd.DataFrame(wide, index=index, columns=columns))
 
 
 def _has_probabilities(reply: Reply) -> bool:
-    fitted = reply.fitted
-    return reply.probabilities is not None or (
-        fitted is not None and hasattr(fitted.estimator, "predict_proba")
-    )
+    estimator = None if reply.fitted is None else reply.fitted.estimator
+    return reply.probabilities is not None or hasattr(estimator, "predict_proba")
 
 
 def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> Calibration:

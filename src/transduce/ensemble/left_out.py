@@ -140,9 +140,8 @@ def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array
         count[away] += 1
     never = count == 0
     if never.any():
-        total[never] = np.mean(
-            [tree.tree_.predict(rows[never]).reshape(never.sum(), -1) for tree in forest.estimators_], axis=0
-        )
+        every = [tree.tree_.predict(rows[never]).reshape(never.sum(), -1) for tree in forest.estimators_]
+        total[never] = np.mean(every, axis=0)
     mean = total / np.maximum(count, 1)[:, None]
     return mean if classes else mean[:, 0]
 
@@ -153,10 +152,10 @@ def _relabelled(
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees a class only."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again = copy(
-        transducer
-    )  # it is labelled anew while the fitted one stays as it is; graph and spectrum are shared
-    replies = []
+    again, replies = (
+        copy(transducer),
+        [],
+    )  # labelled anew; the fitted one stays, graph and spectrum are shared
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:

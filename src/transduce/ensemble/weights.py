@@ -94,11 +94,8 @@ def stack(replies: list[Reply], calibrations: list[Calibration], classes: Any) -
     given = np.stack([reply.given for reply in replies])
     if classes is None:
         return np.stack([reply.values for reply in replies]), given
-    shares = [
-        calibration.shares(reply, len(classes))
-        for reply, calibration in zip(replies, calibrations, strict=True)
-    ]
-    return np.stack(shares), given
+    pairs = zip(replies, calibrations, strict=True)
+    return np.stack([calibration.shares(reply, len(classes)) for reply, calibration in pairs]), given
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,9 +238,8 @@ class ErrorSize:
             return same
         z = same._features(values, spreads)
         tight = {"ftol": 1e-15, "gtol": 1e-9}
-        solution = minimize(
-            _loss, np.zeros(3), (z, sizes / mean, shares), jac=True, method="L-BFGS-B", options=tight
-        )
+        known = z, sizes / mean, shares
+        solution = minimize(_loss, np.zeros(3), known, jac=True, method="L-BFGS-B", options=tight)
         factor = float(np.sqrt(_mean((sizes * np.exp(-z @ solution.x)) ** 2, shares)))
         return replace(same, coefficients=solution.x, factor=factor)
 

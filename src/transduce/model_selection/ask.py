@@ -35,6 +35,7 @@ from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
 MANY_ROWS = 4096  # from so many on it pays to compile trees
+PARTS = ("values", "status", "spreads", "probabilities", "scores")  # of a reply, one line for each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +93,7 @@ class Problem:
     def shown(self, visible: AnyArray) -> AnyArray:
         """Return a label for every row of the table: missing, except at the visible ones of the labelled rows."""
         y = np.full(self.n_rows, np.nan) if self.classes is None else np.full(self.n_rows, None, dtype=object)
-        y[self.rows[visible]] = (
-            self.labels[visible] if self.classes is None else self.labels[visible].tolist()
-        )
+        y[self.rows[visible]] = self.labels[visible].tolist()
         return y
 
     def prior(self, visible: AnyArray) -> Array:
@@ -110,9 +109,7 @@ def read_problem(
     """Return table and labels; features stay as given, for the estimators to check. Shapes: X (n, d)."""
     checks.check_choice("task", task, TASKS)
     if y is None:
-        raise ValueError(
-            "y is None: give one label for each row, missing (NaN or None) where the answer is wanted."
-        )
+        raise ValueError("y is None: give a label for each row, missing (NaN or None) where it is wanted.")
     missing_label = own_missing_label(missing_label, estimators)
     X = read_table(X)
     rows, index = np.empty((_num_samples(X), 0)), getattr(X, "index", None)
@@ -167,14 +164,8 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     """Return estimators by name, or raise a ValueError that says how to give them."""
     if isinstance(estimators, dict):
         pairs: list[tuple[Any, Any]] = list(estimators.items())
-    elif (
-        isinstance(estimators, Iterable)
-        and not isinstance(estimators, str)
-        and not hasattr(estimators, "fit")
-    ):
-        pairs = [
-            entry if isinstance(entry, tuple) and len(entry) == 2 else (None, entry) for entry in estimators
-        ]
+    elif isinstance(estimators, Iterable) and not (isinstance(estimators, str) or hasattr(estimators, "fit")):
+        pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
     else:
         raise ValueError(
             f"{what} must be a dict of names and estimators, or a list of estimators; got {estimators!r}."
@@ -207,11 +198,8 @@ def _takes_numbers(last: Any) -> bool:
 def is_transducer(estimator: Any) -> bool:
     """Return whether an estimator takes all rows at once, some without a label; scikit-learn's own included."""
     last = last_step(estimator)
-    return (
-        isinstance(last, Transducer)
-        or _takes_numbers(last)
-        or "missing_label" in getattr(last, "get_params", dict)()
-    )
+    known = isinstance(last, Transducer) or _takes_numbers(last)
+    return known or "missing_label" in getattr(last, "get_params", dict)()
 
 
 def own_missing_label(missing_label: Any, estimators: Any) -> Any:
@@ -421,18 +409,8 @@ class Reply:
 
     def at(self, places: AnyArray) -> Reply:
         """Return the answers at some of the rows."""
-
-        def some(part: Array | None) -> Array | None:
-            return None if part is None else part[places]
-
-        return replace(
-            self,
-            values=self.values[places],
-            status=self.status[places],
-            spreads=some(self.spreads),
-            probabilities=some(self.probabilities),
-            scores=some(self.scores),
-        )
+        parts: dict[str, Any] = {name: getattr(self, name) for name in PARTS}
+        return replace(self, **{name: part[places] for name, part in parts.items() if part is not None})
 
 
 def ask(
@@ -468,8 +446,13 @@ def _fit(
     """Fit to all rows, the visible ones with their labels, or to the visible rows alone."""
     own = problem.rows[visible]
     every = np.arange(problem.n_rows) if order is None else order
-    fitted = FittedEstimator(model, problem.classes, every if transduces else own, problem.n_rows)
-    _check_square(fitted, problem)
+    n = problem.n_rows
+    fitted = FittedEstimator(model, problem.classes, every if transduces else own, n)
+    if fitted.pairwise and np.shape(problem.X) != (n, n):
+        raise ValueError(
+            "A precomputed kernel needs a square matrix of all rows against all rows; got shape "
+            f"{np.shape(problem.X)}."
+        )
     labels = problem.labels[visible]
     if transduces:
         y = problem.shown(visible)
@@ -490,18 +473,7 @@ def _answers(fitted: FittedEstimator, problem: Problem, rows: AnyArray, transduc
     predicts = fitted.by_number and not hasattr(last_step(fitted.estimator), "label_distributions_")
     if not transduces or predicts:
         return fitted.predict(take(problem.X, rows, fitted.order if fitted.pairwise else None))
-    place = np.empty(problem.n_rows, dtype=int)
-    place[fitted.order] = np.arange(len(fitted.order))
-    return fitted.answers(place[rows])
-
-
-def _check_square(fitted: FittedEstimator, problem: Problem) -> None:
-    n = problem.n_rows
-    if fitted.pairwise and np.shape(problem.X) != (n, n):
-        raise ValueError(
-            "A precomputed kernel needs a square matrix of all rows against all rows; got shape "
-            f"{np.shape(problem.X)}."
-        )
+    return fitted.answers(np.argsort(fitted.order)[rows])
 
 
 def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:

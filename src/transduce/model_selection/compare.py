@@ -189,14 +189,8 @@ def choose_method(  # noqa: PLR0913
 
 def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
     """Return one line a method, the best first, those without a score last."""
-    lines = {
-        name: {
-            "score": one.scores.mean(),
-            "spread": one.scores.std(),
-            "fit_time": one.folds["fit_time"].mean(),
-        }
-        for name, one in details.items()
-    }
-    table = pd.DataFrame.from_dict(lines, orient="index").reindex([*lines, *failures])
+    table = pd.DataFrame(index=[*details, *failures], columns=["score", "spread", "fit_time"], dtype=float)
+    for name, one in details.items():
+        table.loc[name] = one.scores.mean(), one.scores.std(), one.folds["fit_time"].mean()
     table["rank"] = table["score"].rank(ascending=False, method="min").astype("Int64")
     return table

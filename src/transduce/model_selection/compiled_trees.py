@@ -11,9 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from transduce.core.types import AnyArray, Array
 
-MOST_LEAVES = (
-    12  # of a tree: the leaves that are still possible are the bits of a number, looked up in a table
-)
+MOST_LEAVES = 12  # of a tree: those that are still possible are the bits of a number, looked up in a table
 ROWS = 1024  # whose ranks stay in the processor's cache
 
 
@@ -41,23 +39,14 @@ class CompiledTrees:
     def scores(self, X: Array) -> Array:
         """Return the sums of all trees at rows (m, d), shape (m, k)."""
         out = np.repeat(self.baseline[:, None], len(X), axis=1)
+        trees = self.feature, self.rank, self.keep, self.starts, self.values, self.column
         for start in range(0, len(X), ROWS):
             part = slice(start, start + ROWS)
             ranks = np.empty((max(len(self.edges), 1), len(X[part])), dtype=np.uint16)
             for place, (j, edges) in enumerate(self.edges.items()):
                 own = X[part, j]
                 ranks[place] = own > edges[0] if len(edges) == 1 else np.searchsorted(edges, own, side="left")
-            _add(
-                ranks,
-                self.feature,
-                self.rank,
-                self.keep,
-                self.starts,
-                self.values,
-                self.column,
-                _LEFTMOST,
-                out[:, part],
-            )
+            _add(ranks, *trees, _LEFTMOST, out[:, part])
         return out.T
 
     def predict(self, X: Array) -> AnyArray:
@@ -75,9 +64,8 @@ class CompiledTrees:
         return scores / scores.sum(axis=1, keepdims=True)
 
 
-_LEFTMOST = np.array(
-    [0, *(((bits & -bits).bit_length() - 1) for bits in range(1, 2**MOST_LEAVES))], dtype=np.uint8
-)
+_BITS = range(1, 2**MOST_LEAVES)
+_LEFTMOST = np.array([0, *((bits & -bits).bit_length() - 1 for bits in _BITS)], dtype=np.uint8)
 
 
 @njit(cache=True, nogil=True)
@@ -107,10 +95,8 @@ def compile_trees(estimator: Any) -> CompiledTrees | None:
     if any(nodes["is_leaf"].sum() > MOST_LEAVES or nodes["is_categorical"].any() for _, nodes in trees):
         return None
     inner = np.concatenate([nodes[nodes["is_leaf"] == 0] for _, nodes in trees])
-    edges = {
-        int(j): np.unique(inner["num_threshold"][inner["feature_idx"] == j])
-        for j in np.unique(inner["feature_idx"])
-    }
+    thresholds, used = inner["num_threshold"], inner["feature_idx"]
+    edges = {int(j): np.unique(thresholds[used == j]) for j in np.unique(used)}
     places = {j: place for place, j in enumerate(edges)}
     values, starts = np.zeros((len(trees), MOST_LEAVES)), [0]
     lines: list[tuple[int, float, int]] = []

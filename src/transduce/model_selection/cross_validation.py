@@ -223,31 +223,23 @@ def _score_fold(problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, A
     visible, hidden = fold
     answered: Any = AnsweredNumbers(reply.values)
     if problem.classes is not None:
-        scores = reply.probabilities if reply.scores is None else reply.scores
-        answered = AnsweredClasses(
-            problem.classes[reply.values], problem.classes, reply.probabilities, scores
-        )
+        shares, scores = reply.probabilities, reply.probabilities if reply.scores is None else reply.scores
+        answered = AnsweredClasses(problem.classes[reply.values], problem.classes, shares, scores)
     rows = _safe_indexing(problem.X, problem.rows[hidden])
     start = time.perf_counter()
+    labels = problem.labels[hidden]
     line: dict[str, Any] = {
-        name: score_number(name, scorer, answered, rows, problem.labels[hidden])
-        for name, scorer in scorers.items()
+        name: score_number(name, scorers[name], answered, rows, labels) for name in scorers
     }
-    return line | {
-        "visible": len(visible),
-        "hidden": len(hidden),
-        "fit_time": reply.seconds,
-        "score_time": time.perf_counter() - start,
-    }
+    seconds = {"fit_time": reply.seconds, "score_time": time.perf_counter() - start}
+    return line | {"visible": len(visible), "hidden": len(hidden)} | seconds
 
 
 def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answer:
     """Return one answer at each row that was ever hidden; the mean of several."""
-    hidden = np.concatenate([fold[1] for fold in folds])
-    rows, at = np.unique(hidden, return_inverse=True)
+    rows, at = np.unique(np.concatenate([fold[1] for fold in folds]), return_inverse=True)
     given = np.bincount(at, weights=np.concatenate([reply.given for reply in replies])) > 0
-    times = np.bincount(at)
-    probabilities = None
+    times, probabilities = np.bincount(at), None
     values = np.concatenate([reply.values for reply in replies])
     if problem.classes is None:
         answers: AnyArray = np.bincount(at, weights=values / times[at])
@@ -257,12 +249,10 @@ def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answe
         shares = np.concatenate(told) if complete else np.eye(len(problem.classes))[values]
         mean = np.stack([np.bincount(at, weights=column) / times for column in shares.T], axis=1)
         probabilities = mean if complete else None
-        winners = mean.argmax(axis=1)
-        once = times[at] == 1
+        winners, once = mean.argmax(axis=1), times[at] == 1
         winners[at[once]] = values[once]
         answers = problem.classes[winners]
-    positions = problem.rows[rows]
-    index = problem.sample.index
+    positions, index = problem.rows[rows], problem.sample.index
     return Answer(
         rows=positions,
         values=answers,
@@ -279,22 +269,18 @@ def _column(problem: Problem, answers: Answer) -> Any:
     sample = problem.sample
     unlabelled = np.ones(len(sample.labelled), dtype=bool)
     unlabelled[answers.rows] = False
+    y, source, values = sample.y.copy(), sample.source, answers.values
+    never = sample.labelled & unlabelled
     if problem.classes is None:
         y = np.full(len(unlabelled), np.nan)
-        return _with_nulls(PartlyLabelled(sample.X, y, unlabelled, sample.source).complete(answers.values))
-    y, source = sample.y.copy(), sample.source
-    never = sample.labelled & unlabelled
-    if never.any():
-        y = y.astype(object)
-        y[never] = None
-        source = source.astype(object) if isinstance(source, pd.Series) else source
-    return _with_nulls(
-        PartlyLabelled(sample.X, y, unlabelled, source).complete(answers.values.astype(object))
-    )
-
-
-def _with_nulls(column: Any) -> Any:
-    """Return a column with what its container has for missing: in polars null, not NaN."""
+    else:
+        values = values.astype(object)
+        if never.any():
+            y = y.astype(object)
+            y[never] = None
+            source = source.astype(object) if isinstance(source, pd.Series) else source
+    column = PartlyLabelled(sample.X, y, unlabelled, source).complete(values)
+    # In polars what is missing is null, not NaN.
     return column.fill_nan(None) if hasattr(column, "fill_nan") and column.dtype.is_float() else column
 
 
@@ -318,17 +304,11 @@ class AnsweredNumbers(RegressorMixin, BaseEstimator):
 class AnsweredClasses(ClassifierMixin, BaseEstimator):
     """Poses as a fitted classifier whose answers are known; it has probabilities or scores if they are given."""
 
-    def __init__(
-        self,
-        values: AnyArray,
-        classes: AnyArray,
-        probabilities: Array | None = None,
-        scores: Array | None = None,
-    ) -> None:
+    def __init__(self, values: AnyArray, classes: AnyArray, probabilities: Any, scores: Any) -> None:
         self.values = values
         self.classes_ = classes
-        self.probabilities: Any = probabilities
-        self.scores: Any = scores
+        self.probabilities = probabilities
+        self.scores = scores
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -352,12 +332,10 @@ def read_scorers(scoring: Any, task: str, classes: AnyArray | None) -> dict[str,
     """Return scorers by name, or raise a ValueError that says what `scoring` may be."""
     if scoring is None:
         scoring = DEFAULT[task]
-    if isinstance(scoring, dict):
-        named = dict(scoring)
-    elif isinstance(scoring, list | tuple | set):
-        named = {score if isinstance(score, str) else _name(score): score for score in scoring}
-    else:
-        named = {scoring if isinstance(scoring, str) else _name(scoring): scoring}
+    named = scoring
+    if not isinstance(scoring, dict):
+        several = scoring if isinstance(scoring, list | tuple | set) else [scoring]
+        named = {score if isinstance(score, str) else _name(score): score for score in several}
     if not named:
         raise ValueError("scoring is empty: name at least one score.")
     return {str(name): _scorer(score, classes) for name, score in named.items()}
@@ -379,9 +357,8 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
                 f"scoring={scoring!r} is not a scikit-learn score: sklearn.metrics.get_scorer_names() lists them."
             ) from None
         if scoring == "neg_log_loss":  # a fold may lack a class
-            return make_scorer(
-                log_loss, greater_is_better=False, response_method="predict_proba", labels=classes
-            )
+            of = {"response_method": "predict_proba", "labels": classes}
+            return make_scorer(log_loss, greater_is_better=False, **of)
         return scorer
     module = getattr(scoring, "__module__", None) or ""
     if not callable(scoring) or isinstance(scoring, type) or module.startswith("sklearn.metrics._"):

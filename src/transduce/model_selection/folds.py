@@ -39,9 +39,7 @@ def read_folds(
     """
     n = len(problem.labels)
     if n < 2:
-        raise ValueError(
-            "Only one sample has a label: hiding it leaves none. Cross-validation needs two labels at least."
-        )
+        raise ValueError("Only one sample has a label: hiding it leaves none. Label another one.")
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         checks.check_whole("cv", cv, least=2)
         pairs: Any = _number_of_folds(int(cv), problem, random_state, groups)
@@ -80,9 +78,7 @@ def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fol
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(codes)
     if len(sizes) < 2:
-        raise ValueError(
-            "All labels are of one group: hiding it leaves none. Folds need two groups at least."
-        )
+        raise ValueError("All labels are of one group: hiding it leaves none. Folds need two groups.")
     random = check_random_state(random_state)
     filled_to, fold_of = np.zeros(min(n_folds, len(sizes)), dtype=int), np.empty(len(sizes), dtype=int)
     for code in np.lexsort([random.permutation(len(sizes)), -sizes]):
@@ -111,19 +107,12 @@ def _read_pair(pair: Any, n: int) -> Fold:
     try:
         visible, hidden = (np.asarray(part) for part in pair)
     except (TypeError, ValueError):
-        raise ValueError(
-            "cv must hold pairs: positions of visible rows and positions of hidden rows."
-        ) from None
+        raise ValueError("cv must hold pairs: positions of visible rows and of hidden rows.") from None
     parts: list[AnyArray] = []
     for part in (visible, hidden):
         part = np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
-        if (
-            part.ndim != 1
-            or part.dtype.kind not in "iu"
-            or len(part) == 0
-            or part.min() < -n
-            or part.max() >= n
-        ):
+        proper = part.ndim == 1 and part.dtype.kind in "iu" and len(part) > 0
+        if not proper or part.min() < -n or part.max() >= n:
             raise ValueError(
                 f"cv must hold positions among the {n} labelled rows, at least one visible and one hidden in each fold."
             )
@@ -160,8 +149,7 @@ def ask_folds(
         parallel, threads = Parallel(n_jobs=n_jobs, return_as="generator"), threads_of_fit(problem.n_rows)
         with stage("cross-validation") as report:
             for reply in parallel(
-                delayed(call_with_threads)(threads, _try, estimator, problem, *fold)
-                for estimator, fold in jobs
+                delayed(call_with_threads)(threads, _try, member, problem, *fold) for member, fold in jobs
             ):
                 replies.append(reply)
                 report(len(replies) / len(jobs))
@@ -186,8 +174,6 @@ def filled(reply: Reply, prior: Array) -> Reply:
         return reply
     gaps = ~reply.given
     values = np.where(gaps, prior[0] if len(prior) == 1 else int(prior.argmax()), reply.values)
-    parts: dict[str, Any] = {"probabilities": reply.probabilities, "scores": reply.scores}
-    parts = {
-        name: None if part is None else np.where(gaps[:, None], prior, part) for name, part in parts.items()
-    }
+    told = {"probabilities": reply.probabilities, "scores": reply.scores}
+    parts = {name: np.where(gaps[:, None], prior, part) for name, part in told.items() if part is not None}
     return replace(reply, values=values, **parts)

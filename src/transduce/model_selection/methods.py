@@ -88,9 +88,7 @@ class Method:
     paper: str = ""  # where it comes from
     member: str = ""  # its name in a comparison or a blend; "" if it is made of members
     tasks: tuple[str, ...] = (NUMBERS, CLASSES)
-    blended: tuple[
-        str, ...
-    ] = ()  # tasks in whose default blend it is; chosen by benchmarks/blend_accuracy.py
+    blended: tuple[str, ...] = ()  # tasks in whose blend it is, chosen by benchmarks/blend_accuracy.py
     make: Callable[[Case], Any] = lambda case: None  # the estimator, not fitted
     fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
@@ -340,9 +338,7 @@ REGISTRY = (
     ),
 )
 METHODS = {method.name: method for method in REGISTRY if method.name}  # as users call them
-MEMBERS = {
-    method.member: method for method in REGISTRY if method.member
-}  # as comparisons and blends call them
+MEMBERS = {method.member: method for method in REGISTRY if method.member}  # as comparisons and blends do
 
 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
@@ -352,10 +348,8 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
     """
     members, left_out = {}, {}
     for name, method in MEMBERS.items():
-        if (
-            case.task not in (method.tasks if compare else method.blended)
-            or case.labels < method.least_labels
-        ):
+        tasks = method.tasks if compare else method.blended
+        if case.task not in tasks or case.labels < method.least_labels:
             continue
         if case.labels > method.most_labels:
             left_out[name] = f"{case.labels:,} labels are more than {method.most_labels:,}"

@@ -166,8 +166,7 @@ class TransductiveSearchCV(Transducer):
         judged = self._warn_failures(grid, judge_each(problem, folds, replies, scorers))
         self.n_splits_ = len(folds)
         self.scorer_: Any = scorers if self.multimetric_ else next(iter(scorers.values()))
-        suffixes = {name: name if self.multimetric_ else "score" for name in scorers}
-        results = tabulate(grid, judged, suffixes)
+        results = tabulate(grid, judged, {name: name if self.multimetric_ else "score" for name in scorers})
         self._choose(results)
         if self.refit is not False:
             self._refit(problem, members[self.best_index_], chosen=len(members) > 1)
@@ -222,9 +221,7 @@ class TransductiveSearchCV(Transducer):
         if callable(self.refit):
             index = self.refit(results)
             if not isinstance(index, int | np.integer) or not 0 <= index < len(results["params"]):
-                raise ValueError(
-                    f"refit must return the index of a choice of settings; it returned {index!r}."
-                )
+                raise ValueError(f"refit must return the index of a choice of settings; got {index!r}.")
             self.best_index_ = int(index)
         elif suffix is False:
             return
@@ -293,9 +290,7 @@ class TransductiveSearchCV(Transducer):
         if self.scoring is None:
             return float(best.score(rows, np.array(labels.tolist())))
         if self.multimetric_ and callable(self.refit):
-            raise ValueError(
-                "refit is a function, which says nothing of the score to use: call a scorer yourself."
-            )
+            raise ValueError("refit is a function, which says nothing of the score: call a scorer yourself.")
         scorer: Any = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         return float(scorer(best, rows, np.array(labels.tolist())))
 
@@ -312,25 +307,17 @@ class TransductiveSearchCV(Transducer):
     @property
     def n_features_in_(self) -> int:
         """Number of features seen by the best estimator."""
-        return self._of_best("n_features_in_")
+        return self.best_estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> AnyArray:
         """Names of the features seen by the best estimator."""
-        return self._of_best("feature_names_in_")
-
-    def _of_best(self, name: str) -> Any:
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"Not fitted yet: {name} is not known.")
-        return getattr(self.best_estimator_, name)
+        return self.best_estimator_.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags = own.classifier_tags
-        tags.regressor_tags = own.regressor_tags
-        tags.input_tags = own.input_tags
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+            setattr(tags, name, getattr(get_tags(self.estimator), name))
         tags.target_tags.required = True
         return tags
 
@@ -339,13 +326,11 @@ def tabulate(
     grid: list[Any], judged: list[CrossTransduction | None], suffixes: dict[str, str]
 ) -> dict[str, Any]:
     """Return scikit-learn's ``cv_results_``."""
-    folds = [None if one is None else one.folds for one in judged]
-    n_folds = next(len(frame) for frame in folds if frame is not None)
+    n_folds = next(len(one.folds) for one in judged if one is not None)
+    gap = np.full(n_folds, np.nan)
 
     def column(name: str) -> Array:
-        return np.stack(
-            [np.full(n_folds, np.nan) if frame is None else frame[name].to_numpy(float) for frame in folds]
-        )
+        return np.stack([gap if one is None else one.folds[name].to_numpy(float) for one in judged])
 
     results: dict[str, Any] = {}
     for kind in ("fit_time", "score_time"):
