@@ -64,11 +64,11 @@ class CalibratedTable:
             parts = [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
         rankings = []
         for own, at in parts:
-            ties, sizes = (
+            ties, heavy = (
                 (self.ties[0][own], self.ties[1][at]),
                 (weights.calibration[own], weights.unlabelled[at]),
             )
-            rankings.append((own, at, WeightedRanks(self.scores[own], *ties, *sizes, weights.factor)))
+            rankings.append((own, at, WeightedRanks(self.scores[own], *ties, *heavy, weights.factor)))
         return rankings
 
     @property
@@ -137,9 +137,8 @@ class CalibratedTable:
         if self.supports(confidence):
             sets = label_sets(p, confidence) | ~reply.given[:, None]
         ranked = np.sort(p, axis=1)
-        return replace(
-            answer, label_sets=sets, p_values=p, confidence=1.0 - ranked[:, -2], credibility=ranked[:, -1]
-        )
+        sure, credible = 1.0 - ranked[:, -2], ranked[:, -1]
+        return replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
 
     def _regions(self, confidence: float) -> Regions:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
@@ -167,9 +166,8 @@ class CalibratedTable:
         weights = self._weights_of_means()
         parts = (self.unlabelled, self.calibration)
         if self.classes is None:
-            filled, known = (
-                np.where(part.given, part.values, np.mean(shown)).astype(float) for part in parts
-            )
+            mean = np.mean(shown)
+            filled, known = (np.where(part.given, part.values, mean).astype(float) for part in parts)
             return powered_mean(filled, known, np.asarray(self.labels, dtype=float), ["mean"], weights)
         codes = np.arange(len(self.classes))
         shares, fallback = [], np.bincount(shown, minlength=len(codes)) / len(shown)
@@ -260,11 +258,8 @@ class CalibratedTable:
         """Return the categories of unlabelled rows at which nothing is ruled out."""
         if self.weights.cells is None:
             return ()
-        named_ranks = zip(np.unique(self.weights.cells[1]), self.rankings, strict=True)
-        short = [
-            code for code, (_, at, ranks) in named_ranks if at.any() and ranks.unbounded(confidence).all()
-        ]
-        return tuple(self.weights.categories[code] for code in short)
+        short = [at.any() and ranks.unbounded(confidence).all() for _, at, ranks in self.rankings]
+        return tuple(self.weights.categories[code] for code in np.unique(self.weights.cells[1])[short])
 
     @property
     def n_unseen(self) -> int:
@@ -273,9 +268,9 @@ class CalibratedTable:
 
     def _any_class_possible(self, law: Law | None) -> bool:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
-        return (
-            isinstance(law, Miscoverage) and law.n_calibration - self.n_unseen < law.rank <= law.n_calibration
-        )
+        if not isinstance(law, Miscoverage):
+            return False
+        return law.n_calibration - self.n_unseen < law.rank <= law.n_calibration
 
     # ---- too few labels
 
@@ -357,11 +352,8 @@ class CalibratedTable:
         if why is not None:
             return f"{why}. Every {everything}."
         short = self._short_categories(confidence)
-        if short:
-            return (
-                f"Too few labels for {percent(confidence)} in {', '.join(short)}: every {everything} there."
-            )
-        return None
+        where = f"{percent(confidence)} in {', '.join(short)}"
+        return f"Too few labels for {where}: every {everything} there." if short else None
 
     def _short_classes(self, law: ClassMiscoverage, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""
@@ -497,13 +489,8 @@ def with_values(
     The fit with all labels is the better one, so its value stays and the interval is extended: a larger interval
     contains the truth no less often.
     """
-    better: dict[str, Any] = {
-        "values": values,
-        "status": status,
-        "standard_errors": errors,
-        "probabilities": probabilities,
-    }
-    answer = replace(answer, **better)
+    answer = replace(answer, values=values, status=status)
+    answer = replace(answer, standard_errors=errors, probabilities=probabilities)
     if answer.p_values is not None and answer.classes is not None:
         codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]

@@ -122,10 +122,8 @@ class Design:
             return hold_out_within(codes, confidence, float(self.sensitivity), random)
         units = np.arange(len(rows)) if self.together is None else self.together[rows]
         n_units = len(np.unique(units))
-        if auto:
-            size = self.n_calibration(n_units, confidence, by_class=by_class)
-        else:
-            size = read_number(number, n_units)
+        enough = self.n_calibration(n_units, confidence, by_class=by_class)
+        size = enough if auto else read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
@@ -142,11 +140,9 @@ class Design:
         Shapes: held_out (l,), given (c,): which calibration rows have an answer.
         """
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-        compared = verdict = None
-        if test and self.testable and len(unlabelled):
-            compared = self._compare(problem, random)
-            verdict = compared.verdict
-        if len(unlabelled) and self._estimates(verdict):
+        testing = test and self.testable and len(unlabelled)
+        compared = self._compare(problem, random) if testing else None
+        if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
             weights = self._weights(problem, calibration, given)
@@ -159,7 +155,6 @@ class Design:
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
-            verdict=verdict,
         )
 
     def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
@@ -168,7 +163,7 @@ class Design:
         codes = self.within.codes if isinstance(self.within, Categories) else None
         return exchangeability_test(problem.X, problem.sample.labelled, within=codes, random_state=seed)
 
-    def _estimates(self, verdict: Verdict | None) -> bool:
+    def _estimates(self, compared: Exchangeability | None) -> bool:
         """Return whether the odds of a label are to be estimated, given how labelled and unlabelled rows compare."""
         return False
 
@@ -236,8 +231,8 @@ class Chance(Design):
         """Whether labels must be held out to make use of it."""
         return self.modified
 
-    def _estimates(self, verdict: Verdict | None) -> bool:
-        return self.reweight and verdict is not None and verdict.shifted
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        return self.reweight and compared is not None and compared.shifted
 
 
 @dataclass(frozen=True)
@@ -414,16 +409,11 @@ class Grouped(Design):
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         """Return weights by which each calibration group counts once, however many of its rows have an answer."""
         groups, unlabelled = self.groups[calibration], problem.sample.unlabelled
-        sizes = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
-        weights = np.where(given, 1.0 / np.maximum(sizes[groups], 1), 0.0)
+        answered = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
+        weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
-        return Weights(
-            weights,
-            np.ones(len(unlabelled)),
-            GROUPS,
-            n_groups=len(np.unique(groups)),
-            n_other=int(others.sum()),
-        )
+        sizes = {"n_groups": len(np.unique(groups)), "n_other": int(others.sum())}
+        return Weights(weights, np.ones(len(unlabelled)), GROUPS, **sizes)
 
 
 @dataclass(frozen=True)
@@ -456,7 +446,7 @@ class Estimated(Design):
 
     of_column: ClassVar[bool] = False
 
-    def _estimates(self, verdict: Verdict | None) -> bool:
+    def _estimates(self, compared: Exchangeability | None) -> bool:
         return True
 
 
@@ -496,8 +486,7 @@ class _Cells:
         if _is_name(value):
             if frame is None:
                 raise ValueError(
-                    f"{name}={value!r} names a column, and there is no table here: give an array with a value for "
-                    f"each of the {n} rows."
+                    f"{name}={value!r} names a column, and there is no table here: give an array."
                 )
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
@@ -534,11 +523,11 @@ def _read_rows(marks: _Cells, missing: Mask) -> Mask:
     drawn = ~missing & (marks.cells.to_numpy() if known else read_marks(column, marks.name))
     if not drawn.any():
         raise ValueError(
-            f"No row that {marks.name!r} marks as drawn at random has a label: label some of them first."
+            f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
         )
     if drawn[~missing].all():
         raise ValueError(
-            f"{marks} marks all labels as those of rows drawn at random: at least one other is needed to learn from."
+            f"{marks} marks all labelled rows as drawn at random: one other is needed to learn from."
         )
     return drawn
 
@@ -554,9 +543,9 @@ def _read_probability(cells: _Cells, missing: Mask) -> Array:
         )
     sure = np.flatnonzero(missing & (numbers == 1.0))
     if len(sure):
+        row = cells.row(sure[0])
         raise ValueError(
-            f"{cells} says that {cells.row(sure[0])} was sure to be labelled, and it has no label: give it the "
-            "probability it had."
+            f"{cells}: {row} was sure to be labelled, and it has no label: say how likely it was."
         )
     return numbers
 
@@ -568,13 +557,7 @@ def _read_codes(cells: _Cells, what: str) -> Categories:
         raise ValueError(f"{cells} names {what}, and {cells.row(holes[0])} has none: fill that hole first.")
     codes, values = pd.factorize(cells.cells.astype(object), sort=False)
     order = np.argsort([str(value) for value in values], kind="stable")
-    place = np.empty(len(order), dtype=int)
-    place[order] = np.arange(len(order))
-    return Categories(place[codes], tuple(repr(_plain(values[k])) for k in order))
-
-
-def _read_categories(cells: _Cells, missing: Mask) -> Categories:
-    return _read_codes(cells, "categories")
+    return Categories(np.argsort(order)[codes], tuple(repr(_plain(values[k])) for k in order))
 
 
 def _read_groups(cells: _Cells, missing: Mask) -> AnyArray:
@@ -598,10 +581,8 @@ def _read_order(cells: _Cells, missing: Mask) -> Array:
         numbers = times.rank().where(times.notna())
     bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=float, na_value=np.nan)))
     if len(bad):
-        raise ValueError(
-            f"{cells} orders the rows, and {cells.row(bad[0])} has {cells.at(bad[0])}: it must be a number or "
-            "a date in each."
-        )
+        what = f"{cells.row(bad[0])} has {cells.at(bad[0])}"
+        raise ValueError(f"{cells} orders the rows, and {what}: it must be a number or a date in each.")
     return numbers.to_numpy(dtype=float)
 
 
@@ -610,7 +591,7 @@ _READERS = {
     "rows": _read_rows,
     "probability": _read_probability,
     "groups": _read_groups,
-    "within": _read_categories,
+    "within": lambda cells, missing: _read_codes(cells, "categories"),
     "order": _read_order,
 }
 
@@ -635,8 +616,12 @@ class Weights:
     assumption: str = CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
     compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested
-    verdict: Verdict | None = None  # the same in short
     estimated: EstimatedOdds | None = None  # the odds, if they were estimated
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How labelled and unlabelled rows compare, in short."""
+        return None if self.compared is None else self.compared.verdict
 
     @classmethod
     def equal(cls, n_calibration: int, n_unlabelled: int, **rest: Any) -> Weights:
@@ -768,9 +753,8 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
     features /= features.std(axis=0)
     fold = _deal(labelled, random)
-    tried = [(CHANCE_ALONE, by_chance.probability)]
-    for name, model in _candidates(seed):
-        tried.append((name, _cross_fit(model, features, labelled, fold, random)))
+    fits = [(name, _cross_fit(model, features, labelled, fold, random)) for name, model in _candidates(seed)]
+    tried = [(CHANCE_ALONE, by_chance.probability), *fits]
     best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
     if best == CHANCE_ALONE:
         return by_chance

@@ -106,15 +106,9 @@ class Exchangeability:
         """The finding, as guarantees carry it; ``str`` makes a sentence of it."""
         tested = min(self.n_labelled, self.n_unlabelled) >= FEWEST and not self.features.empty
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
-        named = self.features.index[self.features["p_value"] <= limit]
-        return Verdict(
-            self.p_value if tested else None,
-            self.shifted,
-            self.n_labelled,
-            self.n_unlabelled,
-            tuple(map(str, named)),
-            self.detectable,
-        )
+        named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
+        p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
+        return Verdict(p_value, self.shifted, *sizes, named, self.detectable)
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:
@@ -210,7 +204,6 @@ def exchangeability_test(
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
-    sizes = (n, m, n_permutations, significance, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     scores = [smoother @ members for smoother in _smoothers(features, random)]
@@ -225,7 +218,7 @@ def exchangeability_test(
         float(np.mean(largest >= largest[0] - 1e-9)),
         float(areas[better][0]),
         pd.DataFrame(by_feature, names).sort_values("distance", ascending=False, kind="stable"),
-        *sizes,
+        *(n, m, n_permutations, significance, len(mask)),
         _detectable(statistics[:, 1:], significance, features.shape[1], n, m),
         (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
@@ -280,7 +273,7 @@ def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_row
     mask = np.asarray(labelled)
     if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
         raise ValueError(
-            f"labelled must be True or False for each of the {_num_samples(X)} rows, for example pd.notna(y)."
+            f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
         )
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
@@ -307,9 +300,8 @@ def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
     folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
     ranks = rankdata(features, axis=0)
     ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
-    forest = RandomTreesEmbedding(
-        n_estimators=N_TREES, max_depth=6, min_samples_leaf=2, random_state=random.randint(2**31 - 1)
-    )
+    seed = random.randint(2**31 - 1)
+    forest = RandomTreesEmbedding(N_TREES, max_depth=6, min_samples_leaf=2, random_state=seed)
     leaves = forest.fit_transform(ranks)
     shared = (leaves @ leaves.T).toarray() / N_TREES
     linear = ranks @ ranks.T / ranks.shape[1]

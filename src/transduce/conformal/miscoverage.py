@@ -57,9 +57,8 @@ class Miscoverage:
         check_whole("n_unlabelled", self.n_unlabelled, least=0)
         check_whole("n_calibration", self.n_calibration, least=0)
         if not isinstance(self.rank, int | np.integer) or not 1 <= self.rank <= self.n_calibration + 1:
-            raise ValueError(
-                f"rank must be a whole number from 1 to {self.n_calibration + 1}; got {self.rank!r}."
-            )
+            most = self.n_calibration + 1
+            raise ValueError(f"rank must be a whole number from 1 to {most}; got {self.rank!r}.")
 
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
@@ -76,11 +75,8 @@ class Miscoverage:
         -------
         Miscoverage
         """
-        return cls(
-            n_unlabelled,
-            n_calibration,
-            calibration_rank(check_share("confidence", confidence), n_calibration),
-        )
+        rank = calibration_rank(check_share("confidence", confidence), n_calibration)
+        return cls(n_unlabelled, n_calibration, rank)
 
     @property
     def mean(self) -> float:
@@ -108,9 +104,8 @@ class Miscoverage:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
         if self._certain:
             return np.append(1.0, np.zeros(self.n_unlabelled))
-        return betabinom.pmf(
-            np.arange(self.n_unlabelled + 1), self.n_unlabelled, self.n_calibration + 1 - self.rank, self.rank
-        )
+        m, above = self.n_unlabelled, self.n_calibration + 1 - self.rank
+        return betabinom.pmf(np.arange(m + 1), m, above, self.rank)
 
     def cdf(self, count: Any) -> Any:
         """Return the probability that at most so many rows are outside.
@@ -150,10 +145,8 @@ class Miscoverage:
 
     def __str__(self) -> str:
         expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"
-        return (
-            f"With 95 % certainty at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside; "
-            f"{expected} are expected."
-        )
+        most = f"at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside"
+        return f"With 95 % certainty {most}; {expected} are expected."
 
 
 @dataclass(frozen=True)
@@ -279,10 +272,8 @@ class ClassMiscoverage:
         return min(int(np.argmax(reached)) if reached.any() else self.n_unlabelled, self.n_unlabelled)
 
     def __str__(self) -> str:
-        return (
-            f"With 95 % certainty at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside, whatever "
-            "their classes."
-        )
+        most = f"at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside"
+        return f"With 95 % certainty {most}, whatever their classes."
 
 
 def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calibration: int) -> float:
@@ -362,12 +353,9 @@ class CategoryMiscoverage:
         -------
         CategoryMiscoverage
         """
-        return cls(
-            tuple(
-                Miscoverage.at(confidence, n_unlabelled=int(m), n_calibration=int(c))
-                for m, c in zip(unlabelled, calibration, strict=True)
-            )
-        )
+        sizes = zip(unlabelled, calibration, strict=True)
+        parts = (Miscoverage.at(confidence, n_unlabelled=int(m), n_calibration=int(c)) for m, c in sizes)
+        return cls(tuple(parts))
 
     @property
     def n_unlabelled(self) -> int:

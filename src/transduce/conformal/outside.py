@@ -36,9 +36,7 @@ class OutsideCalibration:
     scoring: Scoring
     calibration: Reply  # its predictions at the calibration rows
     labels: AnyArray  # (c,) their labels: numbers, or numbers of classes
-    n_labels: tuple[
-        int, ...
-    ]  # of every class, calibration ones included; one number where labels are numbers
+    n_labels: tuple[int, ...]  # of every class, calibration ones included; one number for numbers
     by_class: bool = False  # whether every class is compared with its own calibration rows
     tolerance: float | None = None  # numbers: by how much an answer may be off
     drawn: bool = False  # whether the calibration rows were drawn at random by the user
@@ -81,10 +79,8 @@ class OutsideCalibration:
     ) -> Guarantee:
         """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
         kind: Any = int if self.classes is not None else float
-        nothing = Reply(
-            np.broadcast_to(np.zeros(1, dtype=kind), (n_answered,)),
-            np.broadcast_to(np.array(["answered"], dtype="<U9"), (n_answered,)),
-        )
+        one = np.zeros(1, dtype=kind), np.array(["answered"], dtype="<U9")
+        nothing = Reply(*(np.broadcast_to(part, (n_answered,)) for part in one))
         table = replace(self._beside(self.calibration), unlabelled=nothing)
         guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty=certainty)
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)

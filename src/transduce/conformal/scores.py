@@ -133,10 +133,8 @@ def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
         raise ValueError(f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}.")
     if not suited[nonconformity].possible(reply):
         there = ", ".join(repr(name) for name, score in suited.items() if score.possible(reply))
-        raise ValueError(
-            f"nonconformity={nonconformity!r} needs {suited[nonconformity].needs}, which the estimator does not have "
-            f"here: use {there}."
-        )
+        what = f"{suited[nonconformity].needs}, which the estimator does not have here"
+        raise ValueError(f"nonconformity={nonconformity!r} needs {what}: use {there}.")
     return nonconformity
 
 
@@ -230,10 +228,8 @@ class WeightedRanks:
         if not self.unlabelled_ties.any():  # equal scores count as at least as large
             return first
         # Among equal scores, those whose tie-breaker is below the unlabelled row's.
-        smaller = [
-            int(np.searchsorted(ties[a:b], tie, side="left"))
-            for a, b, tie in zip(first, last, self.unlabelled_ties, strict=True)
-        ]
+        places = zip(first, last, self.unlabelled_ties, strict=True)
+        smaller = [int(np.searchsorted(ties[a:b], tie, side="left")) for a, b, tie in places]
         return first + np.array(smaller, dtype=int)
 
     def unbounded(self, confidence: float) -> Mask:
@@ -262,16 +258,14 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
     return ends
 
 
-def class_p_values(ranks: WeightedRanks, table: Array, calibration_codes: AnyArray | None = None) -> Array:
-    """Return the p-value of every class at the unlabelled rows, shape (m, n_classes).
+def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None = None) -> Array:
+    """Return the p-value of every class at the unlabelled rows, compared with those of its own if codes are given.
 
-    Shapes: table (m, n_classes), calibration_codes (c,); returns (m, n_classes).
+    Shapes: table (m, n_classes), codes (c,); returns (m, n_classes).
     """
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
-        p[:, y] = ranks.p_values(
-            table[:, y], EVERYONE if calibration_codes is None else calibration_codes == y
-        )
+        p[:, y] = ranks.p_values(table[:, y], EVERYONE if codes is None else codes == y)
     return p
 
 

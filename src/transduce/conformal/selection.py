@@ -79,9 +79,8 @@ def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tup
     """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
     bound = checks.check_share("false_discovery", false_discovery)
     known, given = table.calibration.given, table.unlabelled.given
-    unlabelled, calibration = (
-        goal.looks(reply, table.scoring.measure(reply)) for reply in (table.unlabelled, table.calibration)
-    )
+    unlabelled = goal.looks(table.unlabelled, table.scoring.measure(table.unlabelled))
+    calibration = goal.looks(table.calibration, table.scoring.measure(table.calibration))
     good = goal.met(table.calibration, table.labels)
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
     p_values[given] = selection_p_values(unlabelled[given], calibration[known], good[known])

@@ -422,7 +422,7 @@ class ConformalTransducer(Transducer):
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
             raise ValueError(
-                "There is no bound on wrong answers: numbers need a tolerance, and labels must be held out."
+                "No bound on wrong answers: numbers need a tolerance, and labels must be held out."
             )
         return bound.at_most
 
@@ -442,9 +442,8 @@ class ConformalTransducer(Transducer):
             calibration labels would be.
         """
         law = self._whole_column("confidence_for")
-        return confidence_for(
-            share, certainty, n_unlabelled=law.n_unlabelled, n_calibration=law.n_calibration
-        )
+        c, m = law.n_calibration, law.n_unlabelled
+        return confidence_for(share, certainty, n_unlabelled=m, n_calibration=c)
 
     def outside_at_all_levels(self, certainty: float = 0.95, *, random_state: Any = 0) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once.
@@ -462,30 +461,22 @@ class ConformalTransducer(Transducer):
             looking at the intervals.
         """
         law = self._whole_column("outside_at_all_levels")
-        bounds = simultaneous_bounds(
-            certainty,
-            n_unlabelled=law.n_unlabelled,
-            n_calibration=law.n_calibration,
-            random_state=random_state,
-        )
-        levels = np.arange(1, law.n_calibration + 1) / (law.n_calibration + 1)
+        c, m = law.n_calibration, law.n_unlabelled
+        bounds = simultaneous_bounds(certainty, n_unlabelled=m, n_calibration=c, random_state=random_state)
+        levels = np.arange(1, c + 1) / (c + 1)
         return pd.DataFrame({"confidence": levels, "outside_at_most": bounds})
 
     def _law(self) -> Law:
         check_is_fitted(self)
         if self.miscoverage_ is None:
-            raise ValueError(
-                "How many rows are outside is not known where rows differ in their chance of a label: "
-                "the guarantee is for each row."
-            )
+            raise ValueError("Rows differ in their chance of a label: the guarantee is for each row alone.")
         return self.miscoverage_
 
     def _whole_column(self, name: str) -> Miscoverage:
         law = self._law()
         if not isinstance(law, Miscoverage):
-            raise ValueError(
-                f"{name} needs one threshold for all rows: fit with label_conditional=False, and without within."
-            )
+            why = "needs one threshold for all rows: fit without label_conditional and within."
+            raise ValueError(f"{name} {why}")
         return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
@@ -614,23 +605,20 @@ class ConformalTransducer(Transducer):
 def check_wrapped(estimator: Any) -> bool:
     """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
     if inspect.isclass(estimator):
-        raise TypeError(
-            f"estimator is the class {estimator.__name__}: pass an instance, {estimator.__name__}(...)."
-        )
+        name = estimator.__name__
+        raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
-            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
+            f"estimator must be a regressor or classifier with fit and predict; got {estimator!r}."
         )
     if not is_classifier(estimator) and not is_regressor(estimator):
+        name = type(estimator).__name__
         if "task" in estimator.get_params(deep=False):
             raise TypeError(
-                f"{type(estimator).__name__} does not say whether it answers numbers or classes: set its task to "
-                "'regression' or 'classification'."
+                f"{name} does not say whether it answers numbers or classes: set its task to 'regression' or "
+                "'classification'."
             )
-        raise TypeError(
-            f"{type(estimator).__name__} is neither a regressor nor a classifier, as its tags say: it has no answer to "
-            "calibrate."
-        )
+        raise TypeError(f"{name} is neither a regressor nor a classifier: it has no answer to calibrate.")
     return bool(is_classifier(estimator))
 
 

@@ -188,12 +188,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
             validation.check_given(self, y)
             validate_data(self, read_table(X), skip_check_array=True)
             if len({bool(get_tags(member).input_tags.pairwise) for member in given}) > 1:
-                raise ValueError(
-                    "Some members take a precomputed kernel and others features: give members of one kind."
-                )
-            problem = read_problem(
-                X, y, task=self.task, estimators=list(given), missing_label=self.missing_label
-            )
+                raise ValueError("Some members take a precomputed kernel, others features: give one kind.")
+            members, missing = list(given), self.missing_label
+            problem = read_problem(X, y, task=self.task, estimators=members, missing_label=missing)
         self.task_ = problem.task
         if problem.classes is not None:
             self.classes_ = problem.classes
@@ -265,10 +262,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     def _pairs(self) -> list[Any]:
         """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
         members = self.estimators
-        is_list = isinstance(members, list) and all(
-            isinstance(pair, tuple) and len(pair) == 2 for pair in members
-        )
-        return members if is_list else []
+        if not isinstance(members, list):
+            return []
+        return members if all(isinstance(pair, tuple) and len(pair) == 2 for pair in members) else []
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings, and with `deep` those of members given as a list of (name, estimator)."""

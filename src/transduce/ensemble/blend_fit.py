@@ -45,12 +45,8 @@ MIN_LABELS = 5  # fewer say nothing about weights
 PART = 2000  # rows on which members are timed, where they are many and time is limited
 MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
 FOLDS = 5  # in which members without another way are refitted
-NO_GUARANTEE = Guarantee(
-    "none",
-    reasons=(
-        "The values are a weighted mean of several methods, weighted by how well each did at hidden labels.",
-    ),
-)
+MEAN = "The values are a weighted mean of several methods, weighted by how well each did at hidden labels."
+NO_GUARANTEE = Guarantee("none", reasons=(MEAN,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +118,8 @@ class BlendFit:
         }
         if classes is None:
             status = np.where(reached, "answered", "unreached")
-            answer = Answer(
-                values=mean, status=status, standard_errors=self.standard_errors(mean, spread), **common
-            )
+            errors = self.standard_errors(mean, spread)
+            answer = Answer(values=mean, status=status, standard_errors=errors, **common)
             return answer, sample.complete(np.where(reached, mean, np.nan))
         ranked = np.sort(mean, axis=1)
         confidence = ranked[:, -1] - ranked[:, -2]

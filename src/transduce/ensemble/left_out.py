@@ -152,10 +152,7 @@ def _relabelled(
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees a class only."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again, replies = (
-        copy(transducer),
-        [],
-    )  # labelled anew; the fitted one stays, graph and spectrum are shared
+    again, replies = copy(transducer), []  # labelled anew; graph and spectrum are those of the fitted one
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:

@@ -151,9 +151,8 @@ def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
 def check_member(name: str, estimator: Any) -> None:
     """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
     if isinstance(estimator, type):
-        raise ValueError(
-            f"{name} is the class {estimator.__name__}: give an instance of it, {estimator.__name__}()."
-        )
+        word = estimator.__name__
+        raise ValueError(f"{name} is the class {word}: give an instance of it, {word}().")
     if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
         raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
     if not is_transducer(estimator) and not hasattr(estimator, "predict"):
@@ -167,9 +166,7 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     elif isinstance(estimators, Iterable) and not (isinstance(estimators, str) or hasattr(estimators, "fit")):
         pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
     else:
-        raise ValueError(
-            f"{what} must be a dict of names and estimators, or a list of estimators; got {estimators!r}."
-        )
+        raise ValueError(f"{what} must be a dict or a list of estimators; got {estimators!r}.")
     if not pairs:
         raise ValueError(f"{what} is empty: give at least one estimator, or None for the default ones.")
     named: dict[str, Any] = {}
@@ -318,20 +315,18 @@ class FittedEstimator:
         """Return what an `Answer` says at positions."""
         places = np.minimum(np.searchsorted(answer.rows, at), max(len(answer.rows) - 1, 0))
         if len(at) and not (len(answer.rows) and np.array_equal(answer.rows[places], at)):
-            raise ValueError(
-                f"{type(last_step(self.estimator)).__name__} has not answered at every row without a label."
-            )
+            name = type(last_step(self.estimator)).__name__
+            raise ValueError(f"{name} has not answered at every row without a label.")
 
         def part(numbers: Array | None) -> Array | None:
             return None if numbers is None else arrays.to_numpy(numbers)[places]
 
+        status = answer.status[places]
         if self.classes is None:
-            return self.reply(
-                part(answer.values), status=answer.status[places], spreads=part(answer.standard_errors)
-            )
+            return self.reply(part(answer.values), status=status, spreads=part(answer.standard_errors))
         return self.reply(
             answer.values[places],
-            status=answer.status[places],
+            status=status,
             probabilities=part(answer.probabilities),
             scores=part(answer.scores if answer.scores is not None else answer.p_values),
             own=answer.classes,
@@ -449,10 +444,8 @@ def _fit(
     n = problem.n_rows
     fitted = FittedEstimator(model, problem.classes, every if transduces else own, n)
     if fitted.pairwise and np.shape(problem.X) != (n, n):
-        raise ValueError(
-            "A precomputed kernel needs a square matrix of all rows against all rows; got shape "
-            f"{np.shape(problem.X)}."
-        )
+        shape = np.shape(problem.X)
+        raise ValueError(f"A precomputed kernel needs a square matrix of all rows; got shape {shape}.")
     labels = problem.labels[visible]
     if transduces:
         y = problem.shown(visible)

@@ -82,10 +82,8 @@ class MethodChoice:
         gap = self.details[self.best].scores - self.details[second].scores
         error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
         sure = "by more than" if gap.mean() > 2 * error else "within"
-        return (
-            f"{called[self.best]} is best, {sure} two standard errors of the difference from {called[second]}: "
-            f"{gap.mean():.3g} ± {error:.2g}."
-        )
+        by = f"two standard errors of the difference from {called[second]}: {gap.mean():.3g} ± {error:.2g}."
+        return f"{called[self.best]} is best, {sure} {by}"
 
 
 def choose_method(  # noqa: PLR0913

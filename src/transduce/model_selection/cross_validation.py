@@ -69,11 +69,8 @@ class CrossTransduction:
     task: str
 
     def __str__(self) -> str:
-        names = self.folds.columns[:-4]  # the scores come before the counts and times
-        words = (
-            f"{name} {self.folds[name].mean():.4g} (standard deviation {self.folds[name].std(ddof=0):.2g})"
-            for name in names
-        )
+        scores = self.folds.iloc[:, :-4].items()  # they come before the counts and times
+        words = (f"{name} {of.mean():.4g} (standard deviation {of.std(ddof=0):.2g})" for name, of in scores)
         return f"{len(self.answers)} labels, hidden in {len(self.folds)} folds: " + ", ".join(words)
 
 
@@ -188,9 +185,8 @@ def judge(
     lines = [_score_fold(problem, fold, reply, scorers) for fold, reply in zip(folds, good, strict=True)]
     table = pd.DataFrame(lines, index=pd.RangeIndex(1, len(folds) + 1, name="fold"))
     answers = _collect(problem, folds, good)
-    return CrossTransduction(
-        table[next(iter(scorers))].to_numpy(), table, answers, _column(problem, answers), problem.task
-    )
+    first = table[next(iter(scorers))].to_numpy()
+    return CrossTransduction(first, table, answers, _column(problem, answers), problem.task)
 
 
 def judge_each(
@@ -223,16 +219,14 @@ def _score_fold(problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, A
     visible, hidden = fold
     answered: Any = AnsweredNumbers(reply.values)
     if problem.classes is not None:
-        shares, scores = reply.probabilities, reply.probabilities if reply.scores is None else reply.scores
-        answered = AnsweredClasses(problem.classes[reply.values], problem.classes, shares, scores)
+        shares, margins = reply.probabilities, reply.probabilities if reply.scores is None else reply.scores
+        answered = AnsweredClasses(problem.classes[reply.values], problem.classes, shares, margins)
     rows = _safe_indexing(problem.X, problem.rows[hidden])
     start = time.perf_counter()
     labels = problem.labels[hidden]
-    line: dict[str, Any] = {
-        name: score_number(name, scorers[name], answered, rows, labels) for name in scorers
-    }
+    scores = {name: score_number(name, scorers[name], answered, rows, labels) for name in scorers}
     seconds = {"fit_time": reply.seconds, "score_time": time.perf_counter() - start}
-    return line | {"visible": len(visible), "hidden": len(hidden)} | seconds
+    return scores | {"visible": len(visible), "hidden": len(hidden)} | seconds
 
 
 def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answer:

@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,7 @@ def read_folds(
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
         pairs = cv
     else:
-        raise ValueError(
-            f"cv must be a number of folds, a splitter of scikit-learn's, or pairs of positions; got {cv!r}."
-        )
+        raise ValueError(f"cv must be a number of folds, a splitter, or pairs of positions; got {cv!r}.")
     folds = [_read_pair(pair, n) for pair in pairs]
     if not folds:
         raise ValueError("cv holds no fold: give at least one pair of visible and hidden positions.")
@@ -113,9 +112,8 @@ def _read_pair(pair: Any, n: int) -> Fold:
         part = np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
         proper = part.ndim == 1 and part.dtype.kind in "iu" and len(part) > 0
         if not proper or part.min() < -n or part.max() >= n:
-            raise ValueError(
-                f"cv must hold positions among the {n} labelled rows, at least one visible and one hidden in each fold."
-            )
+            where = f"among the {n} labelled rows"
+            raise ValueError(f"cv must hold positions {where}, at least one visible and one hidden a fold.")
         parts.append(part % n)
     if len(np.intersect1d(parts[0], parts[1])):
         raise ValueError("A fold of cv has a row both visible and hidden: its answer would be no test.")
@@ -143,14 +141,12 @@ def ask_folds(
     estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
 ) -> list[list[Reply | Failure]]:
     """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
-    jobs = [(estimator, fold) for estimator in estimators for fold in folds]
+    start = partial(delayed(call_with_threads), threads_of_fit(problem.n_rows), _try)
+    jobs = [start(estimator, problem, *fold) for estimator in estimators for fold in folds]
     replies: list[Reply | Failure] = []
     if jobs:
-        parallel, threads = Parallel(n_jobs=n_jobs, return_as="generator"), threads_of_fit(problem.n_rows)
         with stage("cross-validation") as report:
-            for reply in parallel(
-                delayed(call_with_threads)(threads, _try, member, problem, *fold) for member, fold in jobs
-            ):
+            for reply in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
                 replies.append(reply)
                 report(len(replies) / len(jobs))
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
@@ -174,6 +170,6 @@ def filled(reply: Reply, prior: Array) -> Reply:
         return reply
     gaps = ~reply.given
     values = np.where(gaps, prior[0] if len(prior) == 1 else int(prior.argmax()), reply.values)
-    told = {"probabilities": reply.probabilities, "scores": reply.scores}
-    parts = {name: np.where(gaps[:, None], prior, part) for name, part in told.items() if part is not None}
+    parts: dict[str, Any] = {"probabilities": reply.probabilities, "scores": reply.scores}
+    parts = {name: np.where(gaps[:, None], prior, part) for name, part in parts.items() if part is not None}
     return replace(reply, values=values, **parts)

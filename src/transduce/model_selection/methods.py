@@ -129,9 +129,8 @@ def _gaussian_process(case: Case) -> Any:
 def _bayesian_transduction(case: Case) -> Any:
     from transduce.methods.billiard import BayesianTransducer
 
-    return BayesianTransducer(
-        softness=0.3, tolerance=0.05, standardize=case.standardize, random_state=case.random_state
-    )
+    common = {"standardize": case.standardize, "random_state": case.random_state}
+    return BayesianTransducer(softness=0.3, tolerance=0.05, **common)
 
 
 def _spectral_graph(case: Case) -> Any:

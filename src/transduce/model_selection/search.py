@@ -180,9 +180,8 @@ class TransductiveSearchCV(Transducer):
         self, grid: list[Any], results: list[CrossTransduction | Exception]
     ) -> list[CrossTransduction | None]:
         """Return the results with None for settings that fail, and a warning of each; raise if all do."""
-        failures = [
-            (params, why) for params, why in zip(grid, results, strict=True) if isinstance(why, Exception)
-        ]
+        pairs = zip(grid, results, strict=True)
+        failures = [(params, why) for params, why in pairs if isinstance(why, Exception)]
         if len(failures) == len(grid):
             first = failures[0][1]
             raise failure(f"Every choice of settings failed. {in_a_sentence(first)}", first) from first
@@ -198,19 +197,17 @@ class TransductiveSearchCV(Transducer):
         known = self.estimator.get_params()
         for name in {name for params in grid for name in params}:
             if name not in known:
-                raise ValueError(
-                    f"param_grid names {name!r}, which {type(self.estimator).__name__} does not have: "
-                    f"{', '.join(sorted(known)[:30])}."
-                )
+                lacks = f"{name!r}, which {type(self.estimator).__name__} does not have"
+                raise ValueError(f"param_grid names {lacks}: {', '.join(sorted(known)[:30])}.")
         return grid
 
     def _check_refit(self, scorers: dict[str, Any]) -> None:
         if self.refit is False or callable(self.refit):
             return
         if self.multimetric_ and (not isinstance(self.refit, str) or self.refit not in scorers):
+            names = ", ".join(map(repr, scorers))
             raise ValueError(
-                f"With several scores refit must be one of {', '.join(map(repr, scorers))}, or False; "
-                f"got {self.refit!r}."
+                f"With several scores refit must be one of {names}, or False; got {self.refit!r}."
             )
         if not self.multimetric_ and not isinstance(self.refit, bool | str | np.bool_):
             raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
