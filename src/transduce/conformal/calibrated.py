@@ -323,10 +323,8 @@ class CalibratedTable:
         level = percent(confidence)
         if len(self.labels) == 0:
             verb = "is" if n_labelled == 1 else "are"
-            return (
-                f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}: it takes "
-                f"{labels_needed(confidence)}"
-            )
+            few = f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}"
+            return f"{few}: it takes {labels_needed(confidence)}"
         known = self.calibration.given
         n, of = int(known.sum()), "" if known.all() else " at rows with an answer"
         if rarest is not None and self.classes is not None:
@@ -343,11 +341,9 @@ class CalibratedTable:
         if isinstance(law, ClassMiscoverage):
             return self._short_classes(law, confidence, n_labelled)
         if self._any_class_possible(law):
-            labels = counted(len(self.labels), "calibration label")
-            return (
-                f"{self.n_unseen} of {labels} are of classes that no other label shows, so a row may be of any class. "
-                f"Every {everything}."
-            )
+            unseen = f"{self.n_unseen} of {counted(len(self.labels), 'calibration label')}"
+            such = "are of classes that no other label shows, so a row may be of any class"
+            return f"{unseen} {such}. Every {everything}."
         why = self._nothing_supported(law, confidence, n_labelled)
         if why is not None:
             return f"{why}. Every {everything}."

@@ -99,10 +99,8 @@ class Design:
                 f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label are off by "
                 f"up to {self.sensitivity:g}: use a smaller {option('sensitivity')}, or ask for less confidence."
             )
-        return (
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}: it takes "
-            f"{labels_needed(confidence)}."
-        )
+        few = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}"
+        return f"{few}: it takes {labels_needed(confidence)}."
 
     def hold_out(
         self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
@@ -412,8 +410,8 @@ class Grouped(Design):
         answered = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
         weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
-        sizes = {"n_groups": len(np.unique(groups)), "n_other": int(others.sum())}
-        return Weights(weights, np.ones(len(unlabelled)), GROUPS, **sizes)
+        n_groups, ones = len(np.unique(groups)), np.ones(len(unlabelled))
+        return Weights(weights, ones, GROUPS, n_groups=n_groups, n_other=int(others.sum()))
 
 
 @dataclass(frozen=True)

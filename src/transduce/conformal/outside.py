@@ -80,8 +80,8 @@ class OutsideCalibration:
         """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
         kind: Any = int if self.classes is not None else float
         one = np.zeros(1, dtype=kind), np.array(["answered"], dtype="<U9")
-        nothing = Reply(*(np.broadcast_to(part, (n_answered,)) for part in one))
-        table = replace(self._beside(self.calibration), unlabelled=nothing)
+        values, status = (np.broadcast_to(part, (n_answered,)) for part in one)
+        table = replace(self._beside(self.calibration), unlabelled=Reply(values, status))
         guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty=certainty)
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 

@@ -27,6 +27,7 @@ from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import check_given
 from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem
 
 
@@ -222,16 +223,10 @@ class ConformalTransducer(Transducer):
             The fitted estimator.
         """
         confidence, task = self._check_settings()
-        self._forget()
-        if y is None:
-            raise ValueError("ConformalTransducer requires y to be passed, but the target y is None.")
+        check_given(self, y)
+        known = () if self.classes is None else list(self.classes)
         problem = read_problem(
-            X,
-            y,
-            task=task,
-            estimators=[self.estimator],
-            missing_label=self.missing_label,
-            known=() if self.classes is None else list(self.classes),
+            X, y, task=task, estimators=[self.estimator], missing_label=self.missing_label, known=known
         )
         rows, random = problem.rows, check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
@@ -593,12 +588,10 @@ class ConformalTransducer(Transducer):
         tags.target_tags.required = True
         if not isinstance(self.estimator, type) and hasattr(self.estimator, "get_params"):
             inner = get_tags(self.estimator)
-            tags.estimator_type = inner.estimator_type
-            tags.classifier_tags = deepcopy(inner.classifier_tags)
+            for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+                setattr(tags, name, deepcopy(getattr(inner, name)))
             if tags.classifier_tags is not None:
                 tags.classifier_tags.multi_label = False
-            tags.regressor_tags = deepcopy(inner.regressor_tags)
-            tags.input_tags = deepcopy(inner.input_tags)
         return tags
 
 

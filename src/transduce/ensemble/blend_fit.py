@@ -16,7 +16,7 @@ from transduce.core.answer import Answer
 from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import label_moments
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import Array, Mask
 from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
 from transduce.ensemble.weights import (
     Calibration,
@@ -29,16 +29,7 @@ from transduce.ensemble.weights import (
     stack,
     to_power,
 )
-from transduce.model_selection.ask import (
-    FittedEstimator,
-    Problem,
-    Reply,
-    ask,
-    failure,
-    is_transducer,
-    read_problem,
-    take,
-)
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, failure, is_transducer
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
 
 MIN_LABELS = 5  # fewer say nothing about weights
@@ -242,7 +233,7 @@ class _Asking:
         problem, n = self.problem, self.problem.n_rows
         if self.budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
             return dict.fromkeys(self.members, 0.0)
-        parts = [_part_of(problem, size) for size in (PART // 4, PART)]
+        parts = [problem.part(size) for size in (PART // 4, PART)]
         seconds = {}
         for name, member in self.members.items():
             tried = [_attempt(member, part, self.budget, 0.0) for part in parts]
@@ -305,19 +296,6 @@ class _Asking:
         refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
         failed = next((answer for answer in refitted if isinstance(answer, Failure)), None)
         return failed or [answer for answer in refitted if isinstance(answer, Reply)]
-
-
-def _part_of(problem: Problem, size: int) -> Problem:
-    """Return about so many rows, labelled ones in proportion but 50 at least."""
-    shown = _even_part(problem.rows, max(50, size * len(problem.rows) // problem.n_rows))
-    rows = np.sort(np.concatenate([shown, _even_part(problem.sample.unlabelled, size - len(shown))]))
-    labels = problem.shown(np.arange(len(problem.labels)))[rows]
-    return read_problem(take(problem.X, rows), labels, task=problem.task)
-
-
-def _even_part(rows: AnyArray, count: int) -> AnyArray:
-    """Return so many of the rows, at even steps."""
-    return rows[np.linspace(0, len(rows) - 1, min(max(count, 0), len(rows))).round().astype(int)]
 
 
 def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> Reply | Failure:

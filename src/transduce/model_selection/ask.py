@@ -102,6 +102,17 @@ class Problem:
             return np.array([label_moments(self.labels[visible])[0]])
         return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
 
+    def part(self, size: int) -> Problem:
+        """Return about so many rows, at even steps, labelled ones in proportion but 50 at least."""
+
+        def even(rows: AnyArray, count: int) -> AnyArray:
+            return rows[np.linspace(0, len(rows) - 1, min(max(count, 0), len(rows))).round().astype(int)]
+
+        shown = even(self.rows, max(50, size * len(self.rows) // self.n_rows))
+        rows = np.sort(np.concatenate([shown, even(self.sample.unlabelled, size - len(shown))]))
+        labels = self.shown(np.arange(len(self.labels)))[rows]
+        return read_problem(take(self.X, rows), labels, task=self.task)
+
 
 def read_problem(
     X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None, known: Collection[Any] = ()

@@ -21,12 +21,9 @@ from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import Problem, Reply, check_member, failure, read_problem
 from transduce.model_selection.folds import Failure, Fold, ask_folds, filled, read_folds
 
-_NO_GUARANTEE = Guarantee(
-    "none",
-    reasons=(
-        "These answers are out of fold: each was given while its row's label was hidden.",
-        "They show how well the method does, with somewhat fewer labels than there are.",
-    ),
+_OUT_OF_FOLD = (
+    "These answers are out of fold: each was given while its row's label was hidden.",
+    "They show how well the method does, with somewhat fewer labels than there are.",
 )
 
 
@@ -251,7 +248,7 @@ def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answe
         rows=positions,
         values=answers,
         status=np.where(given, "answered", "unreached"),
-        guarantee=_NO_GUARANTEE,
+        guarantee=Guarantee("none", reasons=_OUT_OF_FOLD),
         probabilities=probabilities,
         classes=problem.classes,
         index=None if index is None else index[positions],
@@ -347,9 +344,8 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
         try:
             scorer = get_scorer(scoring)
         except ValueError:
-            raise ValueError(
-                f"scoring={scoring!r} is not a scikit-learn score: sklearn.metrics.get_scorer_names() lists them."
-            ) from None
+            known = "sklearn.metrics.get_scorer_names() lists them"
+            raise ValueError(f"scoring={scoring!r} is not a scikit-learn score: {known}.") from None
         if scoring == "neg_log_loss":  # a fold may lack a class
             of = {"response_method": "predict_proba", "labels": classes}
             return make_scorer(log_loss, greater_is_better=False, **of)
@@ -372,9 +368,8 @@ def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> 
             warnings.simplefilter("always")
             score = float(scorer(answered, X, y))
     except AttributeError as error:
-        raise ValueError(
-            f"The score {name!r} needs more than the answers have, such as probabilities: {error}"
-        ) from error
+        why = f"needs more than the answers have, such as probabilities: {error}"
+        raise ValueError(f"The score {name!r} {why}") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"The score {name!r} cannot be computed: {error}") from error
     if not np.isfinite(score):

@@ -20,6 +20,7 @@ from transduce.core import checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array
+from transduce.core.validation import check_given
 from transduce.model_selection.ask import (
     Problem,
     answer_of,
@@ -150,11 +151,9 @@ class TransductiveSearchCV(Transducer):
         TransductiveSearchCV
             The fitted estimator.
         """
-        self._forget()
+        check_given(self, y)
         check_member("estimator", self.estimator)
         checks.check_jobs(self.n_jobs)
-        if y is None:
-            raise ValueError("TransductiveSearchCV requires y to be passed, but the target y is None.")
         grid = self._grid()
         problem = read_problem(X, y, task="auto", estimators=[self.estimator])
         scorers = read_scorers(self.scoring, problem.task, problem.classes)
