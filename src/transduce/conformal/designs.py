@@ -483,9 +483,8 @@ class _Cells:
         """Return the column of a table, or the array, that a field of a design names or holds."""
         if _is_name(value):
             if frame is None:
-                raise ValueError(
-                    f"{name}={value!r} names a column, and there is no table here: give an array."
-                )
+                what = f"give an array with a value for each of the {n} rows"
+                raise ValueError(f"{name}={value!r} names a column, and there is no table here: {what}.")
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
             raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
@@ -525,7 +524,7 @@ def _read_rows(marks: _Cells, missing: Mask) -> Mask:
         )
     if drawn[~missing].all():
         raise ValueError(
-            f"{marks} marks all labelled rows as drawn at random: one other is needed to learn from."
+            f"{marks} marks all labelled rows as drawn at random: at least one other is needed to learn from."
         )
     return drawn
 

@@ -417,7 +417,7 @@ class ConformalTransducer(Transducer):
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
             raise ValueError(
-                "No bound on wrong answers: numbers need a tolerance, and labels must be held out."
+                "There is no bound on wrong answers: numbers need a tolerance, and labels must be held out."
             )
         return bound.at_most
 
@@ -470,8 +470,8 @@ class ConformalTransducer(Transducer):
     def _whole_column(self, name: str) -> Miscoverage:
         law = self._law()
         if not isinstance(law, Miscoverage):
-            why = "needs one threshold for all rows: fit without label_conditional and within."
-            raise ValueError(f"{name} {why}")
+            how = "fit with label_conditional=False, and without within"
+            raise ValueError(f"{name} needs one threshold for all rows: {how}.")
         return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
@@ -602,7 +602,7 @@ def check_wrapped(estimator: Any) -> bool:
         raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
-            f"estimator must be a regressor or classifier with fit and predict; got {estimator!r}."
+            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
         )
     if not is_classifier(estimator) and not is_regressor(estimator):
         name = type(estimator).__name__
