@@ -9,39 +9,23 @@ from typing import TYPE_CHECKING
 from transduce.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transduce.conformal import ConformalTransducer
-    from transduce.core.answer import Answer
-    from transduce.core.computing import show_progress
-    from transduce.core.guarantee import Guarantee
-    from transduce.core.regions import Regions
-    from transduce.ensemble import TransductiveBlend
-    from transduce.filling import FillResult, fill
-    from transduce.methods.billiard import BayesianTransducer
-    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
-    from transduce.methods.gaussian_process import TransductiveGPRegressor
-    from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
-    from transduce.methods.spectral_graph import SpectralGraphTransducer
+    from transduce.conformal import ConformalTransducer as ConformalTransducer
+    from transduce.core.answer import Answer as Answer
+    from transduce.core.computing import show_progress as show_progress
+    from transduce.core.guarantee import Guarantee as Guarantee
+    from transduce.core.regions import Regions as Regions
+    from transduce.ensemble import TransductiveBlend as TransductiveBlend
+    from transduce.filling import FillResult as FillResult
+    from transduce.filling import fill as fill
+    from transduce.methods.billiard import BayesianTransducer as BayesianTransducer
+    from transduce.methods.confidence_machine import RidgeConfidenceClassifier as RidgeConfidenceClassifier
+    from transduce.methods.confidence_machine import RidgeConfidenceMachine as RidgeConfidenceMachine
+    from transduce.methods.gaussian_process import TransductiveGPRegressor as TransductiveGPRegressor
+    from transduce.methods.ridge import TransductiveRidge as TransductiveRidge
+    from transduce.methods.ridge import TransductiveRidgeClassifier as TransductiveRidgeClassifier
+    from transduce.methods.spectral_graph import SpectralGraphTransducer as SpectralGraphTransducer
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Answer",
-    "BayesianTransducer",
-    "ConformalTransducer",
-    "FillResult",
-    "Guarantee",
-    "Regions",
-    "RidgeConfidenceClassifier",
-    "RidgeConfidenceMachine",
-    "SpectralGraphTransducer",
-    "TransductiveBlend",
-    "TransductiveGPRegressor",
-    "TransductiveRidge",
-    "TransductiveRidgeClassifier",
-    "__version__",
-    "fill",
-    "show_progress",
-]
 
 _HOMES = {
     "Answer": "transduce.core.answer",
@@ -60,4 +44,5 @@ _HOMES = {
     "fill": "transduce.filling",
     "show_progress": "transduce.core.computing",
 }
+__all__ = sorted([*_HOMES, "__version__"])
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -14,18 +14,8 @@ import transduce
 from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
 from transduce.core.words import flag
-from transduce.filling.options import (
-    COLUMNS,
-    DEFAULTS,
-    LABEL_DEFAULTS,
-    LABEL_FLAGS,
-    LARGE,
-    OPTIONS,
-    OUTPUT,
-    PANELS,
-    Kind,
-    Option,
-)
+from transduce.filling import options as filling
+from transduce.filling.options import COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
 
 app = typer.Typer(
     name="transduce",
@@ -33,8 +23,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Fill the empty cells of one column of a table, and say what is guaranteed.\n\n"
-    "Exit codes: 0 done, 1 bad data, 2 bad usage, 130 interrupted.",
 )
 
 
@@ -46,14 +34,12 @@ class PanelCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, panel by panel."""
-        panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", *PANELS)}
+        panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", *PANELS, "Options")}
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
-            panel = (
-                "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
-            )
+            panel = getattr(one, "rich_help_panel", None) or "Options"
             if record is not None:
-                panels.setdefault(panel or "Options", []).append(record)
+                panels["Arguments" if one.param_type_name == "argument" else panel].append(record)
         for panel, records in panels.items():
             if records:
                 with formatter.section(panel):
@@ -77,7 +63,7 @@ def _plot(name: str, value: Path) -> None:
         raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
 
 
-FILE, SWITCH = Kind(Path, "FILE"), Kind(bool)
+FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
 OWN = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
     "out": Option(
@@ -90,10 +76,8 @@ OWN = {  # options of the commands, besides those of `fill` in Python
     "json": Option("Write the numbers of the report as JSON.", OUTPUT, FILE),
     "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
     "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
-    "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, SWITCH),
-    "force": Option(
-        "Replace existing files; go on with a table that may not fit into memory.", OUTPUT, SWITCH
-    ),
+    "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
+    "force": Option("Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG),
     "memory": Option(
         "For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
         LARGE,
@@ -105,8 +89,9 @@ OWN = {  # options of the commands, besides those of `fill` in Python
         Kind(str, "ADDRESS"),
     ),
 }
-TABLE = {**OPTIONS, **LABEL_FLAGS, **OWN}
-USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False, **LABEL_DEFAULTS, **DEFAULTS}
+TABLE = {**filling.OPTIONS, **filling.LABEL_FLAGS, **OWN}
+USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False}
+USUAL |= filling.LABEL_DEFAULTS | filling.DEFAULTS
 
 
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -131,16 +116,10 @@ def _parameter(name: str) -> inspect.Parameter:
         kind, default, help = list[str] | None, None, f"{help} May be repeated."
     elif default is None:
         kind = kind | None
-    about = typer.Option(
-        flag(name),
-        help=help,
-        metavar=one.kind.metavar or None,
-        callback=_checked(flag(name), one.kind),
-        rich_help_panel=one.panel,
-    )
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, about]
-    )
+    check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
+    about = typer.Option(flag(name), help=help, metavar=metavar, callback=check, rich_help_panel=one.panel)
+    only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
+    return inspect.Parameter(name, only, default=default, annotation=shape)
 
 
 def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
@@ -188,6 +167,16 @@ TargetOption = Annotated[
 ]
 
 
+def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
+    """Do what a command asks for with bars of progress, and show what came of it once they are gone."""
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.cli import commands
+
+            show = work(commands)
+        show()
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         say(f"transduce {transduce.__version__}")
@@ -233,17 +222,7 @@ def fill_command(
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
     part into a folder; the same command goes on where a stopped one ended.
     """
-    with refusals():
-        with progress_bars(quiet=options["quiet"]):
-            from transduce.cli import commands
-
-            outputs, parts = (
-                commands.Outputs.of(options),
-                commands.Parts(options["memory"], options["cluster"]),
-            )
-            read = commands.read_options(options)
-            show = commands.fill_file(table, target, outputs, parts, read, options["sheet"])
-        show()
+    _run(lambda commands: commands.fill_file(table, target, options), quiet=options["quiet"])
 
 
 @app.command()
@@ -259,12 +238,7 @@ def answer(
     The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
     of that table; they come back with the new columns after their own, by default beside the table, as NAME-answered.
     """
-    with refusals():
-        with progress_bars(quiet=options["quiet"]):
-            from transduce.cli import commands
-
-            show = commands.answer_file(model, table, commands.Outputs.of({**options, "out": out}))
-        show()
+    _run(lambda commands: commands.answer_file(model, table, options | {"out": out}), quiet=options["quiet"])
 
 
 @app.command()
@@ -282,13 +256,8 @@ def draw(
     Label them, keep all other cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled
     on purpose afterwards spoil the draw.
     """
-    with refusals():
-        with progress_bars(quiet=options["quiet"]):
-            from transduce.cli import commands
-
-            read, outputs = commands.read_options(options), commands.Outputs.of({**options, "out": out})
-            show = commands.draw_rows_of(table, target, outputs, read, number=number, sheet=options["sheet"])
-        show()
+    options |= {"out": out}
+    _run(lambda commands: commands.draw_rows_of(table, target, number, options), quiet=options["quiet"])
 
 
 @app.command()
@@ -317,14 +286,12 @@ def label(  # noqa: PLR0913
         Literal["auto", "classes", "numbers"], typer.Option(help="Whether labels are classes or numbers.")
     ] = "auto",
     recall: Annotated[
-        float, typer.Option(callback=_share, help="Share of the wanted rows that is to be found.")
+        float, typer.Option(callback=_share, help="Share of the wanted rows to be found.")
     ] = 0.95,
     certainty: Annotated[float, typer.Option(callback=_share, help="How certain that is to be.")] = 0.95,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where the page is served; 0 is any free port.")
-    ] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, and open nothing.")
+        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
@@ -366,13 +333,7 @@ def compare(
     **options: Any,
 ) -> None:
     """Score every method that suits the table, and a random forest, by hiding labels in turn."""
-    with refusals():
-        with progress_bars(quiet=options["quiet"]):
-            from transduce.cli import commands
-
-            read, outputs = commands.read_options(options), commands.Outputs.of(options)
-            show = commands.compare_file(table, target, outputs, read, sheet=options["sheet"], folds=folds)
-        show()
+    _run(lambda commands: commands.compare_file(table, target, folds, options), quiet=options["quiet"])
 
 
 @app.command()
@@ -407,12 +368,8 @@ def demo(
 
     It writes the table with missing labels, the filled table and a report; files of an earlier demo are replaced.
     """
-    with refusals():
-        with progress_bars(quiet=options.pop("quiet")):
-            from transduce.cli import commands
-
-            show = commands.run_demo(name, folder, **options)
-        show()
+    quiet = options.pop("quiet")
+    _run(lambda commands: commands.run_demo(name, folder, options), quiet=quiet)
 
 
 def main() -> None:

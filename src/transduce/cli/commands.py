@@ -69,13 +69,13 @@ class Outputs:
         }
         return replace(self, **ways)  # type: ignore[arg-type]
 
-
-@dataclass(frozen=True)
-class Parts:
-    """For a table in parts: how much memory to use, and on which cluster to work."""
-
-    memory: str | None = None
-    cluster: str | None = None
+    def write_reports(self, result: FillResult) -> list[str]:
+        """Write the report and the numbers that are asked for; return where."""
+        asked = [(self.report, result.report), (self.json, result.json)]
+        for path, write_one in asked:
+            if path is not None:
+                write_one(path, force=self.force)
+        return [str(path) for path, _ in asked if path is not None]
 
 
 Show = Callable[[], None]  # prints what was found, once the progress bars are gone
@@ -89,31 +89,28 @@ def read_options(given: dict[str, Any]) -> Options:
     return Options.read({**options, "labels": design_of(flags)}, questions=True)
 
 
-def fill_file(
-    table: str, targets: list[str], to: Outputs, parts: Parts, options: Options, sheet: str | None = None
-) -> Show:
+def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     """Fill columns of a table in a file, and write the filled table, and a report and the numbers of each."""
+    to, options = Outputs.of(given), read_options(given)
     twice = [name for place, name in enumerate(targets) if name in targets[:place]]
     if twice:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and to.save is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
-    if _in_parts(table, to, parts):
+    if _in_parts(table, to, given):
+        whole = "that is filled in memory."
         if len(targets) > 1 or options.label_next:
-            raise typer.BadParameter(
-                "several targets and --label-next are for a table that is filled in memory."
-            )
-        if sheet is not None:
-            raise typer.BadParameter("--sheet is for a workbook that is filled in memory.")
-        return _fill_parts(table, targets[0], to, parts, options)
+            raise typer.BadParameter(f"several targets and --label-next are for a table {whole}")
+        if given["sheet"] is not None:
+            raise typer.BadParameter(f"--sheet is for a workbook {whole}")
+        if to.save is not None:
+            raise typer.BadParameter(f"--save is for a table {whole}")
+        return _fill_parts(table, targets[0], to, options, given)
     out = default_out(table) if to.out is None else to.out
     ways = [to.for_target(name if len(targets) > 1 else "") for name in targets]
     reports = [path for way in ways for path in (way.report, way.json)]
-    _check_paths(table, *reports, to.save, out)
-    for path in (out, *reports, to.save):
-        if path is not None:
-            check_free(path, force=to.force)
-    source = _read(table, to.force, sheet)
+    _check_paths(table, *reports, to.save, out, force=to.force)
+    source = _read(table, to.force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     results = _fill_targets(source, targets, options)
     if to.save is not None:
@@ -138,9 +135,7 @@ def _fill_targets(source: tables.Table, targets: list[str], options: Options) ->
     if len(targets) == 1:
         return [fill_table(source, targets[0], options)]
     frame = without(source.frame, options.missing)
-    tasks = {
-        name: read_target(frame, name, task=options.task, cells=source.cells(name)).task for name in targets
-    }
+    tasks = {t: read_target(frame, t, task=options.task, cells=source.cells(t)).task for t in targets}
     results = []
     for name in targets:
         others = set(tasks.values()) - {tasks[name]}
@@ -150,11 +145,11 @@ def _fill_targets(source: tables.Table, targets: list[str], options: Options) ->
     return results
 
 
-def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:
+def _in_parts(table: str, to: Outputs, given: dict[str, Any]) -> bool:
     """Return whether a table is to be filled part by part: it is several files, or a large one, or goes to a folder."""
     if table == "-":
         return False
-    if is_many(table) or parts.memory or parts.cluster:
+    if is_many(table) or given["memory"] or given["cluster"]:
         return True
     if to.out is not None:
         return to.out.endswith(("/", "\\")) or Path(to.out).is_dir()
@@ -163,42 +158,21 @@ def _in_parts(table: str, to: Outputs, parts: Parts) -> bool:
     return streamed and not to.force and free is not None and tables.memory_needed(table) > free
 
 
-def _fill_parts(table: str, target: str, to: Outputs, parts: Parts, options: Options) -> Show:
+def _fill_parts(table: str, target: str, to: Outputs, options: Options, given: dict[str, Any]) -> Show:
     """Fill a table part by part into a folder."""
-    if to.save is not None:
-        raise typer.BadParameter("--save is for a table that is filled in memory.")
-    named = None if to.out is None else Path(to.out)
-    if named is not None and (
-        to.out == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir())
-    ):
+    named = Path(to.out or "")
+    if to.out == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir()):
         raise typer.BadParameter("a table in parts is written to a folder: name one, such as --out filled/.")
     out = Path(to.out or f"{table.rstrip('/*')}-filled")
     if to.out is None and ("*" in str(out) or "?" in str(out)):
         raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")
-    _check_paths(table, to.report, to.json, out)
-    for path in (to.report, to.json):
-        if path is not None:
-            check_free(path, force=to.force)
-    limit = None if parts.memory is None else read_size(parts.memory)
-    with contextlib.ExitStack() as stack:
-        runner = stack.enter_context(cluster_runner(parts.cluster)) if parts.cluster else None
-        result = fill_folder(
-            table,
-            target,
-            out,
-            memory=limit,
-            runner=runner or LocalRunner(-1 if options.n_jobs is None else options.n_jobs),
-            force=to.force,
-            **vars(options),
-        )
-    if to.report is not None:
-        result.report(to.report, force=to.force)
-    if to.json is not None:
-        result.json(to.json, force=to.force)
-    written = [
-        f"{out} ({len(result.frame.parts):,} parts)",
-        *(str(path) for path in (to.report, to.json) if path),
-    ]
+    _check_paths(table, to.report, to.json, out, force=to.force, folder=True)
+    limit = None if given["memory"] is None else read_size(given["memory"])
+    here: Any = contextlib.nullcontext(LocalRunner(-1 if options.n_jobs is None else options.n_jobs))
+    with cluster_runner(given["cluster"]) if given["cluster"] else here as runner:
+        settings = {"memory": limit, "runner": runner, "force": to.force, **vars(options)}
+        result = fill_folder(table, target, out, **settings)
+    written = [f"{out} ({len(result.frame.parts):,} parts)", *to.write_reports(result)]
     if not to.quiet:
         result.compute_all()
 
@@ -218,11 +192,11 @@ def read_size(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.") from None
 
 
-def answer_file(model: Path, table: str, to: Outputs) -> Show:
+def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     """Answer the rows of a table in a file from what was saved, and write them with their new columns."""
+    to = Outputs.of(given)
     out = default_out(table, "answered") if to.out is None else to.out
-    _check_paths(table, out)
-    check_free(out, force=to.force)
+    _check_paths(table, out, force=to.force)
     source = _read(table, to.force)
     fitted = load(model)
     with stage("answers"):
@@ -233,12 +207,12 @@ def answer_file(model: Path, table: str, to: Outputs) -> Show:
     with stage("writing"):
         write(out, source, new, force=to.force)
     status = new.iloc[:, list(new.columns).index(f"{fitted.reading.name}_status")]
-    lost, given = int((status == "unreached").sum()), int((status == "given").sum())
-    guarantee = fitted.guarantee_of_later(len(new) - lost - given, lost)
+    lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
+    guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost)
 
     def show() -> None:
         if not to.quiet:
-            say(f"{len(new) - given:,} rows answered.", err=out == "-")
+            say(f"{len(new) - labelled:,} rows answered.", err=out == "-")
             say(f"Guarantee, {guarantee}", err=out == "-")
             say("It is about rows that come from where the table's rows came from.", err=out == "-")
             if out != "-":
@@ -247,14 +221,17 @@ def answer_file(model: Path, table: str, to: Outputs) -> Show:
     return show
 
 
-def _check_paths(table: str, *paths: str | Path | None) -> None:
-    """Refuse to write two things to one file, or something else (the filled table comes last) over the table."""
+def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool = False) -> None:
+    """Refuse to write two things to one file, over a file, or something else than the last over the table."""
     wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
     named = [path for path in wanted if path is not None]
     if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
         raise typer.BadParameter("--out, --report and --json name the same file: give each its own.")
     if table != "-" and Path(table).resolve() in wanted[:-1]:
         raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")
+    for path in paths[:-1] if folder else (paths[-1], *paths[:-1]):
+        if path is not None:
+            check_free(path, force=force)
 
 
 def default_out(table: str, word: str = "filled") -> str:
@@ -269,47 +246,36 @@ def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
 
 def _write(source: tables.Table, results: list[FillResult], out: str, ways: list[Outputs]) -> list[str]:
     """Write what was asked for, the reports first: they are what can fail."""
-    for result, to in zip(results, ways, strict=True):
-        if to.report is not None:
-            result.report(to.report, force=to.force)
-        if to.json is not None:
-            result.json(to.json, force=to.force)
+    reports = [path for result, to in zip(results, ways, strict=True) for path in to.write_reports(result)]
     new = pd.concat([rounded(result.new, result.target, result.task) for result in results], axis=1)
     with stage("writing"):
         write(out, source, new, force=ways[0].force)
-    reports = [path for to in ways for path in (to.report, to.json)]
     return [str(path) for path in (None if out == "-" else out, *reports, ways[0].save) if path is not None]
 
 
-def draw_rows_of(
-    table: str, target: str, to: Outputs, options: Options, *, number: int, sheet: str | None = None
-) -> Show:
+def draw_rows_of(table: str, target: str, number: int, given: dict[str, Any]) -> Show:
     """Mark rows drawn at random from those without a label, and write the table with the marks."""
+    to, options = Outputs.of(given), read_options(given)
     out = default_out(table, "draw") if to.out is None else to.out
-    _check_paths(table, out)
-    check_free(out, force=to.force)
-    source = _read(table, to.force, sheet)
+    _check_paths(table, out, force=to.force)
+    source = _read(table, to.force, given["sheet"])
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
     name = f"{target}_random"
     if name in source.frame.columns:
-        raise ValueError(
-            f"The table has a column {name!r} already, perhaps from an earlier draw: rename or drop it."
-        )
+        earlier = "already, perhaps from an earlier draw: rename or drop it."
+        raise ValueError(f"The table has a column {name!r} {earlier}")
     known = without(source.frame[[target]], options.missing)
     rows = draw_rows(known[target].isna().to_numpy(), number, options.random_state)
-    marks = np.zeros(len(source.frame), dtype=bool)
-    marks[rows] = True
-    new = pd.DataFrame({name: marks}, index=source.frame.index)
+    new = pd.DataFrame({name: np.isin(np.arange(len(known)), rows)}, index=source.frame.index)
     with stage("writing"):
         write(out, source, new, force=to.force)
 
     def show() -> None:
         if not to.quiet:
-            places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist()) + (
-                " ..." if len(rows) > 20 else ""
-            )
+            places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
+            places += " ..." if len(rows) > 20 else ""
             say(f"{number:,} rows drawn; label them in {target!r}: rows {places}.", err=out == "-")
             say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
 
@@ -318,33 +284,27 @@ def draw_rows_of(
 
 def _candidates(task: str, random_state: int) -> dict[str, Any]:
     """Return what is compared besides the methods: the blend that fills tables, and the simplest answer."""
-    simplest = DummyRegressor() if task == "regression" else DummyClassifier()
     blend = TransductiveBlend(task=task, cv=FOLDS, standardize=False, random_state=random_state)
-    return {"blend": blend, SIMPLEST[task]: simplest}
+    return {"blend": blend, SIMPLEST[task]: DummyRegressor() if task == "regression" else DummyClassifier()}
 
 
 def _readable(choice: MethodChoice) -> pd.DataFrame:
     """Return the comparison with errors in the target's unit, or shares of right answers, by the names of --method."""
     numbers = choice.task == "regression"
-    table = choice.table
-    names = [called(name) for name in table.index]
-    return pd.DataFrame(
-        {
-            "method": names,
-            "off by" if numbers else "right": (-table["score"] if numbers else table["score"]).to_numpy(),
-            "±": table["spread"].to_numpy(),
-            "seconds a fit": table["fit_time"].to_numpy(),
-        }
-    )
+    shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
+    shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
+    if numbers:
+        shown["off by"] *= -1.0
+    shown.insert(0, "method", [called(name) for name in choice.table.index])
+    return shown
 
 
-def compare_file(
-    table: str, target: str, to: Outputs, options: Options, *, sheet: str | None, folds: int
-) -> Show:
+def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:
     """Compare the methods on the labels of a table in a file, and draw it if that is wanted."""
+    to, options = Outputs.of(given), read_options(given)
     if to.plot is not None:
         check_free(to.plot, force=to.force)
-    source = _read(table, to.force, sheet)
+    source = _read(table, to.force, given["sheet"])
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -354,32 +314,16 @@ def compare_file(
             f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label more rows, or ask for "
             f"{option('folds', max(2, labels.n_labels // 2))}."
         )
-    features = vectorize(
-        frame,
-        target,
-        ignore=options.ignore,
-        text=options.text,
-        id=options.id,
-        prefer=source.prefer,
-        random_state=options.random_state,
-    )
-    choice = choose_method(
-        features.matrix,
-        labels.labels,
-        _candidates(labels.task, options.random_state),
-        task=labels.task,
-        scoring=SCORES[labels.task],
-        cv=folds,
-        standardize=False,
-        n_jobs=options.n_jobs,
-        random_state=options.random_state,
-    )
+    columns = {name: getattr(options, name) for name in ("ignore", "text", "id", "random_state")}
+    features = vectorize(frame, target, prefer=source.prefer, **columns)
+    task, seed = labels.task, options.random_state
+    usual: dict[str, Any] = {"task": task, "scoring": SCORES[task], "cv": folds, "standardize": False}
+    usual |= {"n_jobs": options.n_jobs, "random_state": seed}
+    choice = choose_method(features.matrix, labels.labels, _candidates(task, seed), **usual)
     shown = _readable(choice)
     if to.plot is not None:
-        numbers = labels.task == "regression"
-        drawn = shown.set_index("method").rename(
-            columns={shown.columns[1]: "score", shown.columns[2]: "spread"}
-        )
+        numbers = task == "regression"
+        drawn = shown.set_index("method").set_axis(["score", "spread", "seconds"], axis=1)
         what = f"{target}, off by on average" if numbers else "share of right answers"
         _save(plot_comparison(drawn, what, smaller=numbers).figure, to.plot, to.force)
 
@@ -404,9 +348,8 @@ def write_example(path: Path, *, force: bool) -> None:
     table, _ = load_houses()
     with whole_file(path, force=force) as file:
         file.write(table.astype({"price": "Int64"}).to_csv(index=False).encode())
-    say(
-        f"{path}: {len(table)} districts of California in 1990, {table['price'].isna().sum()} of them without a price."
-    )
+    unknown = table["price"].isna().sum()
+    say(f"{path}: {len(table)} districts of California in 1990, {unknown} of them without a price.")
     say(f"Now: transduce fill {path} --target price --report houses.html")
 
 
@@ -416,23 +359,15 @@ def list_methods() -> None:
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 
-def run_demo(name: str, folder: Path, *, method: str, confidence: float, random_state: int) -> Show:
+def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     """Hide labels of a bundled table, fill them, and compare with the truth."""
-    frame, target, truth = demo_table(name, random_state)
+    frame, target, truth = demo_table(name, options["random_state"])
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.csv"
     with whole_file(path, force=True) as file:
         file.write(frame.to_csv(index=False).encode())
-    source = _read(str(path), force=True)
-    result = fill(
-        source,
-        target,
-        method=method,
-        confidence=confidence,
-        guarantee="column",
-        task="regression" if truth.dtype.kind == "f" else "classification",
-        random_state=random_state,
-    )
+    source, task = _read(str(path), force=True), "regression" if truth.dtype.kind == "f" else "classification"
+    result = fill(source, target, guarantee="column", task=task, **options)
     to = Outputs(report=folder / f"{name}.html", json=folder / f"{name}.json", force=True)
     written = _write(source, [result], default_out(str(path)), [to])
     result.compute_all()

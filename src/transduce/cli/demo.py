@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from transduce.core.words import percent
+
 if TYPE_CHECKING:  # so that the help, which lists the tables, is quick
     import pandas as pd
 
-    from transduce.core.types import Mask
     from transduce.filling.result import FillResult
 
 # The column with holes, how many labels stay, and what the table is about.
@@ -39,8 +40,6 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     table, truth = bundle.data.copy(), bundle.target.rename(target)
     if name in ("breast-cancer", "wine"):
         truth = truth.map(dict(enumerate(map(str, bundle.target_names)))).astype(object)
-    elif name == "digits":
-        truth = truth.astype(int)
     hidden = np.random.default_rng(seed).permutation(len(table))[n_labels:]
     table[target] = truth if name == "diabetes" else truth.astype(object)
     table.loc[hidden, target] = np.nan if name == "diabetes" else None
@@ -62,14 +61,11 @@ class Outcome:
     def __str__(self) -> str:
         share = 100 * (1 - self.n_outside / self.n_unlabelled)
         what = "intervals" if self.task == "regression" else "sets"
-        lines = [
-            f"Guaranteed: at least {100 * self.confidence:.6g} % inside their {what}. Observed: {share:.1f} %."
-        ]
+        least, sure = percent(self.confidence), percent(self.certainty)
+        lines = [f"Guaranteed: at least {least} inside their {what}. Observed: {share:.1f} %."]
         if self.at_most is not None:
-            lines.append(
-                f"Guaranteed: at most {self.at_most} of {self.n_unlabelled} outside, with {100 * self.certainty:.6g} % "
-                f"certainty. Observed: {self.n_outside}."
-            )
+            most = f"at most {self.at_most} of {self.n_unlabelled} outside, with {sure} certainty"
+            lines.append(f"Guaranteed: {most}. Observed: {self.n_outside}.")
         if self.task == "regression":
             lines.append(f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels.")
         else:
@@ -77,34 +73,22 @@ class Outcome:
         return "\n".join(lines)
 
 
-def inside(filled: FillResult, truth: pd.Series) -> Mask:
-    """Return at which rows the interval or set contains the truth; False where the label was given."""
-    import numpy as np
-
-    frame, name = filled.frame, filled.target
-    if filled.task == "regression":
-        return truth.between(frame[f"{name}_lower"], frame[f"{name}_upper"]).to_numpy(dtype=bool)
-    answer = filled.answer
-    held = np.zeros(len(frame), dtype=bool)
-    assert answer.label_sets is not None
-    assert answer.classes is not None
-    true = truth.to_numpy()[answer.rows]
-    held[answer.rows] = (answer.label_sets & (answer.classes[None, :] == true[:, None])).any(axis=1)
-    return held
-
-
 def compare_with_truth(filled: FillResult, truth: pd.Series) -> Outcome:
     """Return what was guaranteed and what was observed."""
-    unlabelled = filled.answer.rows
-    true, values = truth.to_numpy()[unlabelled], filled.answer.values
+    answer, outside = filled.answer, filled.guarantee.outside
+    true = truth.to_numpy()[answer.rows]
     if filled.task == "regression":
-        right = 1.0 - float(((true - values) ** 2).mean() / true.var())
+        right = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
+        lower, upper = (filled.frame[f"{filled.target}_{end}"].to_numpy(float) for end in ("lower", "upper"))
+        inside = (lower[answer.rows] <= true) & (true <= upper[answer.rows])
     else:
-        right = float((true == values).mean())
-    outside = filled.guarantee.outside
+        assert answer.label_sets is not None
+        assert answer.classes is not None
+        right = float((true == answer.values).mean())
+        inside = (answer.label_sets & (answer.classes == true[:, None])).any(axis=1)
     return Outcome(
-        n_unlabelled=len(unlabelled),
-        n_outside=int((~inside(filled, truth)[unlabelled]).sum()),
+        n_unlabelled=len(true),
+        n_outside=int((~inside).sum()),
         confidence=filled.confidence,
         certainty=filled.certainty,
         at_most=None if outside is None else outside.at_most,

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
+CONFIDENCE = {
+    "regression": "how much narrower the interval is than without the other columns, from 0 to 1",
+    "classification": "the level up to which no other class is possible; probability: that the answer is right",
+}
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -60,13 +64,9 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description:<18}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-    )
+    name, share = TextColumn("{task.description:<18}", markup=False), TextColumn("{task.percentage:>3.0f} %")
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    bars = Progress(*columns, *times, console=Console(stderr=True))
+    bars = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
     with bars, show_progress(Bars(bars)):
         with stage("starting"):
             import transduce.filling.engine  # noqa: F401 - the slow part of the start, shown as such
@@ -105,15 +105,12 @@ def say(text: str = "", *, err: bool = False) -> None:
 
 def tell(text: str, *, err: bool = False) -> None:
     """Print sentences; on a terminal lines are broken between words."""
-    stream = sys.stderr if err else sys.stdout
-    if not stream.isatty():
+    if not (sys.stderr if err else sys.stdout).isatty():
         return say(text, err=err)
     width = min(shutil.get_terminal_size().columns, 100)
     indent = "  " if text.startswith("- ") else ""
-    lines = textwrap.wrap(
-        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
-    return say("\n".join(lines), err=err)
+    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 
 def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
@@ -122,19 +119,15 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False) ->
     what = "numbers" if result.task == "regression" else "classes"
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
-    tell(f"{source}{count} filled ({what}, {_how(result)}).", err=err)
-    tell(f"Guarantee, {result.guarantee}", err=err)
-    for note in result.notes:
-        tell(f"- {note}", err=err)
+    first = f"{source}{count} filled ({what}, {_how(result)})."
+    for line in (first, f"Guarantee, {result.guarantee}", *(f"- {note}" for note in result.notes)):
+        tell(line, err=err)
+    advice = ""
     if result.totals is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
-    good = how_good(result)
-    if good:
-        tell(good, err=err)
-    if result.advice is not None and result.totals is None:
-        tell(f"To label next: {result.advice}", err=err)
-    if written:
-        tell(f"Written: {', '.join(written)}", err=err)
+        advice = f"To label next: {result.advice}" if result.advice is not None else ""
+    for line in filter(None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")):
+        tell(line, err=err)
 
 
 def how_good(result: FillResult) -> str:
@@ -166,12 +159,7 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)
-    confidence = (
-        "how much narrower the interval is than without the other columns, from 0 to 1"
-        if result.task == "regression"
-        else "the level up to which no other class is possible; probability: that the answer is right"
-    )
-    tell(f"confidence: {confidence}.", err=err)
+    tell(f"confidence: {CONFIDENCE[result.task]}.", err=err)
 
 
 def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:

@@ -16,16 +16,6 @@ from transduce.display.estimators import (
     RelevanceDisplay,
 )
 
-__all__ = [
-    "BandDisplay",
-    "CoverageDisplay",
-    "EnvelopeDisplay",
-    "GraphMapDisplay",
-    "LeaveOneOutDisplay",
-    "MiscoverageDisplay",
-    "MomentDisplay",
-    "RegionDisplay",
-    "RejectionCurveDisplay",
-    "RelevanceDisplay",
-    "TransductionDisplay",
-]
+__all__ = ["CoverageDisplay", "MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay"]
+__all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay", "LeaveOneOutDisplay", "MomentDisplay"]
+__all__ += ["RelevanceDisplay", "TransductionDisplay"]

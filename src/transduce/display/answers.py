@@ -63,8 +63,7 @@ class RegionDisplay(Display):
         return cls(answer.values, answer.regions, truth).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        place = np.empty(len(self.values))
-        place[np.argsort(self.values, kind="stable")] = np.arange(len(place))
+        place = np.argsort(np.argsort(self.values, kind="stable")).astype(float)
         self._draw_regions(ax, place)
         size = float(np.clip(80.0 / np.sqrt(max(len(place), 1)), 1.0, 6.0))
         if self.y_true is not None:
@@ -125,16 +124,13 @@ class CoverageDisplay(Display):
     _size = (4.5, 4.5)
 
     def __init__(self, guaranteed: Any, observed: Any) -> None:
-        self.guaranteed = np.asarray(guaranteed, dtype=float)
-        observed = np.asarray(observed, dtype=float)
+        self.guaranteed, observed = np.asarray(guaranteed, dtype=float), np.asarray(observed, dtype=float)
         self.observed: AnyArray = observed[:, None] if observed.ndim == 1 else observed
         if len(self.observed) != len(self.guaranteed):
             raise ValueError("Give one observed share, or one line of shares, for each guaranteed level.")
         shares = np.concatenate([self.guaranteed, self.observed.ravel()])
         if not len(shares) or np.any((shares < 0) | (shares > 1)):
-            raise ValueError(
-                "Guaranteed and observed coverage must be shares between 0 and 1, at least one of each."
-            )
+            raise ValueError("Give guaranteed and observed coverage as shares between 0 and 1, at least one.")
 
     def _draw(self, ax: Any) -> None:
         start = min(self.guaranteed.min(), self.observed.min()) - 0.02
@@ -206,14 +202,13 @@ class MiscoverageDisplay(Display):
         likely = int(np.searchsorted(np.cumsum(self.probabilities), 0.999))
         last = min(max(likely, self.bound, self.truth or 0) + 1, counts[-1])
         within = counts <= self.bound
-        width = 0.85 if last < 120 else 1.0
         for mask, color, word in (
             (within, INSIDE, f"{100 * self.certainty:g} %: at most {self.bound}"),
             (~within, REGION, "more"),
         ):
             shown = counts[mask & (counts <= last)]
             if last <= MOST_BARS:
-                ax.bar(shown, self.probabilities[shown], width, color=color, label=word)
+                ax.bar(shown, self.probabilities[shown], 0.85 if last < 120 else 1.0, color=color, label=word)
             else:  # thousands of bars would look the same and take minutes
                 some = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
                 ax.fill_between(some, self.probabilities[some], color=color, lw=0, label=word)
@@ -352,9 +347,7 @@ class TransductionDisplay(Display):
         """
         truth = check_truth(answer, y_true)
         if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":
-            raise ValueError(
-                "This answer has no inductive numbers beside its values: plot one of TransductiveRidge."
-            )
+            raise ValueError("This answer has no inductive numbers: plot one of TransductiveRidge.")
         return cls(answer.inductive, answer.values, truth).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

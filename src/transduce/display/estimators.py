@@ -309,8 +309,7 @@ class BandDisplay(Display):
         labels = np.asarray(estimator.transduction_, dtype=float)
         seen, asked = (rows[known, j], labels[known]), rows[answer.rows, j]
         name = _names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else "")
-        unlabelled = (asked, answer.values, answer.standard_errors)
-        return cls(line, mean, std, seen, unlabelled, name).plot(ax=ax)
+        return cls(line, mean, std, seen, (asked, answer.values, answer.standard_errors), name).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self.mean - 1.96 * self.std, self.mean + 1.96 * self.std
@@ -433,9 +432,7 @@ class GraphMapDisplay(Display):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
         spectrum = estimator.spectrum_
         if spectrum.vectors.shape[1] < 2:
-            raise ValueError(
-                "The graph has fewer than two eigenvectors to plot along: give n_components=2 or more."
-            )
+            raise ValueError("The graph has fewer than two eigenvectors: give n_components=2 or more.")
         roots = np.sqrt(np.maximum(spectrum.degrees, np.finfo(float).tiny))
         labelled = np.ones(len(roots), dtype=bool)
         labelled[estimator.answer_.rows] = False
@@ -450,8 +447,7 @@ class GraphMapDisplay(Display):
         return cls(positions, colours, labelled, estimator.classes_).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        reached = ~np.isnan(self.colours)
-        places = self.positions.T
+        reached, places = ~np.isnan(self.colours), self.positions.T
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
             ax.scatter(*places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label")
@@ -470,18 +466,14 @@ class GraphMapDisplay(Display):
         labelled = self.labelled & reached
         style |= {"s": 3 * size + 20, "edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
         ax.scatter(*places[:, labelled], c=self.colours[labelled], **style)
-        self._legend(ax, points)
-        finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
-
-    def _legend(self, ax: Any, points: Any) -> None:
-        if len(self.classes) == 2:
-            low, high = self.classes.tolist()
-            ax.figure.colorbar(points, ax=ax, label=f"score: {low} below 0, {high} above")
+        names = self.classes.tolist()
+        if len(names) == 2:
+            ax.figure.colorbar(points, ax=ax, label=f"score: {names[0]} below 0, {names[1]} above")
         else:
-            bar = ax.figure.colorbar(points, ax=ax, ticks=np.arange(len(self.classes)))
-            names = self.classes.tolist()
+            bar = ax.figure.colorbar(points, ax=ax, ticks=np.arange(len(names)))
             bar.ax.set_yticklabels([f"{name:g}" if isinstance(name, float) else str(name) for name in names])
             bar.ax.tick_params(length=0)
+        finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
 
 
 def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False, ax: Any = None) -> Any:

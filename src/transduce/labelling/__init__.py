@@ -11,15 +11,5 @@ from transduce.labelling.certificates import (
 from transduce.labelling.choosing import Proposal
 from transduce.labelling.session import Exported, Session, SessionSettings
 
-__all__ = [
-    "Audit",
-    "Draws",
-    "Exported",
-    "Proposal",
-    "RecallCertificate",
-    "Session",
-    "SessionSettings",
-    "WrongCertificate",
-    "certify_answers",
-    "certify_recall",
-]
+__all__ = ["Audit", "Draws", "RecallCertificate", "WrongCertificate", "certify_answers", "certify_recall"]
+__all__ += ["Exported", "Proposal", "Session", "SessionSettings"]

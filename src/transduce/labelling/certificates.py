@@ -431,9 +431,8 @@ def intervals(state: State) -> Intervals:
     """Return how far the draws are that calibrate intervals."""
     if state.plan is None:
         return Intervals()
-    rows = state.calibrating()
-    answered = sum(row in state.labels for row in rows)
-    return Intervals(state.plan.count, len(rows), answered, state.plan.spoilt)
+    judged = [row in state.labels for row in state.calibrating()]
+    return Intervals(state.plan.count, len(judged), sum(judged), state.plan.spoilt)
 
 
 def rounded_down(share: float) -> str:

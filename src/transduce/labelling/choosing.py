@@ -19,8 +19,7 @@ CANDIDATES = 200
 NOISE = 0.25  # variance of a label beside a prior variance of about 2
 GRAPH_WEIGHT = 1.2
 RIDGE = 1.0
-TOLERANCE = 1e-4
-MOST_STEPS = 200
+TOLERANCE, MOST_STEPS = 1e-4, 200  # of conjugate gradients
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ class Chooser:
         if not hits:
             chosen = self.learn(free, set(others), None, [])
             return Proposal(chosen.row, "find", "diverse", chosen.value)
-        scores = self._ranking.scores(hits, others)
-        return Proposal(_best(scores, free), "find", "likeliest")
+        return Proposal(_best(self._ranking.scores(hits, others), free), "find", "likeliest")
 
     def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
         """Return the row whose label would teach most: the uncertainty that it takes away, most where answers are open.
@@ -80,16 +78,15 @@ class Chooser:
         """
         self._teaching.update(labelled)
         gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
-        scores, open_ = gains, False
-        if answers is not None:
-            margins = np.where(np.isnan(answers.certain), 0.0, answers.certain)
-            open_ = bool(margins.any())
-        if open_:
+        scores, reason = gains, "diverse"
+        margins = (
+            np.zeros(1) if answers is None else np.where(np.isnan(answers.certain), 0.0, answers.certain)
+        )
+        if margins.any():
             spread = np.sqrt(variance)
-            scores = gains * spread / (margins + spread + 1e-12)
+            scores, reason = gains * spread / (margins + spread + 1e-12), "teaches"
         row = self._unlike(scores, free, recent)
-        share = float(gains[row]) / max(float(variance.mean()), 1e-12)
-        return Proposal(row, "learn", "teaches" if open_ else "diverse", share)
+        return Proposal(row, "learn", reason, float(gains[row]) / max(float(variance.mean()), 1e-12))
 
     def widest(self, free: Mask, answers: Answers, labelled: set[int], recent: list[int]) -> Proposal:
         """Return the row with the widest interval, of numbers; the most diverse one while there is none."""
@@ -109,8 +106,7 @@ class Chooser:
             order = order[np.argpartition(-scores[order], CANDIDATES)[:CANDIDATES]]
         order = order[np.argsort(-scores[order], kind="stable")]
         likeness = _cosines(self._unit, order, np.array(recent[-RECENT:], dtype=np.int64))
-        new = np.flatnonzero(likeness < COPY)
-        return int(order[new[0]]) if len(new) else int(order[0])
+        return int(order[np.argmax(likeness < COPY)])  # the first, too, if all are alike
 
 
 def _best(scores: Array, free: Mask) -> int:
@@ -190,9 +186,8 @@ class ClassRanking:
         rows = np.array([*hits, *others], dtype=np.int64)
         if len(rows) == 0:
             return np.zeros(len(self._graph))
-        signs = np.concatenate([np.ones(len(hits)), -np.ones(len(others))])
-        sides = [np.full(len(side), len(rows) / (2 * max(len(side), 1))) for side in (hits, others)]
-        weights = np.concatenate(sides)
+        signs = np.repeat([1.0, -1.0], [len(hits), len(others)])
+        weights = len(rows) / (2 * np.repeat([len(hits), len(others)], [len(hits), len(others)]))
         own = self._unit[rows]
         prior = np.sqrt(self._graph.prior) * GRAPH_WEIGHT
         near = self._graph.at(rows) * prior

@@ -140,8 +140,7 @@ class NumberOpinion:
     """Numbers at all rows by ridge regression, with intervals by the confidence machine at some of them."""
 
     def __init__(self, prepared: Prepared, confidence: float, seed: int) -> None:
-        self._matrix = prepared.matrix
-        self._confidence = confidence
+        self._matrix, self._confidence = prepared.matrix, confidence
         n, rng = len(self._matrix), np.random.default_rng([seed, 1])
         some = self._matrix[rng.choice(n, min(n, 1000), replace=False)]
         distances = pairwise_distances(some)[np.triu_indices(len(some), 1)]
@@ -164,7 +163,10 @@ class NumberOpinion:
         source = f"nobody: {FEWEST_NUMBERS} labels are needed"
         if len(rows) >= FEWEST_NUMBERS:
             others = np.setdiff1d(self._sample, rows)
-            model = self._fit(rows, y, others)
+            used, labelled = np.concatenate([rows, others]), np.append(y, np.full(len(others), np.nan))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = _machine(*self.machine(len(rows))).fit(self._matrix[used], labelled)
             asked = np.arange(n) if everywhere or n <= MOST_VALUES else others
             for start in range(0, len(asked), MOST_VALUES):
                 part = asked[start : start + MOST_VALUES]
@@ -175,14 +177,6 @@ class NumberOpinion:
             source = "ridge regression and the confidence machine"
         values[rows] = y
         return _with_intervals(values, lower, upper, source)
-
-    def _fit(self, rows: AnyArray, y: Array, others: AnyArray) -> RidgeConfidenceMachine:
-        """Return the machine that labels at some rows give, with intervals at others."""
-        used = np.concatenate([rows, others])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            labels = np.concatenate([y, np.full(len(others), np.nan)])
-            return _machine(*self.machine(len(rows))).fit(self._matrix[used], labels)
 
 
 def _machine(width: float, confidence: float) -> RidgeConfidenceMachine:

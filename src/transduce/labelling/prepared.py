@@ -21,16 +21,12 @@ from transduce.tables.features import vectorize
 
 MaybeSparse: TypeAlias = "AnyArray | sp.csr_array"
 N_COMPONENTS = 80
-N_NEIGHBORS = 10
-TEXT_NEIGHBORS = 30
+N_NEIGHBORS, TEXT_NEIGHBORS = 10, 30
 MOST_WORDS = 50_000
 EXACT_TEXTS = 30_000  # up to here neighbours of texts are searched among all
 REDUCED = 100
 MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
-N_FEATURES = 16
-MAP_NEIGHBORS = 12
-EPOCHS = 200
-REPULSIONS = 4
+N_FEATURES, MAP_NEIGHBORS, EPOCHS, REPULSIONS = 16, 12, 200, 4  # of the map
 
 
 class GraphFeatures:
@@ -43,8 +39,7 @@ class GraphFeatures:
     """
 
     def __init__(self, spectrum: Spectrum) -> None:
-        self._vectors = spectrum.vectors
-        self.component = spectrum.components
+        self._vectors, self.component = spectrum.vectors, spectrum.components
         self.sizes = np.bincount(self.component, minlength=spectrum.count)
         weights = np.bincount(self.component, weights=spectrum.degrees, minlength=spectrum.count)
         share = spectrum.degrees / np.where(weights > 0.0, weights, 1.0)[self.component]
@@ -133,26 +128,21 @@ def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
 
 def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Generator) -> Array:
     """Return places in the unit square: neighbours pull each other together, random pairs push each other apart."""
-    n = len(points)
-    start = points[:, :2] / np.maximum(points[:, :2].std(axis=0), 1e-12)
-    spread = np.clip(start, -3.0, 3.0) * 2.5 + 0.1 * rng.standard_normal((n, 2))
-    places = spread.astype(np.float32)
+    n, start = len(points), points[:, :2] / np.maximum(points[:, :2].std(axis=0), 1e-12)
+    places = (np.clip(start, -3.0, 3.0) * 2.5 + 0.1 * rng.standard_normal((n, 2))).astype(np.float32)
     for epoch in range(EPOCHS):
         step = np.float32(1.0 - epoch / EPOCHS)
         chosen = rng.random(len(tails), dtype=np.float32) < 0.25
         a, b = tails[chosen], heads[chosen]
         gap = places[a] - places[b]
         squares = np.square(gap).sum(axis=1, keepdims=True)
-        pull = gap * (-1.0 / (1.0 + squares))
-        places += step * _summed(a, pull, n)
+        places += step * _summed(a, gap * (-1.0 / (1.0 + squares)), n)
         for _ in range(REPULSIONS):
-            other = rng.integers(n, size=n)
-            gap = places - places[other]
+            gap = places - places[rng.integers(n, size=n)]
             squares = np.square(gap).sum(axis=1, keepdims=True)
             places += step * np.clip(gap / ((0.05 + squares) * (1.0 + squares)), -1.0, 1.0)
-    low, high = np.quantile(places, 0.005, axis=0), np.quantile(places, 0.995, axis=0)
-    unit = (places - low) / np.maximum(high - low, 1e-9)
-    return np.clip(0.03 + 0.94 * unit, 0.0, 1.0).astype(float)
+    low, high = (np.quantile(places, share, axis=0) for share in (0.005, 0.995))
+    return np.clip(0.03 + 0.94 * ((places - low) / np.maximum(high - low, 1e-9)), 0.0, 1.0).astype(float)
 
 
 def _summed(rows: AnyArray, moves: Array, n: int) -> AnyArray:

@@ -88,12 +88,9 @@ def differing(header: Header, settings: SessionSettings) -> list[str]:
 
     A level that is chosen after looking would not be the level of the certificate.
     """
-    return [
-        f"The session was begun with {name}={getattr(header, name):g} and keeps it; {getattr(settings, name):g} was "
-        "asked for."
-        for name in ("recall", "certainty")
-        if getattr(header, name) != getattr(settings, name)
-    ]
+    levels = [(name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")]
+    words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
+    return [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
 
 
 HELD_BACK = 30  # skipped rows come back after so many others
@@ -513,8 +510,7 @@ class Session:
         bool
             Whether it is being worked on.
         """
-        state = self.state
-        small = self.task == "numbers" or self.table.n_rows <= opinions.MOST_ROWS
+        state, small = self.state, self.task == "numbers" or self.table.n_rows <= opinions.MOST_ROWS
         enough = len(state.labelled) >= opinions.FEWEST_LABELS and small
         if self.busy or not enough or self._second.answer(state.version) is not None:
             return self.busy

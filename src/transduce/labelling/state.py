@@ -59,8 +59,7 @@ class PlannedDraws:
 
 def drawn_place(seed: int, number: int, count: int) -> int:
     """Give which of `count` rows is drawn: a hash of the seed and the number of the draw, so that all can check it."""
-    digest = hashlib.sha256(f"transduce draw {seed} {number}".encode()).digest()
-    return int.from_bytes(digest, "big") % count
+    return int(hashlib.sha256(f"transduce draw {seed} {number}".encode()).hexdigest(), 16) % count
 
 
 @dataclass(eq=False)
@@ -116,9 +115,7 @@ class State:
 
     def calibrating(self) -> list[int]:
         """Return the rows drawn so far that are to calibrate intervals."""
-        if self.plan is None:
-            return []
-        return self.drawn[self.plan.first_draw :][: self.plan.count]
+        return [] if self.plan is None else self.drawn[self.plan.first_draw :][: self.plan.count]
 
     def drawn_later(self) -> list[int]:
         """Return the rows drawn after the planned draws."""
@@ -134,8 +131,7 @@ class State:
 
     def next_draw(self) -> int:
         """Return the row that is drawn next."""
-        place = drawn_place(self.header.seed, len(self.drawn), self.n_pool)
-        return int(np.flatnonzero(self.pool)[place])
+        return int(np.flatnonzero(self.pool)[drawn_place(self.header.seed, len(self.drawn), self.n_pool)])
 
     @property
     def places(self) -> dict[Label, int]:
@@ -159,16 +155,14 @@ class State:
         are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
         whose hits thin out evenly finds about ``r / (1 - r)`` times as many rows again, but no more hits than before.
         """
-        places = self.places
-        drawn = [self.labels[row] for row in self.drawn if row in self.labels]
+        places, drawn = self.places, [self.labels[row] for row in self.drawn if row in self.labels]
         proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
         searched, late = set(proposed), [self.labels[row] for row in proposed[-LATE:] if row in self.labels]
         told = [label for row, label in self.labelled.items() if row not in searched]
         if len(drawn) >= ENOUGH_DRAWS:
             told, late = drawn, []
         counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
-        left = self.header.n_rows - len(self.labelled)
-        shares = counts / counts.sum()
+        left, shares = self.header.n_rows - len(self.labelled), counts / counts.sum()
         if late and left and self.wanted is not None and len(places) > 1:
             wanted = places[self.wanted]
             rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
@@ -271,10 +265,8 @@ class State:
             self.decisions[row] = replace(before, label=event.label, changed=True)
         if event.kind != "skip":
             self._set(row, event.label)
-        if row == self.pending:
-            self.pending = None
-        if row == self.revisit:
-            self.revisit = None
+        self.pending = None if row == self.pending else self.pending
+        self.revisit = None if row == self.revisit else self.revisit
 
     def _set(self, row: int, label: Label) -> None:
         """Set or, with None, take back a label."""

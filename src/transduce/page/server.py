@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -25,6 +26,8 @@ from transduce.page.guard import Guard
 from transduce.page.view import Json
 
 LONGEST_BODY = 64_000
+LONGEST_TEXT = 200
+FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Body = dict[str, Json]
 
@@ -39,11 +42,11 @@ class Server:
             "answer": self._answer,
             "skip": lambda body: session.skip(),
             "undo": lambda body: session.undo(),
-            "mode": lambda body: session.propose(_text(body, "mode")),
+            "mode": lambda body: session.propose(_read(body, "mode", "a short text")),
             "want": lambda body: session.want(self._class(body)),
-            "class": lambda body: session.add_class(_text(body, "name")),
-            "freeze": lambda body: session.freeze(_number(body, "tolerance")),
-            "plan": lambda body: session.plan_draws(_whole(body, "count")),
+            "class": lambda body: session.add_class(_read(body, "name", "a short text")),
+            "freeze": lambda body: session.freeze(_read(body, "tolerance", "a number")),
+            "plan": lambda body: session.plan_draws(_read(body, "count", "a whole number")),
             "pause": lambda body: session.think(),
         }
 
@@ -99,7 +102,7 @@ class Server:
     def _search(self, request: Request) -> Json:
         session, words = self._session, request.query_params.get("words", "")
         lines: list[Json] = []
-        for row in session.search(words[:200]):
+        for row in session.search(words[:LONGEST_TEXT]):
             label = session.state.label_of(row)
             shown = None if label is None else str(label)
             lines.append({"row": row, "title": session.table.title(row), "label": shown})
@@ -133,11 +136,11 @@ class Server:
         label = self._class(body) if self._session.task == "classes" else body.get("label")
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
-        self._session.answer(label, row=_whole(body, "row"))
+        self._session.answer(label, row=_read(body, "row", "a whole number"))
 
     def _class(self, body: Body) -> Label:
         """Return the class that a request names by its place."""
-        code, classes = _whole(body, "class"), self._session.classes
+        code, classes = _read(body, "class", "a whole number"), self._session.classes
         if not 0 <= code < len(classes):
             raise ValueError(f"There is no class number {code}.")
         return classes[code]
@@ -168,52 +171,27 @@ async def _body(request: Request) -> Body | Response:
     return body if isinstance(body, dict) else PlainTextResponse("Send an object.", 400)
 
 
-def _text(body: Body, name: str) -> str:
+def _read(body: Body, name: str, what: str) -> Any:
+    """Return a value that a request carries, if it is what it is to be."""
     value = body.get(name)
-    if not isinstance(value, str) or len(value) > 200:
-        raise ValueError(f"{name} must be a short text.")
-    return value
-
-
-def _whole(body: Body, name: str) -> int:
-    value = body.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} must be a whole number.")
-    return value
-
-
-def _number(body: Body, name: str) -> float | None:
-    value = body.get(name)
-    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-        raise ValueError(f"{name} must be a number.")
+    if not isinstance(value, FIELDS[what]) or isinstance(value, bool) or len(str(value)) > LONGEST_TEXT:
+        raise ValueError(f"{name} must be {what}.")
     return value
 
 
 def listen(port: int = 0) -> socket.socket:
     """Return a socket that listens on this machine's own address; port 0 is any free one."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen(64)
+        return socket.create_server(("127.0.0.1", port), backlog=64)
     except OSError as error:
-        listening.close()
         raise OSError(f"Port {port} is taken: choose another one, or leave it out.") from error
-    return listening
 
 
 def make_server(session: Session, listening: socket.socket) -> tuple[uvicorn.Server, str]:
     """Return a web server for a session, to be run on this socket, and the address to open, which works once."""
     port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
-    config = uvicorn.Config(
-        Guard(Server(session).app(), port=port, token=token),
-        log_level="critical",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        http="h11",
-        loop="asyncio",
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
+    guarded = Guard(Server(session).app(), port=port, token=token)
+    silent: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    plain: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
+    config = uvicorn.Config(guarded, timeout_graceful_shutdown=1, **silent, **plain)
     return uvicorn.Server(config), f"http://127.0.0.1:{port}/?token={token}"

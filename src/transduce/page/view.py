@@ -65,17 +65,11 @@ def view(session: Session) -> dict[str, Json]:
 
 def about(session: Session) -> dict[str, Json]:
     """Return what does not change: the table, the columns, the places on the map."""
-    places = session.prepared.map.places
+    table, places = session.table, session.prepared.map
+    x, y = (places.places * 10_000).round().astype(int).T.tolist()
     return {
-        "name": session.table.name,
-        "target": session.table.target,
-        "task": session.task,
-        "n_rows": session.table.n_rows,
-        "map": {
-            "rows": session.prepared.map.rows.tolist(),
-            "x": (places[:, 0] * 10_000).round().astype(int).tolist(),
-            "y": (places[:, 1] * 10_000).round().astype(int).tolist(),
-        },
+        **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
+        "map": {"rows": places.rows.tolist(), "x": x, "y": y},
         "notes": list(session.notes),
     }
 
@@ -139,8 +133,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
 
 def decided(session: Session, decision: Decision) -> dict[str, Json]:
     """Return a decision for the history."""
-    title, label = session.table.title(decision.row, 60), _json(decision.label)
-    return {**asdict(decision), "title": title, "label": label}
+    return asdict(decision) | {"title": session.table.title(decision.row, 60), "label": _json(decision.label)}
 
 
 def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
@@ -196,8 +189,7 @@ def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[
     for order in (-certain, certain):
         some = np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
         chosen = rows[some[np.argsort(order[some], kind="stable")]]
-        values = session.named(answers.values[chosen])
-        lines = zip(chosen.tolist(), values, strict=True)
+        lines = zip(chosen.tolist(), session.named(answers.values[chosen]), strict=True)
         title = session.table.title
         lists.append([{"row": row, "title": title(row, 60), "answer": _json(value)} for row, value in lines])
     return lists[0], lists[1]

@@ -106,15 +106,13 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         return None
     shown = tallies[:MOST_BARS]
     if len(tallies) > MOST_BARS:
-        rest = tallies[MOST_BARS - 1 :]
-        merged = {word: sum(tally[word] for tally in rest) for word in ("one", "several")}
+        merged = {word: sum(tally[word] for tally in tallies[MOST_BARS - 1 :]) for word in ("one", "several")}
         shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
-    kinds = [("one", INSIDE, "answers" if answers.n_one is None else "one class possible")]
-    kinds += [("several", REGION, "several possible")]
+    one = "answers" if answers.n_one is None else "one class possible"
 
     def paint(ax: Any) -> None:
         places, start = np.arange(len(shown))[::-1], np.zeros(len(shown))
-        for word, color, label in kinds:
+        for word, color, label in (("one", INSIDE, one), ("several", REGION, "several possible")):
             lengths = np.array([tally[word] for tally in shown], dtype=float)
             if lengths.any():
                 ax.barh(places, lengths, 0.7, left=start, color=color, label=label)
@@ -126,8 +124,8 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
     said = [f"“{tally['name']}” at {tally['one'] + tally['several']:,}" for tally in shown[:6]]
     text = f"Answers by class: {', '.join(said)}{', and others' if len(tallies) > 6 else ''}."
     if answers.n_one is not None:
-        one = counted(answers.n_one, "row")
-        text += f" One class is possible at {one}, several at {answers.n_several:,}."
+        rows = counted(answers.n_one, "row")
+        text += f" One class is possible at {rows}, several at {answers.n_several:,}."
     return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
 
 
@@ -187,8 +185,7 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         return None
     quality = ClassQuality(**summary["quality"])
     table, names = np.array(quality.confusion), [_short(name) for name in quality.classes]
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
-    k = len(names)
+    shares, k = table / np.maximum(table.sum(axis=1, keepdims=True), 1), len(names)
 
     def paint(ax: Any) -> None:
         from matplotlib.colors import LinearSegmentedColormap
@@ -197,9 +194,11 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         ax.pcolormesh(shares, cmap=shades, vmin=0.0, vmax=1.0, edgecolors="white", linewidth=1.0)
         for i, j in np.ndindex(k, k):
             if table[i, j]:
-                dark = shares[i, j] > 0.55
-                ax.text(j + 0.5, i + 0.5, f"{table[i, j]:,}", ha="center", va="center", fontsize=8.0 if k < 9 else 6.5,
-                        color="white" if dark else "#1f2a33")  # fmt: skip
+                style = {
+                    "fontsize": 8.0 if k < 9 else 6.5,
+                    "color": "white" if shares[i, j] > 0.55 else "#1f2a33",
+                }
+                ax.text(j + 0.5, i + 0.5, f"{table[i, j]:,}", ha="center", va="center", **style)
         long = max(map(len, names)) > 4 and k > 3
         ax.set_xticks(np.arange(k) + 0.5, names, rotation=45 if long else 0, ha="right" if long else "center")
         ax.set_yticks(np.arange(k) + 0.5, names)
@@ -211,8 +210,7 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         f"{counted(quality.n, 'known value')}, each answered while it was held out: "
         f"{rough_percent(quality.accuracy)} are right. {_worst(table, quality.classes)}"
     )
-    height = 1.4 + 0.36 * max(k, 4)
-    return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, height))
+    return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, 1.4 + 0.36 * max(k, 4)))
 
 
 def _worst(table: Any, classes: list[str]) -> str:

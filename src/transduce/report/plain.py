@@ -48,14 +48,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
-        return _plain_number(float(value))
+        number = float(value)
+        words = None if math.isnan(number) else "infinity" if number > 0 else "-infinity"
+        return number if math.isfinite(number) else words
     return clean(value)
-
-
-def _plain_number(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("infinity" if value > 0 else "-infinity")
 
 
 def finite(value: Any) -> float | None:

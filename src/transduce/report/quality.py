@@ -49,10 +49,9 @@ class NumberQuality:
     @property
     def small(self) -> str:
         """What the simplest method would do."""
-        words = f"always answering the mean would be off by {self.shown(self.of_the_mean)}"
-        if self.r2 is not None and self.r2 > 0.0:
-            words += f"; the answers explain {100 * self.r2:.0f} % of the variance"
-        return words
+        r2 = self.r2 or 0.0
+        explained = f"; the answers explain {100 * r2:.0f} % of the variance" if r2 > 0.0 else ""
+        return f"always answering the mean would be off by {self.shown(self.of_the_mean)}{explained}"
 
     @property
     def better(self) -> bool:

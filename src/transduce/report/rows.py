@@ -25,19 +25,14 @@ BARELY = 0.2  # intervals less than this much narrower than without features say
 
 def least_certain_first(answer: Answer) -> AnyArray:
     """Return the positions of the answers, the least certain first. Returns shape (m,)."""
-    nothing = np.zeros(len(answer))
     keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
     if answer.regions is not None:
         widths = answer.regions.measure().astype(np.float32)  # equal ones stay equal, whatever was rounded
-        keys += [-widths, -_or(answer.standard_errors, nothing)]
+        keys += [-widths] if answer.standard_errors is None else [-widths, -answer.standard_errors]
     else:
-        surest = nothing if answer.probabilities is None else answer.probabilities.max(axis=1)
-        keys += [_or(answer.confidence, nothing), _or(answer.credibility, nothing), surest]
+        surest = None if answer.probabilities is None else answer.probabilities.max(axis=1)
+        keys += [key for key in (answer.confidence, answer.credibility, surest) if key is not None]
     return np.lexsort([np.nan_to_num(key.astype(float)) for key in reversed(keys)])
-
-
-def _or(values: AnyArray | None, other: AnyArray) -> AnyArray:
-    return other if values is None else values
 
 
 def context_columns(filled: FillResult) -> list[Any]:
@@ -173,8 +168,7 @@ class FilledClasses:
         """Return at how many rows one class, and several, are possible."""
         if self.n_one is None:
             return []
-        several = f", several at {self.n_several:,}" if self.n_several else ""
-        rows = f"{counted(self.n_one, 'row')}{several}"
+        rows = counted(self.n_one, "row") + (f", several at {self.n_several:,}" if self.n_several else "")
         return [f"At {percent(confidence)} only one class is possible at {rows}."]
 
     def says_little(self, n_unlabelled: int) -> str:

@@ -257,7 +257,6 @@ def _trusted(facts: Facts) -> tuple[str, str, str]:
     if CHANCE in guarantee.assumptions and guarantee.factor <= 1.0:
         seen = "no test could check that"
         if test is not None and test.verdict.p_value is not None:
-            signs = "weak signs" if test.verdict.suspected else "nothing"
-            seen = f"a test found {signs} against that"
+            seen = f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
         small = f"if chance alone decided which values are known; {seen}"
     return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"

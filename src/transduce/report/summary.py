@@ -112,14 +112,13 @@ def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
 
 def _counts(filled: FillResult) -> dict[str, int]:
     status = np.asarray(filled.answer.status)
-    labels = filled.frame[filled.target].dropna()
     return {
         "rows": len(filled.frame),
         "columns": len(filled.columns),
         "unlabelled": len(filled.answer),
         "labelled": len(filled.frame) - len(filled.answer),
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
-        "different_labels": int(labels.nunique()),
+        "different_labels": int(filled.frame[filled.target].nunique()),
         **{word: int(np.sum(status == word)) for word in STATUSES},
         **(filled.totals or {}),
     }
@@ -258,18 +257,15 @@ def _sensitivity(filled: FillResult) -> list[dict[str, Any]] | None:
     if table is None or not len(table):
         return None
     size = "width" if "width" in table else "size"
-    return [
-        {"factor": float(line["factor"]), size: finite(line[size]), "n_unbounded": int(line["n_unbounded"])}
-        for line in table.to_dict("records")
-    ]
+    kinds: dict[str, Any] = {"factor": float, size: finite, "n_unbounded": int}
+    return [{name: kind(line[name]) for name, kind in kinds.items()} for line in table.to_dict("records")]
 
 
 def _overlap(scores: Any) -> dict[str, Any] | None:
     """Return the shares of labelled and unlabelled rows in bins of their scores."""
     if scores is None or min(len(part) for part in scores) == 0:
         return None
-    both = np.concatenate(scores)
-    low, high = np.quantile(both, [0.005, 0.995])
+    low, high = np.quantile(np.concatenate(scores), [0.005, 0.995])
     if not high > low:
         return None
     edges = np.linspace(low, high, N_BINS + 1)
