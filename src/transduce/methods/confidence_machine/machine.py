@@ -145,18 +145,19 @@ class Machine:
     def _orders(self) -> dict[str, LabelledOrder]:
         return {}
 
-    def lines(self, rows: Array, residuals: Array) -> Iterator[tuple[int, Any, Array, Array]]:
-        """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each unlabelled row."""
+    def lines(self, rows: Any, residuals: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each unlabelled row.
+
+        On a device, for each chunk of rows: predictions, and lines of shape (m, l).
+        """
         for part, border in self.borders(rows):
+            if self.foreign:
+                lines = device_lines.lines(residuals, self.diagonal, border.weights, border.pivot, self.power)
+                yield part, border.prediction, *lines
+                continue
             for j, (prediction, pivot, weights) in enumerate(zip(*border, strict=True), part.start):
                 lines = residual_lines(residuals, self.diagonal, weights, pivot, self.power)
                 yield j, prediction, *lines
-
-    def many_lines(self, rows: Any, residuals: Any) -> Iterator[tuple[slice, Any, Any, Any]]:
-        """Yield chunks of rows on a device, with predictions and the labelled rows' lines, shape (m, l) each."""
-        for part, border in self.borders(rows):
-            lines = device_lines.lines(residuals, self.diagonal, border.weights, border.pivot, self.power)
-            yield part, border.prediction, *lines
 
     def _kernel_rows(self, rows: Array) -> tuple[Array, Array]:
         if self.kernel is None:
@@ -185,15 +186,15 @@ def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> Non
 
 def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:
     """Return the regions of unlabelled rows: by the window where it decides, else by selection, else by sweep."""
+    if rank == 0 or rows.shape[0] == 0:
+        line = arrays.beside(np.array([-np.inf, np.inf]), rows)
+        return Regions.from_intervals(arrays.zeros((rows.shape[0], 2), rows) + line)
     if machine.foreign:
         return _find_foreign(machine, rows, rank, side)
-    if rank == 0:
-        return Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))
     ends = window_intervals(machine, rows, rank=rank, side=side)
-    missing = np.isnan(ends)
-    if not missing.any():
+    undecided = np.flatnonzero(np.isnan(ends).any(axis=1))
+    if len(undecided) == 0:
         return Regions.from_intervals(ends)
-    undecided = np.flatnonzero(missing.any(axis=1))
     pieces: list[Array] = list(ends[:, None, :])
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
         pieces[undecided[j]] = prediction + line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
@@ -202,12 +203,8 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
 
 def _find_foreign(machine: Machine, rows: Any, rank: int, side: str) -> Regions:
     """Return the regions of unlabelled rows on a device, many at once."""
-    xp = arrays.namespace(rows)
-    if rank == 0 or rows.shape[0] == 0:
-        infinite = arrays.zeros((rows.shape[0],), rows) + xp.inf
-        return Regions.from_intervals(xp.stack([-infinite, infinite], axis=1))
     parts = []
-    for _, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
+    for _, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
         regions = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
         shift = arrays.pick(prediction, np.repeat(np.arange(len(regions)), regions.n_pieces))
         parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
@@ -236,11 +233,10 @@ def _window_chunk(
     prediction, pivot, z = fit.directions(rows)
     lines = Lines(fit.X, machine.diagonal, fit.offset, fit.ridge, machine.power, fit.slack)
     below, above = window_ends(order, lines, z, pivot, np.argsort(pivot), rank)
-    ends = np.empty((len(rows), 2))
-    lower = below if side == "two" else above
-    ends[:, 0] = -np.inf if side == "upper" else prediction - lower
-    ends[:, 1] = np.inf if side == "lower" else prediction + above
-    return ends
+    lower = prediction - (below if side == "two" else above)
+    whole = np.full(len(rows), np.inf)
+    upper = whole if side == "lower" else prediction + above
+    return np.column_stack([-whole if side == "upper" else lower, upper])
 
 
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
@@ -248,19 +244,12 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
 
     Shapes: labels (m,); returns above, tied (m,).
     """
-    if machine.foreign:
-        labels, counts = (
-            arrays.beside(labels, rows, "float64"),
-            arrays.zeros((2, rows.shape[0]), rows, "int64"),
-        )
-        for part, prediction, rho, beta in machine.many_lines(rows, machine.fit.residuals):
-            both = device_lines.counts(rho, beta, labels[part] - prediction, machine.fit.slack)
-            counts[0, part], counts[1, part] = both
-        return counts[0, :], counts[1, :]
-    counts = np.zeros((2, len(rows)), dtype=np.intp)
-    for j, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
-        counts[:, j] = count_nonconforming(rho, beta, labels[j] - prediction, machine.fit.slack)
-    return counts[0], counts[1]
+    count = device_lines.counts if machine.foreign else count_nonconforming
+    labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows, "int64")
+    for part, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
+        above, tied = count(rho, beta, labels[part] - prediction, machine.fit.slack)
+        counts[0, part], counts[1, part] = above, tied
+    return counts[0, :], counts[1, :]
 
 
 def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
@@ -268,31 +257,16 @@ def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyAr
 
     Shapes: codes (l,); returns overall, within (2, m, n_classes), prediction (m, n_classes).
     """
-    n_classes = machine.fit.residuals.shape[1]
-    if machine.foreign:
-        return _count_classes_foreign(machine, rows, codes)
-    own = np.ascontiguousarray(machine.fit.residuals[np.arange(len(codes)), codes])
-    overall = np.zeros((2, len(rows), n_classes), dtype=np.intp)
-    within = np.zeros_like(overall)
-    predictions = np.empty((len(rows), n_classes))
-    for j, prediction, rho, beta in machine.lines(rows, own):
-        overall[:, j], within[:, j] = count_nonconforming_by_class(
-            rho, beta, codes, prediction, machine.fit.slack
-        )
-        predictions[j] = prediction
-    return overall, within, predictions
-
-
-def _count_classes_foreign(machine: Machine, rows: Any, codes: AnyArray) -> tuple[Any, Any, Any]:
-    """Do the same on a device, many rows at once."""
     xp, residuals = arrays.namespace(rows), machine.fit.residuals
     inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
     own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)
     shape = (2, rows.shape[0], residuals.shape[1])
     overall, within = (arrays.zeros(shape, rows, "int64") for _ in range(2))
     predictions = arrays.zeros(shape[1:], rows)
-    for part, prediction, rho, beta in machine.many_lines(rows, own):
-        every, same = device_lines.counts_by_class(rho, beta, inside, prediction, machine.fit.slack)
+    count: Any = device_lines.counts_by_class if machine.foreign else count_nonconforming_by_class
+    members = inside if machine.foreign else codes
+    for part, prediction, rho, beta in machine.lines(rows, own):
+        every, same = count(rho, beta, members, prediction, machine.fit.slack)
         for place in range(2):
             overall[place, part, :], within[place, part, :] = every[place], same[place]
         predictions[part, :] = prediction

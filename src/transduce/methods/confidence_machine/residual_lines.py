@@ -399,27 +399,13 @@ def _near_rank(values: Array, depth: int) -> float:
     return float(np.partition(values, len(values) - depth)[len(values) - depth])
 
 
-@njit(cache=True, nogil=True)
 def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArray, AnyArray, Array]:
     """Return positions (with their leverages) group after group, where each group starts, and its largest leverage."""
-    n_groups = len(limits) + 1
-    starts, largest = np.zeros(n_groups + 1, dtype=np.intp), np.zeros(n_groups)
-    group = np.empty(len(ascending), dtype=np.intp)
-    for place in range(len(ascending)):
-        own, value = 0, leverages[place]
-        for k in range(len(limits)):
-            own += value > limits[k]
-        group[place] = own
-        starts[own + 1] += 1
-        largest[own] = max(largest[own], value)
-    for k in range(n_groups):
-        starts[k + 1] += starts[k]
-    order, next_place = np.empty_like(ascending), starts.copy()
-    for place in range(len(ascending)):
-        order[next_place[group[place]]] = ascending[place]
-        next_place[group[place]] += 1
-    used = np.flatnonzero(largest)
-    return order, np.append(starts[used], len(order)), largest[used]
+    group = np.searchsorted(limits, leverages).astype(np.int8)
+    by_group = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[by_group], prepend=np.int8(-1)))
+    largest = np.maximum.reduceat(leverages[by_group], starts)
+    return ascending[by_group], np.append(starts, len(ascending)), largest
 
 
 class Block(NamedTuple):
@@ -444,22 +430,28 @@ def window_ends(
     Shapes: z (m, d), pivot (m,), ascending (m,); returns below, above (m,).
     """
     middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
-    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))
+    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((2, size)))
     below, above = np.full(len(z), np.nan), np.full(len(z), np.nan)
-    middles = _middles(labelled, middle)
     covered, half, n, n_above = -1.0, HALF_BRACKET, 0, 0
     for j in ascending:
         q = max(pivot[j] / lines.ridge - 1.0, 0.0) + TINY
         while True:
-            least, most = _bracket(labelled.ranked, middle, half)
+            # The numbers so many ranks to either side of the middle one; infinite where there are none.
+            least = labelled.ranked[middle - half] if middle >= half else -np.inf
+            most = labelled.ranked[middle + half] if middle + half < len(labelled.ranked) else np.inf
             if q > covered:
                 covered = STEP * q
-                n, n_above = _fill_block(labelled, lines, middles, covered, least, most, block)
+                n, n_above = _fill_block(labelled, lines, covered, (least, middle, most), block)
             if n > size or not _write_ends(block, n, lines, z, j, pivot[j]):
                 break
             unit = _unit(pivot[j], lines.power)
-            below[j], above[j] = _pick(block, n, rank - n_above, unit * least, unit * most)
-            if not np.isnan(below[j] + above[j]) or half > len(labelled.ranked):
+            least, most = unit * least, unit * most
+            lower = _pick(block, n, rank - n_above, least, most, -1.0)
+            upper = _pick(block, n, rank - n_above, least, most, 1.0)
+            if not np.isnan(lower + upper):
+                below[j], above[j] = lower, upper
+                break
+            if half > len(labelled.ranked):
                 break
             covered, half = -1.0, 3 * half
         if half > HALF_BRACKET:
@@ -476,24 +468,6 @@ def _unit(pivot: float, power: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _middles(labelled: LabelledOrder, middle: int) -> AnyArray:
-    """Return where in each group the base at a place of all rows would be."""
-    middles = np.empty(len(labelled.leverage), dtype=np.intp)
-    for k in range(len(middles)):
-        start, stop = labelled.starts[k], labelled.starts[k + 1]
-        middles[k] = start + np.searchsorted(labelled.base[start:stop], labelled.ranked[middle])
-    return middles
-
-
-@njit(cache=True, nogil=True)
-def _bracket(ranked: Array, middle: int, half: int) -> tuple[float, float]:
-    """Return the numbers so many ranks to either side of the middle one; infinite where there are none."""
-    least = ranked[middle - half] if middle >= half else -np.inf
-    most = ranked[middle + half] if middle + half < len(ranked) else np.inf
-    return least, most
-
-
-@njit(cache=True, nogil=True)
 def _lowest(least: float, slack: float, shrink: float, grow: float) -> float:
     """Return below which base an end is below the bracket for certain; -inf if no base is.
 
@@ -506,32 +480,27 @@ def _lowest(least: float, slack: float, shrink: float, grow: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _fill_block(
-    labelled: LabelledOrder,
-    lines: Lines,
-    middles: AnyArray,
-    q: float,
-    least: float,
-    most: float,
-    block: Block,
+    labelled: LabelledOrder, lines: Lines, q: float, bracket: tuple[float, int, float], block: Block
 ) -> tuple[int, int]:
     """Collect the rows whose ends may lie in a bracket; return how many, and how many are above for certain.
 
-    `least` and `most` are the bracket's ends in the unit of `base`.
+    The bracket: its ends in the unit of `base`, and between them the place of its middle among all ranks.
     """
+    least, middle, most = bracket
     slack = LARGEST_RATIO * lines.slack / _unit(lines.ridge, lines.power)
     base, places, n, n_above = labelled.base, np.empty(len(block.X), dtype=np.intp), 0, 0
     if labelled.rest > 0.0:
         shrink, grow = window_factors(labelled.rest, q, lines.power)
         if not _lowest(least, slack, shrink, grow) > labelled.ranked[0]:
             return len(block.X) + 1, 0
-    for k in range(len(middles)):
+    for k in range(len(labelled.leverage)):
         start, stop = labelled.starts[k], labelled.starts[k + 1]
         shrink, grow = window_factors(labelled.leverage[k], q, lines.power)
         first, last = start, stop
         if shrink > 0.0:
             low = _lowest(least, slack, shrink, grow)
             high = most * grow if most >= 0.0 else most * shrink
-            first = last = middles[k]
+            first = last = start + np.searchsorted(base[start:stop], labelled.ranked[middle])
             while first > start and base[first - 1] >= low:
                 first -= 1
             while last < stop and base[last] <= high:
@@ -582,24 +551,16 @@ def _write_ends(block: Block, n: int, lines: Lines, z: Array, j: int, pivot: flo
 
 
 @njit(cache=True, nogil=True)
-def _pick(block: Block, n: int, rank: int, least: float, most: float) -> tuple[float, float]:
-    """Return the `rank`-th largest ends of the block's rows, below and above; NaN if one is not in the bracket."""
-    ends, spare = block.ends, block.spare
-    n_minus = n_plus = above_minus = above_plus = 0
+def _pick(block: Block, n: int, rank: int, least: float, most: float, sign: float) -> float:
+    """Return the `rank`-th largest end of the block's rows, below (-1) or above (+1); NaN if not in the bracket."""
+    ends, spare, inside, n_above = block.ends, block.spare, 0, 0
     for i in range(n):
-        end, minus, plus = ends[0, i], ends[1, i] - ends[2, i], ends[1, i] + ends[2, i]
-        spare[0, n_minus], spare[1, n_minus] = end, minus
-        spare[2, n_plus], spare[3, n_plus] = end, plus
-        above_minus += end > most * minus
-        above_plus += end > most * plus
-        n_minus += (end >= least * minus) & (end <= most * minus)
-        n_plus += (end >= least * plus) & (end <= most * plus)
-    if not (1 <= rank - above_minus <= n_minus and 1 <= rank - above_plus <= n_plus):
-        return np.nan, np.nan
-    for i in range(n_minus):
+        end, scale = ends[0, i], ends[1, i] + sign * ends[2, i]
+        spare[0, inside], spare[1, inside] = end, scale
+        n_above += end > most * scale
+        inside += (end >= least * scale) & (end <= most * scale)
+    if not 1 <= rank - n_above <= inside:
+        return np.nan
+    for i in range(inside):
         spare[0, i] /= spare[1, i]
-    for i in range(n_plus):
-        spare[2, i] /= spare[3, i]
-    return kth_largest(spare[0, :n_minus], rank - above_minus), kth_largest(
-        spare[2, :n_plus], rank - above_plus
-    )
+    return kth_largest(spare[0, :inside], rank - n_above)
