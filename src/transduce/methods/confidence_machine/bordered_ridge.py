@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from transduce.core import arrays
 from transduce.core.types import Array
@@ -54,12 +53,17 @@ def _factorise(A: Array, ridge: float) -> tuple[Array, float]:
     except np.linalg.LinAlgError:
         raise ValueError(IMPROPER.format(ridge)) from None
     if jitter > 0.0:
-        warnings.warn(
-            f"ridge={ridge:g} is too small for these rows in double precision and was raised by "
-            f"{jitter:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
-            stacklevel=2,
-        )
+        warn_raised(ridge, jitter)
     return factor, jitter
+
+
+def warn_raised(ridge: float, jitter: float) -> None:
+    """Warn that rounding made it necessary to raise the ridge."""
+    warnings.warn(
+        f"ridge={ridge:g} is too small for these rows in double precision and was raised by "
+        f"{jitter:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
+        stacklevel=3,
+    )
 
 
 def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
@@ -139,18 +143,6 @@ def _not_negative(values: Any) -> Any:
     return xp.maximum(values, xp.zeros_like(values))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def squared_norms(X: Array) -> Array:
-    """Return the squared norm of each row."""
-    norms = np.empty(len(X))
-    for i in range(len(X)):
-        total = 0.0
-        for c in range(X.shape[1]):
-            total += X[i, c] * X[i, c]
-        norms[i] = total
-    return norms
-
-
 class Direction(NamedTuple):
     """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
 
@@ -224,7 +216,7 @@ class PrimalRidge:
         """
         largest = float(np.abs(self.inverse).sum(axis=1).max())
         mean = (self.X.shape[1] - self.ridge * float(np.trace(self.inverse))) / len(self.X)
-        return self.offset + largest * squared_norms(self.X), self.offset + mean
+        return self.offset + largest * arrays.row_products(self.X, self.X), self.offset + mean
 
     def predict(self, X_a: Array) -> Array:
         """Return the inductive prediction at rows (m, d)."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import arrays, checks, validation
+from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CHANCE, SEEN, Guarantee
 from transduce.core.ranks import nonconformity_rank
@@ -19,17 +15,17 @@ from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
-    FittedMachine,
+    MachineEstimator,
     fit_machine,
     judge_classes,
     read_settings,
+    tie_weights,
     warn_level,
 )
-from transduce.methods.confidence_machine.machine import Machine
 from transduce.methods.confidence_machine.menu import Setting
 
 
-class RidgeConfidenceClassifier(ClassTransducer):
+class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     """Sets of classes that hold the true one with the stated probability, exactly.
 
     The confidence machine on one-vs-rest ridge regression with targets -1 and +1. Each row is as nonconforming as
@@ -152,34 +148,53 @@ class RidgeConfidenceClassifier(ClassTransducer):
         settings = read_settings(vars(self))
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        fitted, unlabelled = fit_machine(sample, targets, settings)
-        self._fitted = FittedClassMachine(fitted, classes, codes, bool(self.label_conditional))
-        p, best, status, told = self._fitted.judge(unlabelled)
+        self._fitted, unlabelled = fit_machine(sample, targets, settings)
+        self.classes_, self._codes, self._conditional = classes, codes, bool(self.label_conditional)
+        p, best, status, told = self._judge(unlabelled, np.ones(unlabelled.shape[0]))
         xp = arrays.namespace(p)
-        self.guarantee_ = fitted.guarantee(
-            sample, _exact(float(self.confidence), bool(self.label_conditional))
-        )
-        self.classes_, self.width_, self.settings_ = classes, fitted.width, fitted.settings
+        within = "class" if self._conditional else ""
+        exact = Guarantee("exact", "set", float(self.confidence), within, assumptions=(CHANCE, SEEN))
+        self.guarantee_ = self._fitted.guarantee(sample, exact)
+        self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=classes[best],
             status=status,
             guarantee=self.guarantee_,
-            label_sets=self._fitted.sets(p, self.confidence),
+            label_sets=self._sets(p, self.confidence),
             p_values=p,
             confidence=1.0 - xp.sort(p, axis=1)[:, -2],
             credibility=xp.max(p, axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": fitted.machine.form, **told},
+            diagnostics={"form": self._fitted.machine.form, **told},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
-    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
-        check_is_fitted(self)
-        read = partial(validation.read_rows, self, reset=False, device=True)
-        return self._fitted.ridge.new_rows(X, read, own_value=own_value)
+    def _judge(self, rows: Array, tau: Array) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
+        """Return p-values, best class and status of rows, and what was chosen; ties weigh `tau` (m,)."""
+        menu, said = self._fitted.menu, judge_classes(self._fitted.machine, rows, self._codes, tau)
+        best, status = _best_class(said.overall, said.scores)
+        told = {}
+        if menu is not None and said.chosen is not None:
+            answered = said.chosen[np.arange(len(best)), best]
+            told = menu.tell(answered, n_chosen_candidates=menu.count(said.chosen))
+        return said.within if self._conditional else said.overall, best, status, told
+
+    def _sets(self, p: Array, confidence: float) -> Mask:
+        """Return which classes are possible, with a warning if the labels are too few for the level."""
+        # With how many labelled rows a row is compared, for each class or for all.
+        sizes = np.bincount(self._codes) if self._conditional else np.array([len(self._codes)])
+        ranks = np.array([nonconformity_rank(confidence, n) for n in sizes])
+        if np.any(ranks == 0) and p.shape[0]:
+            rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
+            if self._conditional:
+                which = f" of class {self.classes_[rarest].item()!r}"
+                consequence = "that class is in every set"
+            warn_level(confidence, int(sizes[rarest]), consequence, which)
+        # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
+        return p * arrays.beside(sizes + 1.0, p) > arrays.beside(ranks + 0.5, p)
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most credible class at rows, without transducing again.
@@ -198,14 +213,9 @@ class RidgeConfidenceClassifier(ClassTransducer):
             precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
         """
         rows = self._new_rows(X, own_value=False)
-        machine = self._fitted.ridge.machine
-        if (
-            self._fitted.ridge.precomputed
-            and isinstance(machine, Machine)
-            and bool(arrays.namespace(rows).any(arrays.namespace(rows).isnan(rows[:, -1])))
-        ):
-            return self.classes_[np.argmax(arrays.to_numpy(machine.predict(rows)), axis=1)]
-        return self.classes_[self._fitted.judge(rows)[1]]
+        if np.isnan(arrays.to_numpy(rows[:, -1])).any():  # own kernel values that are not known
+            return self.classes_[np.argmax(arrays.to_numpy(self._fitted.machine.predict(rows)), axis=1)]
+        return self.classes_[self._judge(rows, np.ones(rows.shape[0]))[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
         """Return the p-value of every class at rows.
@@ -225,8 +235,7 @@ class RidgeConfidenceClassifier(ClassTransducer):
         array of shape (m, n_classes)
         """
         rows = self._new_rows(X)
-        tau = check_random_state(random_state).uniform(size=rows.shape[0]) if smooth else None
-        return self._fitted.judge(rows, tau)[0]
+        return self._judge(rows, tie_weights(rows.shape[0], smooth, random_state))[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
         """Return which classes are possible at rows.
@@ -243,68 +252,8 @@ class RidgeConfidenceClassifier(ClassTransducer):
         boolean array of shape (m, n_classes)
             Columns as in ``classes_``. All True in a column whose labels are too few for the level.
         """
-        rows = self._new_rows(X)
-        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
-        return self._fitted.sets(self._fitted.judge(rows)[0], level)
-
-
-class Judgement(NamedTuple):
-    """p-values (m, n_classes), best class and status (m,) of rows, and how often each setting was chosen."""
-
-    p: Array
-    best: AnyArray
-    status: AnyArray
-    told: dict[str, object]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedClassMachine:
-    """A machine fitted to a column of -1 and +1 for each class, and the class number of each labelled row."""
-
-    ridge: FittedMachine
-    classes: AnyArray
-    codes: AnyArray
-    label_conditional: bool
-
-    @property
-    def sizes(self) -> AnyArray:
-        """With how many labelled rows a row is compared, for each class or for all."""
-        return np.bincount(self.codes) if self.label_conditional else np.array([len(self.codes)])
-
-    def judge(self, rows: Array, tau: Array | None = None) -> Judgement:
-        """Return the p-values of rows, with ties weighed by `tau` (m,) or in full, and what follows from them."""
-        menu, tau = self.ridge.menu, np.ones(rows.shape[0]) if tau is None else tau
-        said = judge_classes(self.ridge.machine, rows, self.codes, tau)
-        best, status = _best_class(said.overall, said.scores)
-        told = {}
-        if menu is not None and said.chosen is not None:
-            answered = said.chosen[np.arange(len(best)), best]
-            told = menu.tell(answered, n_chosen_candidates=menu.count(said.chosen))
-        return Judgement(said.within if self.label_conditional else said.overall, best, status, told)
-
-    def sets(self, p: Array, confidence: float) -> Mask:
-        """Return which classes are possible, with a warning if the labels are too few for the level."""
-        sizes = self.sizes
-        ranks = np.array([nonconformity_rank(confidence, n) for n in sizes])
-        if np.any(ranks == 0) and p.shape[0]:
-            rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
-            if self.label_conditional:
-                which = f" of class {self.classes[rarest].item()!r}"
-                consequence = "that class is in every set"
-            warn_level(confidence, int(sizes[rarest]), consequence, which)
-        # p > 1 - confidence, in whole numbers: p (n + 1) > rank.
-        return p * arrays.beside(sizes + 1.0, p) > arrays.beside(ranks + 0.5, p)
-
-
-def _exact(confidence: float, label_conditional: bool) -> Guarantee:
-    """Return the guarantee of sets of classes, before reasons against it."""
-    return Guarantee(
-        "exact",
-        about="set",
-        confidence=confidence,
-        within="class" if label_conditional else "",
-        assumptions=(CHANCE, SEEN),
-    )
+        rows, level = self._new_rows(X), self._level(confidence)
+        return self._sets(self._judge(rows, np.ones(rows.shape[0]))[0], level)
 
 
 def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:

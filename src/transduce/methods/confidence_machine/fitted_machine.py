@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
-from transduce.core.regions import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
@@ -42,20 +43,8 @@ class MachineSettings:
 
     fixed: Setting
     menu: str | tuple[Setting, ...] | None  # "leave-one-out" is a menu made for the rows
-    fit_intercept: bool
     standardize: bool
-    power: float  # of the residuals' scale
-    max_bytes: float
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are kernel values."""
-        return self.fixed.precomputed
-
-    @property
-    def build(self) -> dict[str, Any]:
-        """What every machine is built with."""
-        return {"fit_intercept": self.fit_intercept, "power": self.power, "max_bytes": self.max_bytes}
+    build: dict[str, Any]  # what every machine is built with
 
 
 def read_settings(params: Mapping[str, Any]) -> MachineSettings:
@@ -73,8 +62,12 @@ def read_settings(params: Mapping[str, Any]) -> MachineSettings:
         menu = _read_menu(menu, fixed)
     if residual == "auto":
         residual = "plain" if menu is None else "studentized"
-    flags = bool(params["fit_intercept"]), bool(params["standardize"])
-    return MachineSettings(fixed, menu, *flags, POWER[residual], float(params["max_memory_mb"]) * 2**20)
+    build = {
+        "fit_intercept": bool(params["fit_intercept"]),
+        "power": POWER[residual],
+        "max_bytes": float(params["max_memory_mb"]) * 2**20,
+    }
+    return MachineSettings(fixed, menu, bool(params["standardize"]), build)
 
 
 def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
@@ -118,10 +111,10 @@ class FittedMachine:
         """The settings that were chosen from, if any were."""
         return None if self.menu is None else self.menu.settings
 
-    def new_rows(self, X: Any, read_rows: Callable[[Any], Array], *, own_value: bool = True) -> Array:
-        """Return rows given after `fit` as the machine takes them; `read_rows` reads rows like those of `fit`."""
+    def new_rows(self, estimator: Any, X: Any, *, own_value: bool) -> Array:
+        """Return rows given after `fit` as the machine takes them."""
         if not self.precomputed:
-            rows = read_rows(X)
+            rows = validation.read_rows(estimator, X, reset=False, device=True)
             return self.scaling.apply(rows) if self.scaling else rows
         own_value = own_value or isinstance(self.machine, TunedMachine)  # which needs it for everything
         if own_value and self.own_value is not None and np.shape(X)[1:] == (self.n,):
@@ -155,6 +148,26 @@ class FittedMachine:
         return replace(exact, kind=kind, reasons=(*chosen, *reasons))
 
 
+class MachineEstimator:
+    """What both confidence machines do with what a call gives them."""
+
+    _fitted: FittedMachine
+    confidence: float
+
+    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
+        if not hasattr(self, "answer_"):
+            check_is_fitted(self)  # which takes its time, and says what to do
+        return self._fitted.new_rows(self, X, own_value=own_value)
+
+    def _level(self, confidence: float | None) -> float:
+        return checks.check_share("confidence", self.confidence if confidence is None else confidence)
+
+
+def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
+    """Return the weight of ties at each of `n` rows: 1, or smoothed, a random number between 0 and 1."""
+    return check_random_state(random_state).uniform(size=n) if smooth else np.ones(n)
+
+
 def _with_own(values: Array, labelled: AnyArray) -> Array:
     """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
     xp = arrays.namespace(values)
@@ -166,7 +179,7 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -
     rows, labelled = sample.X, np.flatnonzero(sample.labelled)
     own_value, scaling = None, None
     estimated: list[str] = []
-    if settings.precomputed:
+    if settings.fixed.precomputed:
         checks.check_square(rows)
         own = arrays.diagonal(rows)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
@@ -181,7 +194,7 @@ def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -
         machine, width = _build_fixed(rows, sample.labelled, y_l, settings, estimated)
     else:
         machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
-    form = settings.precomputed, own_value, scaling
+    form = settings.fixed.precomputed, own_value, scaling
     fitted = FittedMachine(machine, sample.X.shape[0], labelled, *form, width, tuple(estimated))
     return fitted, arrays.pick(rows, ~sample.labelled)
 
@@ -211,33 +224,24 @@ def _build_tuned(
         )
     choices = settings.menu
     if choices is None or isinstance(choices, str):
-        choices = given_menu(rows[:, -1]) if settings.precomputed else default_menu(rows)
-        estimated.append("the scale of the ridges" if settings.precomputed else "the kernels")
+        choices = given_menu(rows[:, -1]) if settings.fixed.precomputed else default_menu(rows)
+        estimated.append("the scale of the ridges" if settings.fixed.precomputed else "the kernels")
     elif any(setting.estimated for setting in choices):
         estimated.append("the kernels")
     return TunedMachine.build(Menu.build(choices, rows), rows[labelled], y_l, **settings.build)
 
 
-def answer_numbers(machine: AnyMachine, rows: Array, confidence: float) -> RowAnswers:
-    """Return values and two-sided regions of rows, with a warning if the labels are too few for the level."""
-    if isinstance(machine, TunedMachine):
-        return answer_rows(machine, rows, rank=_rank(machine, rows, confidence))
-    return RowAnswers(machine.predict(rows), find_level(machine, rows, confidence, "two"))
-
-
-def find_level(machine: AnyMachine, rows: Array, confidence: float, side: str) -> Regions:
-    """Return the regions of rows alone, with the same warning."""
-    rank = _rank(machine, rows, confidence)
-    if isinstance(machine, TunedMachine):
-        return answer_rows(machine, rows, rank=rank, side=side).regions
-    return find_regions(machine, rows, rank=rank, side=side)
-
-
-def _rank(machine: AnyMachine, rows: Array, confidence: float) -> int:
+def answer_numbers(
+    machine: AnyMachine, rows: Array, confidence: float, side: str = "two", *, values: bool = True
+) -> RowAnswers:
+    """Return values, if they are wanted, and regions of rows; warn if the labels are too few for the level."""
     rank = nonconformity_rank(confidence, machine.n_labelled)
     if rank == 0 and rows.shape[0]:
         warn_level(confidence, machine.n_labelled, "every region is the whole line")
-    return rank
+    if isinstance(machine, TunedMachine):
+        return answer_rows(machine, rows, rank=rank, side=side)
+    regions = find_regions(machine, rows, rank=rank, side=side)
+    return RowAnswers(machine.predict(rows) if values else rows[:0, 0], regions)
 
 
 def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) -> Array:

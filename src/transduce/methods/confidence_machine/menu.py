@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import iadd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,21 +155,16 @@ class Setting:
             checks.check_positive("width (a number, or 'median')", self.width, least=1e-100, most=1e100)
         for name in ("degree", "coef0"):
             checks.check_number(name, getattr(self, name))
-        if len(self.parts) > 1 and any(name == "precomputed" for name, _ in self.parts):
+        if len(self.parts) > 1 and self.precomputed:
             raise ValueError("A precomputed kernel cannot be part of a sum: add the matrices.")
 
     def __str__(self) -> str:
-        names = [
-            _name(name) if weight == 1.0 else f"{weight:.3g} {_name(name)}" for name, weight in self.parts
-        ]
-        width = ""
-        if self.has_width:
-            width = ", median width" if self.width == "median" else f", width {self.width:.3g}"
-        return f"{' + '.join(names)}{width}, ridge {self.ridge:g}"
-
-
-def _name(kernel: KernelName) -> str:
-    return kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
+        terms = []
+        for kernel, weight in self.parts:
+            name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
+            terms.append(name if weight == 1.0 else f"{weight:.3g} {name}")
+        width = ", median width" if self.width == "median" else f", width {self.width:.3g}"
+        return f"{' + '.join(terms)}{width if self.has_width else ''}, ridge {self.ridge:g}"
 
 
 RIDGES = (0.1, 0.3, 1.0, 3.0)
@@ -209,12 +206,12 @@ class MenuKernel:
     def matrix(self, one: tuple[AnyArray, ...], other: tuple[AnyArray, ...]) -> Array:
         """Return the kernel values of represented rows, a line for each of the first; all finite."""
         parts = zip(self.parts, one, other, strict=True)
-        return _total(weight * _values(kernel, rows, columns) for (kernel, weight), rows, columns in parts)
+        return reduce(iadd, (weight * _values(kernel, *rows) for (kernel, weight), *rows in parts))
 
     def diagonal(self, forms: tuple[AnyArray, ...]) -> Array:
         """Return the kernel value of each represented row with itself."""
         parts = zip(self.parts, forms, strict=True)
-        return _total(weight * _own_values(kernel, rows) for (kernel, weight), rows in parts)
+        return reduce(iadd, (weight * _own_values(kernel, rows) for (kernel, weight), rows in parts))
 
     def rank(self, forms: tuple[AnyArray, ...]) -> int:
         """Return a bound on the rank of the kernel matrix of rows (n, d): `d` if all is linear, else `n`."""
@@ -226,14 +223,6 @@ class MenuKernel:
         for (kernel, _), rows in zip(self.parts, forms, strict=True):
             if isinstance(kernel, Kernel):
                 kernel.check_symmetry(rows)
-
-
-def _total(arrays: Iterable[Array]) -> Array:
-    """Return the sum of one or more arrays; the first of them may be overwritten."""
-    first, *others = arrays
-    for other in others:
-        first += other
-    return first
 
 
 def _values(kernel: Kernel | TreeKernel, rows: AnyArray, columns: AnyArray) -> Array:
@@ -262,22 +251,15 @@ class Menu:
         settings = check_settings(settings)
         if any(setting.has_width and setting.width == "median" for setting in settings):
             median = median_width(X)
-            settings = tuple(
-                replace(setting, width=median) if setting.width == "median" else setting
-                for setting in settings
-            )
+            settings = tuple(replace(one, width=median) if one.width == "median" else one for one in settings)
         trees = TreeKernel.grow(X) if any(_has(setting, "trees") for setting in settings) else None
-        places: dict[tuple[object, ...], int] = {}
-        kernels: list[MenuKernel] = []
-        which: list[int] = []
-        for setting in settings:
-            width = setting.width if setting.has_width else None
-            key = (setting.parts, width, setting.degree, setting.coef0)
-            if key not in places:
-                places[key] = len(kernels)
-                kernels.append(_build_kernel(setting, trees))
-            which.append(places[key])
-        return cls(settings, tuple(kernels), np.array(which))
+        keys = [
+            (setting.parts, float(setting.width) if setting.has_width else 1.0, setting.degree, setting.coef0)
+            for setting in settings
+        ]
+        distinct = list(dict.fromkeys(keys))
+        kernels = tuple(_build_kernel(trees, *key) for key in distinct)
+        return cls(settings, kernels, np.array([distinct.index(key) for key in keys]))
 
     def __len__(self) -> int:
         return len(self.settings)
@@ -313,12 +295,11 @@ def _has(setting: Setting, name: str) -> bool:
     return any(part == name for part, _ in setting.parts)
 
 
-def _build_kernel(setting: Setting, trees: TreeKernel | None) -> MenuKernel:
-    width = float(setting.width) if setting.has_width else 1.0
-    parts: list[tuple[Kernel | TreeKernel, float]] = []
-    for name, weight in setting.parts:
-        if name == "trees" and trees is not None:
-            parts.append((trees, float(weight)))
-        else:
-            parts.append((Kernel(name, width, setting.degree, setting.coef0), float(weight)))
-    return MenuKernel(tuple(parts))
+def _build_kernel(trees: TreeKernel | None, parts: KernelParts, *form: float) -> MenuKernel:
+    """Return a sum of kernels; their form is width, degree and coef0."""
+    return MenuKernel(
+        tuple(
+            (trees if trees and name == "trees" else Kernel(name, *form), float(weight))
+            for name, weight in parts
+        )
+    )

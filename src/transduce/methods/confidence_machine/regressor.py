@@ -10,12 +10,9 @@ the stated probability for any distribution, with no hold-out. Nothing is refitt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
@@ -27,11 +24,12 @@ from transduce.core.types import Array
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,
+    MachineEstimator,
     answer_numbers,
-    find_level,
     fit_machine,
     judge_labels,
     read_settings,
+    tie_weights,
 )
 from transduce.methods.confidence_machine.menu import Setting
 from transduce.methods.confidence_machine.tuned_machine import (
@@ -41,10 +39,8 @@ from transduce.methods.confidence_machine.tuned_machine import (
     row_envelope,
 )
 
-SIDES = ("two", "lower", "upper")
 
-
-class RidgeConfidenceMachine(NumberTransducer):
+class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
     The ridge regression confidence machine: full conformal prediction around (kernel) ridge regression.
@@ -220,12 +216,6 @@ class RidgeConfidenceMachine(NumberTransducer):
         self.transduction_ = sample.complete(self.answer_.values)
         return self
 
-    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which takes its time, and says what to do
-        read = partial(validation.read_rows, self, reset=False, device=True)
-        return self._fitted.new_rows(X, read, own_value=own_value)
-
     def predict(self, X: Any) -> Array:
         """Return the ridge prediction at rows, without transducing again.
 
@@ -263,9 +253,9 @@ class RidgeConfidenceMachine(NumberTransducer):
         Regions of m rows
         """
         rows = self._new_rows(X)
-        checks.check_choice("side", side, SIDES)
-        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
-        return find_level(self._fitted.machine, rows, level, side)
+        checks.check_choice("side", side, ("two", "lower", "upper"))
+        level = self._level(confidence)
+        return answer_numbers(self._fitted.machine, rows, level, side, values=False).regions
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
         """Return the convex hull of the regions of rows, shape (m, 2).
@@ -305,9 +295,8 @@ class RidgeConfidenceMachine(NumberTransducer):
             Between ``1 / (l + 1)`` and 1, or, smoothed, between 0 and 1.
         """
         rows = self._new_rows(X)
-        n = rows.shape[0]
-        tau = check_random_state(random_state).uniform(size=n) if smooth else np.ones(n)
-        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, n), tau)
+        tau = tie_weights(rows.shape[0], smooth, random_state)
+        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(tau)), tau)
 
     def envelope(self, X: Any, *, confidence: float | None = None) -> RowEnvelope:
         """Return the leave-one-out error of every setting as one row's label varies, what is chosen, and the region.
@@ -332,8 +321,8 @@ class RidgeConfidenceMachine(NumberTransducer):
             )
         if len(rows) != 1:
             raise ValueError(f"Give one row, with shape (1, d); got {len(rows)} rows.")
-        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
-        return row_envelope(machine, rows, rank=nonconformity_rank(level, machine.n_labelled))
+        rank = nonconformity_rank(self._level(confidence), machine.n_labelled)
+        return row_envelope(machine, rows, rank=rank)
 
 
 def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:

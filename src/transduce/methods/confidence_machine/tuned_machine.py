@@ -18,7 +18,7 @@ from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
 from transduce.device.linalg import EPSILON
-from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack
+from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack, warn_raised
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.residual_lines import SIDE
 from transduce.methods.confidence_machine.tuned_regions import (
@@ -149,11 +149,7 @@ def _jitter(values: Array, setting: Setting) -> float:
         return 0.0
     if smallest < -1e-6 * largest:
         raise ValueError(_IMPROPER.format(setting))
-    warnings.warn(
-        f"ridge={setting.ridge:g} is too small for these rows in double precision and was raised by "
-        f"{needed - smallest:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
-        stacklevel=2,
-    )
+    warn_raised(setting.ridge, needed - smallest)
     return needed - smallest
 
 
@@ -217,7 +213,7 @@ class TunedMachine:
         """Return the values at rows, shape (m,)."""
         values = np.empty(len(rows))
         for part, border in self.borders(rows):
-            values[part] = tuned_values(self.fit, parabolas(self.fit, border))[0]
+            values[part] = tuned_values(self.fit, parabolas(self.fit, border))
         return self.scale.undo(values)
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:

@@ -244,16 +244,9 @@ def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
 
 @njit(cache=True, nogil=True)
 def merge(pieces: Array, n: int) -> Array:
-    """Give the union of the first `n` closed intervals (k, 2), which it sorts, as disjoint ones in ascending order."""
-    # By insertion: there are few.
-    for place in range(1, n):
-        low, high, k = pieces[place, 0], pieces[place, 1], place
-        while k > 0 and pieces[k - 1, 0] > low:
-            pieces[k, 0], pieces[k, 1] = pieces[k - 1, 0], pieces[k - 1, 1]
-            k -= 1
-        pieces[k, 0], pieces[k, 1] = low, high
+    """Give the union of the first `n` closed intervals (k, 2) as disjoint ones in ascending order."""
     merged, k = np.empty((n, 2)), 0
-    for place in range(n):
+    for place in np.argsort(pieces[:n, 0]):
         if k > 0 and pieces[place, 0] <= merged[k - 1, 1]:
             merged[k - 1, 1] = max(merged[k - 1, 1], pieces[place, 1])
         else:
@@ -268,8 +261,7 @@ def _with_room(pieces: Array, n: int, needed: int) -> Array:
     if needed <= len(pieces):
         return pieces
     grown = np.empty((2 * needed, 2))
-    for k in range(n):
-        grown[k, 0], grown[k, 1] = pieces[k, 0], pieces[k, 1]
+    grown[:n] = pieces[:n]
     return grown
 
 
@@ -286,14 +278,14 @@ def _meet(choice: Choice, first: int, last: int, region: Array, pieces: Array, n
 
 
 @njit(cache=True, nogil=True)
+def _setting_lines(fit: MenuFit, border: MenuBorder, s: int, j: int, power: float) -> tuple[Array, Array]:
+    """Return the labelled rows' lines with one setting, for row `j`."""
+    return row_lines(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+
+
+@njit(cache=True, nogil=True)
 def _row_region(
-    fit: MenuFit,
-    border: MenuBorder,
-    curves: Array,
-    j: int,
-    choice: Choice,
-    rule: tuple[int, int, float],
-    used: AnyArray,
+    fit: MenuFit, border: MenuBorder, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
 ) -> tuple[Array, int]:
     """Return the pieces of row `j`'s region, with room for one more, and their number; mark the settings used."""
     rank, side, power = rule
@@ -302,10 +294,8 @@ def _row_region(
         s, first, before = choice.setting[k], k, n
         while k < len(choice.setting) and choice.setting[k] == s:
             k += 1
-        rho, beta = row_lines(
-            fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
-        )
-        region = curves[s, 0] + region_pieces(rho, beta, rank, side, fit.slack[s])
+        rho, beta = _setting_lines(fit, border, s, j, power)
+        region = border.prediction[s, j] + region_pieces(rho, beta, rank, side, fit.slack[s])
         pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
         n = _meet(choice, first, k, region, pieces, n)
         used[s] = n > before
@@ -327,27 +317,25 @@ def tuned_regions(
     for j in range(n_rows):
         choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
         winners[j], values[j] = answer(curves[j], choice)
-        region, k = _row_region(fit, border, curves[j], j, choice, rule, used[j])
+        region, k = _row_region(fit, border, j, choice, rule, used[j])
         if rule[1] == 0:
             region[k, 0], region[k, 1] = values[j], values[j]
             k += 1
         region = merge(region, k)
         pieces = _with_room(pieces, n, n + len(region))
-        for part in range(len(region)):
-            pieces[n, 0], pieces[n, 1] = region[part, 0], region[part, 1]
-            n += 1
+        pieces[n : n + len(region)] = region
+        n += len(region)
         counts[j] = len(region)
     return pieces[:n].copy(), counts, values, winners, used
 
 
 @njit(cache=True, nogil=True)
-def tuned_values(fit: MenuFit, curves: Array) -> tuple[Array, AnyArray]:
-    """Return the answers of rows and the settings that gave them, both of shape (b,), from parabolas (b, S, 4)."""
-    values, winners = np.empty(len(curves)), np.empty(len(curves), dtype=np.intp)
+def tuned_values(fit: MenuFit, curves: Array) -> Array:
+    """Return the answers of rows (b,), from parabolas (b, S, 4)."""
+    values = np.empty(len(curves))
     for j in range(len(curves)):
-        choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
-        winners[j], values[j] = answer(curves[j], choice)
-    return values, winners
+        values[j] = answer(curves[j], choose(curves[j], fit.slack, fit.residuals.shape[1] + 1))[1]
+    return values
 
 
 @njit(cache=True, nogil=True)
@@ -368,9 +356,7 @@ def tuned_p_values(
         for s in range(n_settings):
             if not picked[s]:
                 continue
-            rho, beta = row_lines(
-                fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
-            )
+            rho, beta = _setting_lines(fit, border, s, j, power)
             above, tied = count_nonconforming(rho, beta, labels[j] - curves[j, s, 0], fit.slack[s])
             p[j] = max(p[j], (above + tau[j] * (tied + 1.0)) / (n_labelled + 1.0))
     return p
@@ -421,9 +407,7 @@ def tuned_classes(
     shape = (n_rows, n_classes)
     overall, within = np.zeros(shape), np.zeros(shape)
     scores, chosen = np.full(shape, -np.inf), np.empty(shape, dtype=np.intp)
-    sizes = np.zeros(n_classes, dtype=np.intp)
-    for code in codes:
-        sizes[code] += 1
+    sizes = np.bincount(codes, minlength=n_classes)
     errors = np.empty((n_classes, n_settings))
     picked = np.empty((n_classes, n_settings), dtype=np.bool_)
     for j in range(n_rows):
