@@ -48,20 +48,13 @@ class Regions:
         if not bool(arrays.namespace(pieces).all(pieces[:, 0] <= pieces[:, 1])):
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
         if counts.max(initial=0) > 1:
-            self._check_order(pieces, offsets)
+            row = np.repeat(np.arange(len(counts)), counts)
+            follows = row[1:] == row[:-1]
+            after, before = (arrays.pick(ends, follows) for ends in (pieces[1:, 0], pieces[:-1, 1]))
+            if bool(arrays.namespace(pieces).any(after <= before)):
+                raise ValueError("The pieces of a row must be disjoint and in ascending order.")
         self.pieces = pieces
         self.offsets = offsets
-
-    @staticmethod
-    def _check_order(pieces: Array, offsets: AnyArray) -> None:
-        n = int(offsets[-1])
-        follows = np.ones(max(n - 1, 0), dtype=bool)
-        first = offsets[1:-1]
-        follows[first[(first > 0) & (first < n)] - 1] = False
-        after = arrays.pick(pieces[1:, 0], follows) if follows.any() else np.empty(0)
-        before = arrays.pick(pieces[:-1, 1], follows) if follows.any() else np.empty(0)
-        if bool(arrays.namespace(after).any(after <= before)):
-            raise ValueError("The pieces of a row must be disjoint and in ascending order.")
 
     @classmethod
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
@@ -99,11 +92,9 @@ class Regions:
         >>> len(Regions.concatenate([one, one]))
         2
         """
-        parts = list(parts)
-        counts = np.concatenate([part.n_pieces for part in parts] or [np.empty(0, dtype=np.intp)])
-        pieces = np.empty((0, 2))
-        if parts:
-            pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
+        parts = list(parts) or [cls.from_pieces([])]
+        counts = np.concatenate([part.n_pieces for part in parts])
+        pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
 
     def to_arrays(self) -> tuple[Array, AnyArray]:
