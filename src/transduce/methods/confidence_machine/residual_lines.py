@@ -430,7 +430,7 @@ def window_ends(
     Shapes: z (m, d), pivot (m,), ascending (m,); returns below, above (m,).
     """
     middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
-    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((2, size)))
+    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))
     below, above = np.full(len(z), np.nan), np.full(len(z), np.nan)
     covered, half, n, n_above = -1.0, HALF_BRACKET, 0, 0
     for j in ascending:
@@ -445,13 +445,8 @@ def window_ends(
             if n > size or not _write_ends(block, n, lines, z, j, pivot[j]):
                 break
             unit = _unit(pivot[j], lines.power)
-            least, most = unit * least, unit * most
-            lower = _pick(block, n, rank - n_above, least, most, -1.0)
-            upper = _pick(block, n, rank - n_above, least, most, 1.0)
-            if not np.isnan(lower + upper):
-                below[j], above[j] = lower, upper
-                break
-            if half > len(labelled.ranked):
+            below[j], above[j] = _pick(block, n, rank - n_above, unit * least, unit * most)
+            if not np.isnan(below[j] + above[j]) or half > len(labelled.ranked):
                 break
             covered, half = -1.0, 3 * half
         if half > HALF_BRACKET:
@@ -551,16 +546,24 @@ def _write_ends(block: Block, n: int, lines: Lines, z: Array, j: int, pivot: flo
 
 
 @njit(cache=True, nogil=True)
-def _pick(block: Block, n: int, rank: int, least: float, most: float, sign: float) -> float:
-    """Return the `rank`-th largest end of the block's rows, below (-1) or above (+1); NaN if not in the bracket."""
-    ends, spare, inside, n_above = block.ends, block.spare, 0, 0
+def _pick(block: Block, n: int, rank: int, least: float, most: float) -> tuple[float, float]:
+    """Return the `rank`-th largest ends of the block's rows, below and above; NaN if one is not in the bracket."""
+    ends, spare = block.ends, block.spare
+    n_minus = n_plus = above_minus = above_plus = 0
     for i in range(n):
-        end, scale = ends[0, i], ends[1, i] + sign * ends[2, i]
-        spare[0, inside], spare[1, inside] = end, scale
-        n_above += end > most * scale
-        inside += (end >= least * scale) & (end <= most * scale)
-    if not 1 <= rank - n_above <= inside:
-        return np.nan
-    for i in range(inside):
+        end, minus, plus = ends[0, i], ends[1, i] - ends[2, i], ends[1, i] + ends[2, i]
+        spare[0, n_minus], spare[1, n_minus] = end, minus
+        spare[2, n_plus], spare[3, n_plus] = end, plus
+        above_minus += end > most * minus
+        above_plus += end > most * plus
+        n_minus += (end >= least * minus) & (end <= most * minus)
+        n_plus += (end >= least * plus) & (end <= most * plus)
+    if not (1 <= rank - above_minus <= n_minus and 1 <= rank - above_plus <= n_plus):
+        return np.nan, np.nan
+    for i in range(n_minus):
         spare[0, i] /= spare[1, i]
-    return kth_largest(spare[0, :inside], rank - n_above)
+    for i in range(n_plus):
+        spare[2, i] /= spare[3, i]
+    return kth_largest(spare[0, :n_minus], rank - above_minus), kth_largest(
+        spare[2, :n_plus], rank - above_plus
+    )

@@ -7,7 +7,6 @@ chosen, that row and its label included. The choice treats all rows alike, so p-
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
