@@ -220,7 +220,8 @@ class CalibratedTable:
         law, sure = self.law(confidence), nothing
         if law is not None:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-            sure = replace(sure, outside=outside, n_short=law.n_short if self.by_class else 0)
+            n_short = law.n_short
+            sure = replace(sure, outside=outside, n_short=n_short if self.by_class else 0)
         why = self._nothing_supported(law, confidence, n_labelled)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
@@ -348,8 +349,10 @@ class CalibratedTable:
         if why is not None:
             return f"{why}. Every {everything}."
         short = self._short_categories(confidence)
+        if not short:
+            return None
         where = f"{percent(confidence)} in {', '.join(short)}"
-        return f"Too few labels for {where}: every {everything} there." if short else None
+        return f"Too few labels for {where}: every {everything} there."
 
     def _short_classes(self, law: ClassMiscoverage, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""

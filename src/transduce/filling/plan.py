@@ -51,8 +51,7 @@ def make_plan(
     `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
     label in the fit.
     """
-    word, n_labels = options.method, case.labels
-    n_calibration = _held_out(case, options, design)
+    word, n_calibration = options.method, _held_out(case, options, design)
     if word == "confidence-machine":
         return Plan(_machine(case.task, options), False, {}, 1.0, [])
     if word in ("auto", "blend"):
@@ -74,7 +73,7 @@ def make_plan(
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
         return Plan(_machine(case.task, options), False, left_out, seconds, notes, inner)
-    notes.append(_about_guarantee(what, n_labels, n_calibration, design))
+    notes.append(_about_guarantee(what, case.labels, n_calibration, design))
     model = ConformalTransducer(
         inner,
         confidence=float(options.confidence),
