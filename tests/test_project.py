@@ -163,6 +163,67 @@ def test_no_parent_has_a_single_child():
     assert not {parent: found for parent, found in children.items() if parent in own and len(found) == 1}
 
 
+def code_lines(path):
+    """Return how many lines of a file are code: neither blank, nor a comment, nor of a docstring."""
+    text = path.read_text()
+    lines = text.split("\n")
+    documented = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            ast.get_docstring(node) is not None
+        ):
+            documented |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return sum(
+        bool(line.strip()) and not line.lstrip().startswith("#") and number not in documented
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def modules():
+    """Yield the dotted name and the path of every module, packages left out."""
+    for path in SOURCE.rglob("*.py"):
+        if path.name != "__init__.py":
+            yield ".".join(path.relative_to(SOURCE).with_suffix("").parts), path
+
+
+# Triton is imported when a GPU asks for it; an estimator, and a format of files, has a module of its own.
+SMALL = {"device.fused_kernel", "methods.ridge.regressor", "filling.saved"}
+
+
+def test_no_small_module_has_a_single_reader():
+    """A page of code that one module reads belongs to its reader."""
+    readers: dict[str, set] = {}
+    for here, there, names in imports():
+        for name in (".".join(there), *(".".join([*there, one]) for one in names)):
+            readers.setdefault(name, set()).add(here)
+    lonely = {name for name, path in modules() if len(readers.get(name, ())) == 1 and code_lines(path) < 60}
+    assert lonely <= SMALL
+
+
+def test_the_house_stays_small():
+    sizes = [code_lines(path) for path in SOURCE.rglob("*.py")]
+    assert len(sizes) <= 145
+    assert max(sizes) <= 600
+    assert sum(sizes) <= 21_500
+    assert sum(path.read_text().count("\n") for path in SOURCE.rglob("*.py")) <= 34_000
+
+
+# The same idea in several methods, or on a device.
+SAME_IDEA = {"classifier", "regressor", "graph", "neighbors"}
+
+
+def test_names_of_modules_and_classes_are_theirs_alone():
+    """No two modules, and no two public classes, share a name unless they are the same idea in two methods."""
+    names: dict[str, list] = {}
+    for name, path in modules():
+        names.setdefault(name.split(".")[-1], []).append(name)
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                names.setdefault(node.name, []).append(f"{name}.{node.name}")
+    twins = {name: places for name, places in names.items() if len(places) > 1 and name not in SAME_IDEA}
+    assert not twins
+
+
 HEAVY = {"numba", "scipy", "sklearn", "pandas", "matplotlib", "numpy", "rich", "skrub", "pyarrow", "joblib"}
 
 

@@ -24,8 +24,8 @@ from transduce.conformal.selection import Goal, Selection, select_rows
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.computing import reusing
+from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
-from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import check_given
 from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem

@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
+from transduce.core.estimator import Transducer
 from transduce.core.sample import guess_task
-from transduce.core.transducer import Transducer
 from transduce.core.types import Array
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import BlendSettings, fit_blend

@@ -12,20 +12,6 @@ if TYPE_CHECKING:
     from transduce.filling.saved import load, save
     from transduce.filling.sources import LocalRunner, Runner, cluster_runner
 
-__all__ = [
-    "FillResult",
-    "FilledFolder",
-    "FittedFill",
-    "LocalRunner",
-    "Runner",
-    "cluster_runner",
-    "fill",
-    "fill_folder",
-    "fit_fill",
-    "load",
-    "save",
-]
-
 _HOMES = {
     "FillResult": "transduce.filling.result",
     "FilledFolder": "transduce.filling.folder",
@@ -39,4 +25,5 @@ _HOMES = {
     "load": "transduce.filling.saved",
     "save": "transduce.filling.saved",
 }
+__all__ = list(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks
+from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee
-from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import check_given
 from transduce.model_selection.ask import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests import brute
 from transduce.device.kernels import Kernel
 from transduce.methods.ridge import leave_one_out
-from transduce.methods.ridge.completion import DenseSystem, Design, DesignSystem, complete
+from transduce.methods.ridge.completion import DenseSystem, DesignMatrix, DesignSystem, complete
 from transduce.methods.ridge.leave_one_out import RidgeSpectrum, search
 
 
@@ -27,7 +27,7 @@ def make(seed, *, n=None, kernel=None):
 
 
 def design_of(K):
-    return Design.of(lambda rows: rows, K, K.shape[1], max_bytes=1e6)
+    return DesignMatrix.of(lambda rows: rows, K, K.shape[1], max_bytes=1e6)
 
 
 @given(st.integers(0, 10**6))

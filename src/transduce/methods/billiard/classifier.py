@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
+from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
-from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import KernelLike, uses_width
 from transduce.methods.billiard.billiard_settings import BilliardSettings, choose, read_settings

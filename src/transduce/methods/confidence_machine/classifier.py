@@ -9,9 +9,9 @@ import numpy as np
 
 from transduce.core import arrays, validation
 from transduce.core.answer import Answer
+from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import CHANCE, SEEN, Guarantee
 from transduce.core.ranks import nonconformity_rank
-from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (

@@ -16,10 +16,10 @@ import numpy as np
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.estimator import NumberTransducer
 from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
-from transduce.core.transducer import NumberTransducer
 from transduce.core.types import Array
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (

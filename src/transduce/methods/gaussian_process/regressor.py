@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.computing import few_threads
-from transduce.core.transducer import NumberTransducer
+from transduce.core.estimator import NumberTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process.fitted_process import (

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
+from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import fit_temperature
-from transduce.core.transducer import ClassTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.methods.ridge.fitted_ridge import FittedRidge, Labels, RidgeEstimator, fit_ridge
 

@@ -122,7 +122,7 @@ class DenseSystem:
 
 
 @dataclass(frozen=True)
-class Design:
+class DesignMatrix:
     """The design matrix of all rows on p centres, in blocks of rows: stored, or computed when asked for."""
 
     compute: Any
@@ -132,7 +132,7 @@ class Design:
     block: int
 
     @classmethod
-    def of(cls, compute: Any, rows: Array, p: int, *, max_bytes: float) -> Design:
+    def of(cls, compute: Any, rows: Array, p: int, *, max_bytes: float) -> DesignMatrix:
         """Build from a function of rows (k, d) that returns their lines (k, p) of the design matrix."""
         n = rows.shape[0]
         if max_bytes > 0.0:
@@ -211,13 +211,13 @@ class DesignSystem:
     gradients, which then need an iteration or none to reach `tolerance` against the operator itself.
     """
 
-    design: Design
+    design: DesignMatrix
     factor: Array
     denominators: Array
     tolerance: float = 1e-10
 
     @classmethod
-    def build(cls, design: Design, ridge: float) -> DesignSystem:
+    def build(cls, design: DesignMatrix, ridge: float) -> DesignSystem:
         """Factorise ``K'K + ridge I`` and compute ``diag(C)``."""
         factor = design.factor(ridge)
         return cls(design, factor, checked_denominators(1.0 - design.row_norms(factor)))

@@ -15,18 +15,18 @@ from sklearn.utils import check_random_state
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
+from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.transducer import Transducer
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device import memory
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.ridge.completion import (
     Completion,
     DenseSystem,
-    Design,
+    DesignMatrix,
     DesignSystem,
     SmallRidgeError,
     complete,
@@ -151,10 +151,10 @@ class Basis:
         """Return the design matrix of scaled rows."""
         return rows if self.centres is None else self.kernel.checked_matrix(rows, self.centres)
 
-    def design(self, rows: Array, *, max_bytes: float = 0.0) -> Design:
+    def design(self, rows: Array, *, max_bytes: float = 0.0) -> DesignMatrix:
         """Return the same in blocks."""
         p = rows.shape[1] if self.centres is None else self.centres.shape[0]
-        return Design.of(self.lines, rows, p, max_bytes=max_bytes)
+        return DesignMatrix.of(self.lines, rows, p, max_bytes=max_bytes)
 
     def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import validation
 from transduce.core.computing import few_threads
+from transduce.core.estimator import NumberTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import label_moments
-from transduce.core.transducer import NumberTransducer
 from transduce.core.types import AnyArray, Array
 from transduce.methods.ridge.fitted_ridge import Labels, RidgeEstimator, fit_ridge
 
