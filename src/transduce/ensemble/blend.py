@@ -188,7 +188,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
             validation.check_given(self, y)
             validate_data(self, read_table(X), skip_check_array=True)
             if len({bool(get_tags(member).input_tags.pairwise) for member in given}) > 1:
-                raise ValueError("Some members take a precomputed kernel, others features: give one kind.")
+                raise ValueError(
+                    "Some members take a precomputed kernel, others features: give members of one kind."
+                )
             members, missing = list(given), self.missing_label
             problem = read_problem(X, y, task=self.task, estimators=members, missing_label=missing)
         self.task_ = problem.task
