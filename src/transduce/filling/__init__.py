@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING
 from transduce.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transduce.filling.engine import fill, fit_fill
-    from transduce.filling.fitted import FittedFill
-    from transduce.filling.folder import FilledFolder, fill_folder
-    from transduce.filling.result import FillResult
-    from transduce.filling.saved import load, save
-    from transduce.filling.sources import LocalRunner, Runner, cluster_runner
+    from transduce.filling.engine import fill as fill
+    from transduce.filling.engine import fit_fill as fit_fill
+    from transduce.filling.fitted import FittedFill as FittedFill
+    from transduce.filling.folder import FilledFolder as FilledFolder
+    from transduce.filling.folder import fill_folder as fill_folder
+    from transduce.filling.result import FillResult as FillResult
+    from transduce.filling.saved import load as load
+    from transduce.filling.saved import save as save
+    from transduce.filling.sources import LocalRunner as LocalRunner
+    from transduce.filling.sources import Runner as Runner
+    from transduce.filling.sources import cluster_runner as cluster_runner
 
 _HOMES = {
     "FillResult": "transduce.filling.result",
