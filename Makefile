@@ -46,6 +46,7 @@ minimum: $(MINIMUM)/stamp  ## the same tests with the lowest versions that pypro
 
 slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants, laws with 300 examples (an hour)
 	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) --timeout 0 tests/slow
+	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) --timeout 0 -m slow tests
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) --timeout 0 -m hypothesis tests
 
 check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings

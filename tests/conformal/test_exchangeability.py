@@ -174,7 +174,7 @@ def test_refusals():
             exchangeability_test(X, np.ones(20, bool), **setting)
 
 
-@pytest.mark.parametrize("n_features", [2, 201])
+@pytest.mark.parametrize("n_features", [2, pytest.param(201, marks=pytest.mark.slow)])
 def test_a_shift_of_the_stated_size_is_found(n_features):
     """Four times in five at least (exact binomial bound), and half of it far less often."""
     found, half, n = 0, 0, 16

@@ -72,7 +72,7 @@ def test_the_test_of_the_law_notices_two_points():
     assert np.mean(same) < 0.05
 
 
-@pytest.mark.parametrize("ties", ["inside", "random"])
+@pytest.mark.parametrize("ties", ["inside", pytest.param("random", marks=pytest.mark.slow)])
 def test_sets_of_classes_follow_the_law(ties):
     """Neighbour votes tie all the time: as ties are broken at random the law is exact, else it is an upper bound."""
     from sklearn.neighbors import KNeighborsClassifier

@@ -93,7 +93,9 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 10))]
+)
 def test_the_printed_call_does_it_again(table, seed):
     target, options = draw_options(seed)
     other = "sort" if target == "price" else "price"
@@ -108,7 +110,9 @@ def test_the_printed_call_does_it_again(table, seed):
     assert twin.guarantee == result.guarantee
 
 
-@pytest.mark.parametrize("seed", range(100, 108))
+@pytest.mark.parametrize(
+    "seed", [*range(100, 103), *(pytest.param(k, marks=pytest.mark.slow) for k in range(103, 108))]
+)
 def test_the_printed_command_does_it_again(table, tmp_path, monkeypatch, seed):
     monkeypatch.chdir(tmp_path)
     kind = "csv" if seed % 2 else "xlsx"

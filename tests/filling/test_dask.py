@@ -101,7 +101,7 @@ def test_a_worker_that_dies(tmp_path):
 def test_no_scheduler_answers():
     with (
         pytest.raises(ConnectionError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"),
-        cluster_runner("tcp://127.0.0.1:9"),
+        cluster_runner("tcp://127.0.0.1:9", timeout=1.0),
     ):
         pass
 

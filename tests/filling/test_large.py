@@ -87,7 +87,7 @@ def test_a_sample_of_everything_is_the_table_itself(table):
     assert columns(one.frame).tobytes() == columns(other.frame).tobytes()
 
 
-@pytest.mark.parametrize("batch_rows", [100, 100_000])
+@pytest.mark.parametrize("batch_rows", [100, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_parts_give_the_same_answers_as_memory(files, filled, tmp_path, monkeypatch, batch_rows):
     monkeypatch.setattr(folders, "_batch_rows", lambda *args: batch_rows)
     found = fill_folder(f"{files}/*.parquet", "y", tmp_path / "out", ignore=["number"], **SETTINGS)
@@ -536,7 +536,7 @@ def test_no_batch_changes_a_bit_of_a_blend():
             assert part.regions.hull().tobytes() == whole.regions.hull()[start : start + size].tobytes()
 
 
-@pytest.mark.parametrize("labels", ["text", "whole numbers"])
+@pytest.mark.parametrize("labels", [pytest.param("text", marks=pytest.mark.slow), "whole numbers"])
 def test_a_class_whose_labels_are_all_held_out(labels):
     """The fit may see one class only; then that is the answer, and both groups keep their guarantee."""
     random = np.random.default_rng(0)

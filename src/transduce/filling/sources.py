@@ -341,7 +341,9 @@ def _same(shared: Any) -> Any:
 
 
 @contextmanager
-def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[DaskRunner]:
+def cluster_runner(
+    address: str, *, n_workers: int | None = None, timeout: float = 10.0
+) -> Iterator[DaskRunner]:
     """Connect to a Dask cluster, or start one on this machine.
 
     Parameters
@@ -351,6 +353,8 @@ def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[Da
         scheduler, such as ``tcp://scheduler:8786``.
     n_workers : int, optional
         Workers of a local cluster; one for each core by default.
+    timeout : float, default=10.0
+        Seconds to wait for a scheduler to answer.
 
     Yields
     ------
@@ -374,7 +378,7 @@ def cluster_runner(address: str, *, n_workers: int | None = None) -> Iterator[Da
             yield DaskRunner(client)
         return
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address}: check the address and that it runs."

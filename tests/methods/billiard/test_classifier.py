@@ -67,7 +67,7 @@ def test_probabilities_are_shares_of_version_space(kernel):
     assert model.answer_.standard_errors.max() <= 0.004
 
 
-@pytest.mark.parametrize("softness", [0.3, 2.0])
+@pytest.mark.parametrize("softness", [0.3, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_soft_probabilities_are_those_of_labels(softness):
     """By rejection sampling of labels with slack from the joint normal: exact, also with very few rows."""
     rng = np.random.default_rng(0)

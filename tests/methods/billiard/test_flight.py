@@ -199,7 +199,9 @@ def exact_share(cone, unlabelled, rng):
     return share, share * (1 - share) / count
 
 
-@pytest.mark.parametrize(("dimension", "n_rows"), [(2, 3), (3, 6), (4, 6), (6, 6)])
+@pytest.mark.parametrize(
+    ("dimension", "n_rows"), [(2, 3), (3, 6), *(pytest.param(d, 6, marks=pytest.mark.slow) for d in (4, 6))]
+)
 def test_votes_are_the_shares_of_version_space(dimension, n_rows):
     """Arcs in the plane, spherical polygons in space, rejection sampling above; standard errors that are right."""
     z = []
