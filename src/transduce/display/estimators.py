@@ -61,7 +61,7 @@ class LeaveOneOutDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         finite = self.path[np.isfinite(self.path["error"])].sort_values("ridge")
-        curves = finite.groupby("width", dropna=False)
+        curves = list(finite.groupby("width", dropna=False))
         for i, (width, curve) in enumerate(curves):
             shade = 0.15 + 0.85 * (i + 1) / len(curves)
             label = "" if pd.isna(width) else f"width {width:.3g}"
