@@ -61,10 +61,11 @@ class LeaveOneOutDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         finite = self.path[np.isfinite(self.path["error"])].sort_values("ridge")
-        curves = list(finite.groupby("width", dropna=False))
+        widths = finite["width"].astype(float).fillna(0.0)  # a linear kernel has none
+        curves = list(finite.groupby(widths))
         for i, (width, curve) in enumerate(curves):
             shade = 0.15 + 0.85 * (i + 1) / len(curves)
-            label = "" if pd.isna(width) else f"width {width:.3g}"
+            label = f"width {width:.3g}" if width else ""
             ax.plot(curve["ridge"], curve["error"], color=INSIDE, alpha=shade, lw=1.2, label=label)
         best = finite["error"][finite["ridge"] == self.ridge].min()
         ax.plot([self.ridge], [best], "o", color=OUTSIDE, label="choice")
