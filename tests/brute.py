@@ -635,3 +635,25 @@ def null_vectors(spectrum):
     inside = components[:, None] == np.arange(spectrum.count)
     sizes = degrees @ inside
     return np.sqrt(np.where(sizes > 0.0, degrees[:, None] / np.where(sizes > 0.0, sizes, 1.0), 1.0)) * inside
+
+
+def class_shares(probabilities, p, prior):
+    """Shares on the simplex that maximise ``sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c``.
+
+    By a general optimiser over q = softmax(z), polished over the simplex itself.
+    """
+    ratio = probabilities / p
+
+    def loss(q):
+        return -np.sum(np.log(ratio @ q)) - np.sum(prior * np.log(q))
+
+    def of_logits(z):
+        q = np.exp(z - z.max())
+        return loss(q / q.sum())
+
+    first = minimize(of_logits, np.log(p), method="Nelder-Mead", options={"xatol": 1e-10, "maxfev": 20_000}).x
+    q = np.exp(first - first.max())
+    total = {"type": "eq", "fun": lambda q: q.sum() - 1.0}
+    settings = {"ftol": 1e-15, "maxiter": 1000}
+    bounds = [(1e-12, 1.0)] * len(p)
+    return minimize(loss, q / q.sum(), method="SLSQP", bounds=bounds, constraints=[total], options=settings).x

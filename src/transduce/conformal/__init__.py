@@ -4,12 +4,14 @@ from transduce.conformal.designs import Chance, Drawn, Estimated, Grouped, Sampl
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
 from transduce.conformal.selection import Selection
+from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 
 __all__ = [
     "CategoryMiscoverage",
     "Chance",
     "ClassMiscoverage",
+    "ClassShares",
     "ConformalTransducer",
     "Drawn",
     "Estimated",
