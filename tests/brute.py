@@ -468,6 +468,15 @@ def conformal_p_value(hidden, score):
     return np.mean([*(h >= score for h in hidden), True])
 
 
+def worst_p_value(hidden, n_empty, score, by_class=False):
+    """Largest p-value over whatever rows without a score may have: a small or a large one, or be of another class."""
+    kinds = [-np.inf, np.inf] + [None] * by_class
+    found = []
+    for unknown in itertools.product(kinds, repeat=n_empty):
+        found.append(conformal_p_value([*hidden, *(u for u in unknown if u is not None)], score))
+    return max(found)
+
+
 def benjamini_hochberg(p, level):
     """Rows picked: the r smallest p-values for the largest r such that the r-th is at most level r / m."""
     order, m = np.argsort(p, kind="stable"), len(p)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from typer.testing import CliRunner
 
+from tests import brute
 from tests.conformal.test_transducer import numbers
 from transduce import ConformalTransducer, fill
 from transduce.cli.app import app
 from transduce.conformal import Drawn
+from transduce.conformal.counts import urn_bound
+from transduce.filling import fill_folder, fit_fill
 
 
 def biased(seed, n=220, drawn=19):
@@ -109,8 +114,16 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     frame.loc[~np.isin(np.arange(220), np.argsort(-frame["a"])[:40]), "y"] = np.nan
     frame.to_csv("t.csv", index=False)
     run = CliRunner().invoke
-    found = run(app, ["draw", "t.csv", "--target", "y", "--number", "19", "--seed", "3"])
+    found = run(app, ["draw", "t.csv", "--target", "y", "--number", "19"])
     assert found.exit_code == 0, found.output
+    first = pd.read_csv("t-draw.csv")
+    seed = str(first["y_random_seed"][0])
+    assert f"with the seed {seed};" in found.output
+    again = run(app, ["draw", "t.csv", "--target", "y", "--number", "19", "--seed", seed, "--force"])
+    pd.testing.assert_frame_equal(pd.read_csv("t-draw.csv"), first)
+    other = run(app, ["draw", "t.csv", "--target", "y", "--number", "19", "--out", "other.csv"])
+    assert again.exit_code == other.exit_code == 0
+    assert not pd.read_csv("other.csv")["y_random_seed"].equals(first["y_random_seed"])
     assert "transduce fill t-draw.csv --target y --random-labels y_random" in found.output
     drawn = pd.read_csv("t-draw.csv")
     assert drawn["y_random"].sum() == 19
@@ -127,3 +140,116 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     assert "already, perhaps from an earlier draw" in again.output
     many = run(app, ["draw", "t.csv", "--target", "y", "--number", "999", "--force"])
     assert "999 of them cannot be drawn" in many.output
+
+
+# ------------------------------------------------------------------------------- drawn rows that nobody labelled
+
+
+def with_holes(seed=0, n_empty=2, drawn=29, classes=False):
+    """Return rows of which some were drawn, and the hardest of those left without a label."""
+    X, y, truth, at_random = biased(seed, drawn=drawn)
+    hard = np.flatnonzero(at_random)[np.argsort(-np.abs(truth - X[:, 0])[at_random])[:n_empty]]
+    if classes:
+        truth = (truth > 0).astype(int) + (truth > 1)
+        y = np.where(np.isnan(y), np.nan, truth)
+    y[hard] = np.nan
+    return X, y, truth, at_random, hard
+
+
+def test_a_drawn_row_without_a_label_counts_as_the_worst():
+    X, y, _, drawn, hard = with_holes()
+    model = ConformalTransducer(Ridge(), labels=Drawn(drawn), random_state=0).fit(X, y)
+    scores = model.calibration_scores_
+    assert len(scores) == 27
+    half = np.diff(model.answer_.regions.hull(), axis=1)[:, 0] / 2
+    np.testing.assert_allclose(half, brute.threshold([*scores, np.inf, np.inf], 27), rtol=1e-9)
+    for score in (0.0, *scores, scores.max() + 1):
+        at = (1 + np.sum(scores >= score) + 2) / 30
+        assert at == pytest.approx(brute.worst_p_value(scores, 2, score))
+    guarantee, law = model.guarantee_, model.miscoverage_
+    assert (guarantee.kind, guarantee.n_empty, guarantee.outside.of) == ("exact", 2, 151)
+    assert (law.n_calibration, law.rank, law.n_unlabelled) == (29, 27, 151)
+    assert set(hard) <= set(model.answer_.rows)
+    assert "The 2 rows that were drawn at random and have no label are not covered by this." in str(guarantee)
+    assert "2 of the 29 rows drawn at random have no label" in guarantee.grounds
+    assert "as large as those at 96.4 %" in guarantee.grounds
+    assert guarantee.grounds.count("Label them, or as many as you can.") == 1
+
+
+def test_too_many_drawn_rows_without_a_label_leave_nothing():
+    X, y, _, drawn, _ = with_holes(n_empty=5)
+    with pytest.warns(UserWarning, match="5 of the 29 rows drawn at random have no label"):
+        model = ConformalTransducer(Ridge(), labels=Drawn(drawn), random_state=0).fit(X, y)
+    assert model.guarantee_.kind == "none"
+    assert "90 % takes 27 labels of such rows, so label 3 more of them" in str(model.guarantee_)
+    assert np.isinf(model.answer_.regions.hull()).all()
+    assert model.guarantee_at(0.5).kind == "exact"
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_classes_of_drawn_rows_without_a_label(by_class):
+    X, y, _, drawn, hard = with_holes(n_empty=3, drawn=40, classes=True)
+    settings = {"confidence": 0.7, "label_conditional": by_class, "random_state": 0}
+    model = ConformalTransducer(LogisticRegression(), labels=Drawn(drawn), **settings)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(X, y)
+    answer, codes = model.answer_, y[model.calibration_rows_].astype(int)
+    scores = 1.0 - answer.probabilities
+    for k in (0, 1, 2):
+        hidden = model.calibration_scores_[codes == k] if by_class else model.calibration_scores_
+        for row in (0, 50, 100):
+            slow = brute.worst_p_value(hidden - 1e-12, 3, scores[row, k] - 1e-9, by_class)
+            assert answer.p_values[row, k] == pytest.approx(slow)
+    guarantee = model.guarantee_
+    assert (guarantee.outside is None) == by_class
+    assert (model.miscoverage_ is None) == by_class
+    wrong = int(np.sum(model.estimator_.predict(X[model.calibration_rows_]) != codes))
+    assert guarantee.wrong.at_most == urn_bound(wrong + 3, 40, guarantee.wrong.of, 0.95)
+    assert guarantee.wrong.of == len(answer) - 3
+    picked = model.select(label=1, false_discovery=0.5)
+    assert not set(hard) & set(picked.rows)
+    assert model.mean_["upper"].sum() > 1.0
+
+
+def test_drawn_rows_without_a_label_within_categories():
+    X, y, _, drawn, hard = with_holes(n_empty=2, drawn=60)
+    region = np.isin(np.arange(len(y)), hard) | (np.arange(len(y)) % 2 == 0)
+    labels = Drawn(drawn, within=region)
+    model = ConformalTransducer(Ridge(), labels=labels, random_state=0).fit(X, y)
+    n = [int(np.sum(drawn & (region == cell))) for cell in (False, True)]
+    assert model.miscoverage_.n_calibration == tuple(n)
+    own = region[model.calibration_rows_]
+    half = np.diff(model.answer_.regions.hull(), axis=1)[:, 0] / 2
+    for cell, extra in ((False, []), (True, [np.inf, np.inf])):
+        scores = [*model.calibration_scores_[own == cell], *extra]
+        rank = int(np.ceil((len(scores) + 1) * 0.9 - 1e-9))
+        np.testing.assert_allclose(half[region[model.answer_.rows] == cell], brute.threshold(scores, rank))
+
+
+def test_large_tables_split_drawn_rows_whatever_became_of_them(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 900
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n)})
+    truth = frame["a"] + 0.1 * rng.normal(size=n)
+    drawn = np.isin(np.arange(n), 100 + rng.choice(800, 80, replace=False))
+    empty = np.flatnonzero(drawn)[:4]
+    known = (np.arange(n) < 100) | drawn
+    known[empty] = False
+    frame = frame.assign(y=truth.where(known), drawn=drawn)
+    result = fill(frame, "y", labels=Drawn("drawn"), method="ridge", sample=300)
+    guarantee = result.guarantee
+    assert (guarantee.kind, guarantee.n_empty, guarantee.n_calibration) == ("exact", 4, 76)
+    assert guarantee.outside.of == int((~known).sum()) - 4
+    assert result.frame["y_filled"][empty].notna().all()
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for k in range(3):
+        frame.iloc[300 * k : 300 * k + 300].to_csv(parts / f"{k}.csv", index=False)
+    settings = {"labels": Drawn("drawn"), "method": "ridge", "sample": 300}
+    folder = fill_folder(str(parts), "y", tmp_path / "out", **settings)
+    assert folder.guarantee.n_empty == 4
+    assert folder.guarantee.outside.of == guarantee.outside.of
+    fitted = fit_fill(frame, "y", **settings)
+    later = fitted.guarantee_of_later(100)
+    assert later.outside.of == 100
+    assert later.n_calibration + later.n_empty == 40

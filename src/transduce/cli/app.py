@@ -242,22 +242,26 @@ def answer(
 
 
 @app.command()
-@takes("missing", "sheet", "random_state", "quiet", "force")
+@takes("missing", "sheet", "quiet", "force")
 def draw(
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="SEED", help="Draw the same rows again; by default the seed is fresh."),
+    ] = None,
     out: OutFile = None,
     **options: Any,
 ) -> None:
     """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
 
-    The table comes back with a column COLUMN_random that marks the rows drawn, by default beside it, as NAME-draw.
-    Label them, keep all other cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled
-    on purpose afterwards spoil the draw.
+    The table comes back with a column COLUMN_random that marks the rows drawn, and COLUMN_random_seed with the seed, by
+    default beside it, as NAME-draw. Label them, keep all other cells as they are, and fill with --random-labels
+    COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
     """
     options |= {"out": out}
-    _run(lambda commands: commands.draw_rows_of(table, target, number, options), quiet=options["quiet"])
+    _run(lambda commands: commands.draw_rows_of(table, target, number, seed, options), quiet=options["quiet"])
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -253,8 +254,12 @@ def _write(source: tables.Table, results: list[FillResult], out: str, ways: list
     return [str(path) for path in (None if out == "-" else out, *reports, ways[0].save) if path is not None]
 
 
-def draw_rows_of(table: str, target: str, number: int, given: dict[str, Any]) -> Show:
-    """Mark rows drawn at random from those without a label, and write the table with the marks."""
+def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: dict[str, Any]) -> Show:
+    """Mark rows drawn at random from those without a label, and write the table with the marks and the seed.
+
+    The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
+    """
+    seed = secrets.randbelow(2**31) if seed is None else seed
     to, options = Outputs.of(given), read_options(given)
     out = default_out(table, "draw") if to.out is None else to.out
     _check_paths(table, out, force=to.force)
@@ -263,12 +268,13 @@ def draw_rows_of(table: str, target: str, number: int, given: dict[str, Any]) ->
     source.check_column(target)
     check_columns(source.frame, [target])
     name = f"{target}_random"
-    if name in source.frame.columns:
+    if {name, f"{name}_seed"} & set(source.frame.columns):
         earlier = "already, perhaps from an earlier draw: rename or drop it."
         raise ValueError(f"The table has a column {name!r} {earlier}")
     known = without(source.frame[[target]], options.missing)
-    rows = draw_rows(known[target].isna().to_numpy(), number, options.random_state)
-    new = pd.DataFrame({name: np.isin(np.arange(len(known)), rows)}, index=source.frame.index)
+    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
+    marks = {name: np.isin(np.arange(len(known)), rows), f"{name}_seed": seed}
+    new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"):
         write(out, source, new, force=to.force)
 
@@ -276,7 +282,8 @@ def draw_rows_of(table: str, target: str, number: int, given: dict[str, Any]) ->
         if not to.quiet:
             places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
             places += " ..." if len(rows) > 20 else ""
-            say(f"{number:,} rows drawn; label them in {target!r}: rows {places}.", err=out == "-")
+            drawn = f"{number:,} rows drawn with the seed {seed}"
+            say(f"{drawn}; label all of them in {target!r}: rows {places}.", err=out == "-")
             say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
 
     return show

@@ -16,7 +16,7 @@ from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverag
 from transduce.conformal.scores import Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.core.answer import Answer
 from transduce.core.guarantee import ESTIMATE, SEEN, CountBound, Drift, Guarantee, Verdict
-from transduce.core.ranks import fewest_calibration
+from transduce.core.ranks import calibration_rank, fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -68,8 +68,24 @@ class CalibratedTable:
                 (self.ties[0][own], self.ties[1][at]),
                 (weights.calibration[own], weights.unlabelled[at]),
             )
-            rankings.append((own, at, WeightedRanks(self.scores[own], *ties, *heavy, weights.factor)))
+            ranks = WeightedRanks(self.scores[own], *ties, *heavy, weights.factor, self._n_empty(at))
+            rankings.append((own, at, ranks))
         return rankings
+
+    @property
+    def covered(self) -> Mask:
+        """The unlabelled rows with an answer that a guarantee is about: all that were not drawn, shape (m,)."""
+        given, empty = self.unlabelled.given, self.weights.empty
+        return given if empty is None else given & ~empty
+
+    def _n_empty(self, at: Mask) -> int:
+        """Return how many rows were drawn and have no label, those among some unlabelled rows and those elsewhere."""
+        return self.weights.n_empty + int((at & ~self.covered & self.unlabelled.given).sum())
+
+    @property
+    def n_empty(self) -> int:
+        """How many rows with an answer were drawn to be labelled and have no label."""
+        return self._n_empty(self.unlabelled.given)
 
     @property
     def exchangeable(self) -> bool:
@@ -98,22 +114,42 @@ class CalibratedTable:
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
 
     def law(self, confidence: float) -> Law | None:
-        """Return the distribution of the number outside at a level; None if rows weigh differently."""
+        """Return the distribution of the number outside at a level; None if there is none.
+
+        There is none if rows weigh differently, or if every class has a threshold of its own and rows that were drawn
+        have no label: how many of them are of which class is not known.
+        """
+        return None if self.by_class and self.n_empty else self._thresholds(confidence)
+
+    def _thresholds(self, confidence: float) -> Law | None:
+        """Return how many calibration rows each threshold has, as a distribution; None if rows weigh differently."""
         if not self.exchangeable:
             return None
         if self.weights.cells is not None:
-            sizes = [(int(at.sum()), int(own.sum())) for own, at, _ in self.rankings]
-            return CategoryMiscoverage.at(confidence, [m for m, _ in sizes], [c for _, c in sizes])
-        codes = self.labels[self.calibration.given]
-        if self.by_class:
-            return ClassMiscoverage.at(
-                confidence,
-                n_unlabelled=len(self.unlabelled.values),  # those without an answer are never outside
-                n_labelled=self.class_sizes,
-                n_calibration=[int(np.sum(codes == y)) for y in range(len(self.class_sizes))],
-            )
-        m = int(self.unlabelled.given.sum())
-        return Miscoverage.at(confidence, n_unlabelled=m, n_calibration=len(codes))
+            parts = [self._law_among(confidence, int(own.sum()), at) for own, at, _ in self.rankings]
+            return CategoryMiscoverage(tuple(parts))
+        codes, every = self.labels[self.calibration.given], self.unlabelled.given
+        if not self.by_class:
+            return self._law_among(confidence, len(codes), every)
+        classes = range(len(self.class_sizes))
+        laws = [self._law_among(confidence, int(np.sum(codes == y)), every) for y in classes]
+        return ClassMiscoverage(
+            n_unlabelled=len(self.unlabelled.values),  # those without an answer are never outside
+            n_labelled=self.class_sizes,
+            n_calibration=tuple(law.n_calibration for law in laws),
+            ranks=tuple(law.rank for law in laws),
+        )
+
+    def _law_among(self, confidence: float, c: int, at: Mask) -> Miscoverage:
+        """Return the distribution of the number outside among some rows, compared with c labels.
+
+        A rank beyond these, of a row that was drawn and has no label, is no threshold: then nothing is outside.
+        """
+        n_empty = self._n_empty(at)
+        law = Miscoverage.at(
+            confidence, n_unlabelled=int((at & self.covered).sum()), n_calibration=c + n_empty
+        )
+        return law if law.rank <= c else replace(law, rank=c + n_empty + 1)
 
     # ---- answers
 
@@ -179,7 +215,7 @@ class CalibratedTable:
         truth = (self.labels[:, None] == codes).astype(float)
         estimated = powered_mean(shares[0], shares[1], truth, self.classes, weights)
         known_labels = self.labels if weights is None else None
-        return class_shares(estimated, known_labels, len(self.unlabelled.values), confidence)
+        return class_shares(estimated, known_labels, len(self.unlabelled.values), confidence, self.n_empty)
 
     def _weights_of_means(self) -> Array | None:
         """Return weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
@@ -211,21 +247,25 @@ class CalibratedTable:
             n_labelled=n_labelled,
             n_calibration=len(self.labels),
             n_unreached=n_unreached,
+            n_empty=self.n_empty,
             verdict=verdict,
         )
         if len(self.unlabelled.values) == 0:
             return replace(nothing, reasons=("No row is unlabelled.",), confidence=None)
         if n_unreached == len(self.unlabelled.values):
             return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
-        law, sure = self.law(confidence), nothing
+        if not self.covered.any():
+            return replace(nothing, reasons=("Every row without a label was drawn to get one: label them.",))
+        law, thresholds, sure = self.law(confidence), self._thresholds(confidence), nothing
         if law is not None:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-            n_short = law.n_short
-            sure = replace(sure, outside=outside, n_short=n_short if self.by_class else 0)
-        why = self._nothing_supported(law, confidence, n_labelled)
+            sure = replace(sure, outside=outside)
+        if self.by_class and thresholds is not None:
+            sure = replace(sure, n_short=thresholds.n_short)
+        why = self._nothing_supported(thresholds, confidence, n_labelled)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
-        if law is None:
+        if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
         sure = replace(sure, any_class=self._any_class_possible(law))
@@ -271,7 +311,8 @@ class CalibratedTable:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
         if not isinstance(law, Miscoverage):
             return False
-        return law.n_calibration - self.n_unseen < law.rank <= law.n_calibration
+        n_labels = law.n_calibration - self.n_empty
+        return n_labels - self.n_unseen < law.rank <= n_labels
 
     # ---- too few labels
 
@@ -280,7 +321,8 @@ class CalibratedTable:
         if self.weights.cells is not None:
             if self.n_unbounded(confidence) < int(self.unlabelled.given.sum()):
                 return None
-            return f"No category has the {labels_needed(confidence)} labels that {percent(confidence)} takes"
+            few = f"No category has the {labels_needed(confidence)} labels that {percent(confidence)} takes"
+            return f"{few}, since rows that were drawn have no label" if self.n_empty else few
         if law is None and (len(self.labels) or self.weights.kind == GROUPS):
             return self._worth_too_little(confidence)
         n_thresholds = len(self.class_sizes) if self.by_class else 1
@@ -328,6 +370,8 @@ class CalibratedTable:
             return f"{few}: it takes {labels_needed(confidence)}"
         known = self.calibration.given
         n, of = int(known.sum()), "" if known.all() else " at rows with an answer"
+        if self.n_empty and rarest is None:
+            return self._too_many_empty(confidence, n)
         if rarest is not None and self.classes is not None:
             n = int(np.sum(self.labels[known] == rarest))
             of = f" of class {self.classes[rarest].item()!r}"
@@ -335,10 +379,18 @@ class CalibratedTable:
         labels, verb = counted(n, "calibration label"), "supports" if n == 1 else "support"
         return f"{labels}{of} {verb} {limit}: {level} takes {fewest_calibration(confidence)}"
 
+    def _too_many_empty(self, confidence: float, n: int) -> str:
+        """Return that too many of the rows drawn have no label, and how many of them would be enough."""
+        total = n + self.n_empty
+        needed = max(calibration_rank(confidence, total), fewest_calibration(confidence))
+        what = f"label {needed - n} more of them" if needed <= total else "draw and label more rows"
+        said = f"{self.n_empty} of the {total} rows drawn at random have no label, and each may be far off"
+        return f"{said}: {percent(confidence)} takes {needed} labels of such rows, so {what}"
+
     def shortfall(self, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where the calibration labels are too few for a level; None where they are not."""
         everything = "set is all classes" if self.classes is not None else "interval is the whole line"
-        law = self.law(confidence)
+        law = self._thresholds(confidence)
         if isinstance(law, ClassMiscoverage):
             return self._short_classes(law, confidence, n_labelled)
         if self._any_class_possible(law):

@@ -35,11 +35,16 @@ def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: fl
     return bisect_left(range(1, n_unlabelled + 1), True, key=too_many)
 
 
-def urn_interval(n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float) -> tuple[int, int]:
-    """Return between which numbers of the unlabelled rows are marked, given how many of the calibration rows are."""
-    sure = (1.0 + confidence) / 2.0
-    others = urn_bound(n_calibration - n_marked, n_calibration, n_unlabelled, sure)
-    return n_unlabelled - others, urn_bound(n_marked, n_calibration, n_unlabelled, sure)
+def urn_interval(
+    n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float, n_empty: int = 0
+) -> tuple[int, int]:
+    """Return between which numbers of the unlabelled rows are marked, given how many of the calibration rows are.
+
+    Of the unlabelled rows, `n_empty` were drawn to calibrate too, and it is not known whether they are marked.
+    """
+    sure, drawn, others = (1.0 + confidence) / 2.0, n_calibration + n_empty, n_unlabelled - n_empty
+    fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
+    return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty
 
 
 def powered_mean(
@@ -83,7 +88,11 @@ def powered_mean(
 
 
 def class_shares(
-    estimated: pd.DataFrame, codes: AnyArray | None, n_unlabelled: int, confidence: float
+    estimated: pd.DataFrame,
+    codes: AnyArray | None,
+    n_unlabelled: int,
+    confidence: float,
+    n_empty: int = 0,
 ) -> pd.DataFrame:
     """Return shares of classes with an exact interval: calibration rows are a random part of all rows.
 
@@ -92,7 +101,7 @@ def class_shares(
     shares, bounds = estimated.copy(), np.full((len(estimated), 2), np.nan)
     if codes is not None:
         counts = np.bincount(codes, minlength=len(shares))
-        ends = [urn_interval(int(count), len(codes), n_unlabelled, confidence) for count in counts]
+        ends = [urn_interval(int(count), len(codes), n_unlabelled, confidence, n_empty) for count in counts]
         bounds = np.array(ends, dtype=float).reshape(-1, 2) / max(n_unlabelled, 1)
         shares["estimate"] = np.clip(shares["estimate"], bounds[:, 0], bounds[:, 1])
     shares["lower"], shares["upper"] = bounds[:, 0], bounds[:, 1]
@@ -102,14 +111,15 @@ def class_shares(
 def wrong_answers(table: CalibratedTable, second: Reply | None, certainty: float) -> CountBound | None:
     """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count.
 
-    Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong.
+    Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong;
+    so does that at a row which was drawn to be labelled and has no label.
     """
     wrong, changed = _wrong_and_changed(table, second)
-    known, given = table.calibration.given, table.unlabelled.given
+    known, given, empty = table.calibration.given, table.covered, table.n_empty
     if not known.any() or not len(given):
         return None
     n, unchanged = int(given.sum()), int((given & ~changed).sum())
-    most = urn_bound(int(wrong[known].sum()), int(known.sum()), n, certainty)
+    most = urn_bound(int(wrong[known].sum()) + empty, int(known.sum()) + empty, n, certainty)
     return CountBound(certainty, min(most, unchanged) + int(changed[given].sum()), n)
 
 
@@ -119,7 +129,7 @@ def wrong_by_class(
     """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
     assert table.classes is not None
     wrong, _ = _wrong_and_changed(table, second)
-    known, given = table.calibration.given, table.unlabelled.given
+    known, given, empty = table.calibration.given, table.covered, table.unlabelled.given & ~table.covered
     final = table.unlabelled.values if second is None else second.values
     bounds = []
     for code, label in enumerate(table.classes.tolist()):
@@ -128,7 +138,9 @@ def wrong_by_class(
         last = given & (final == code)
         if not last.any() or not ours.any():
             continue
-        most = urn_bound(int(wrong[ours].sum()), int(ours.sum()), int(first.sum()), certainty)
+        doubtful = int((empty & (table.unlabelled.values == code)).sum())
+        counts = (int(wrong[ours].sum()) + doubtful, int(ours.sum()) + doubtful)
+        most = urn_bound(*counts, int(first.sum()), certainty)
         kept, joined = int((first & last).sum()), int((last & ~first).sum())
         bound = CountBound(certainty, min(most, kept) + joined, int(last.sum()))
         if bound.at_most < bound.of:

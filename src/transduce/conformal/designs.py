@@ -77,7 +77,7 @@ class Design:
         read: dict[str, Any] = {}
         for name, reader in _READERS.items():
             value = getattr(self, name, None)
-            if value is not None and not isinstance(value, Categories):
+            if value is not None and not isinstance(value, Categories | DrawnRows):
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
@@ -240,8 +240,9 @@ class Drawn(Design):
     Parameters
     ----------
     rows : str or boolean array-like of shape (n,)
-        Which rows were drawn. Their labels calibrate and all others teach, however those came about: the guarantee
-        needs no other assumption.
+        Which rows were drawn, whether or not they got a label. Their labels calibrate and all others teach, however
+        those came about: the guarantee needs no other assumption. A row that was drawn and has no label counts as the
+        worst possible, whatever the reason; the guarantee is about the rows that were not drawn.
     within, order, sensitivity : optional
         As those of `Chance`.
 
@@ -270,12 +271,12 @@ class Drawn(Design):
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
-        return int(np.sum(self.rows))
+        return int(self.rows.labelled.sum())
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
         return (
-            f"{counted(int(np.sum(self.rows)), 'label')} of rows drawn at random cannot guarantee "
+            f"{counted(int(self.rows.labelled.sum()), 'label')} of rows drawn at random cannot guarantee "
             f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more rows with "
             "`transduce draw`, or ask for less confidence."
         )
@@ -289,13 +290,18 @@ class Drawn(Design):
                 "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
                 "calibration at 'auto'."
             )
-        return np.asarray(self.rows)[rows]
+        return np.asarray(self.rows.labelled[rows])
+
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        unlabelled = problem.sample.unlabelled
+        return Weights.equal(len(calibration), len(unlabelled), empty=self.rows.empty[unlabelled])
 
     def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how labelled and unlabelled rows compare: of the labelled ones only those that were drawn."""
         seed = random.randint(2**31 - 1)
         labelled = problem.sample.labelled
-        some = np.concatenate([np.flatnonzero(self.rows), problem.sample.unlabelled])
+        others = problem.sample.unlabelled[~self.rows.empty[problem.sample.unlabelled]]
+        some = np.concatenate([np.flatnonzero(self.rows.labelled), others])
         return exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
 
 
@@ -471,6 +477,19 @@ class Categories:
 
 
 @dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """Which rows were drawn at random to be labelled: those that have a label, and those that have none."""
+
+    labelled: Mask  # (n,)
+    empty: Mask  # (n,)
+
+    @property
+    def number(self) -> int:
+        """How many rows were drawn."""
+        return int(self.labelled.sum() + self.empty.sum())
+
+
+@dataclass(frozen=True, eq=False)
 class _Cells:
     """One cell for each row, of a column or an array, and how messages speak of it."""
 
@@ -506,18 +525,19 @@ class _Cells:
 
 def _is_name(value: Any) -> bool:
     """Return whether a field names a column, and is no array."""
-    return value is not None and np.ndim(value) == 0 and not isinstance(value, Categories)
+    return value is not None and np.ndim(value) == 0 and not isinstance(value, Categories | DrawnRows)
 
 
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _read_rows(marks: _Cells, missing: Mask) -> Mask:
-    """Return which labelled rows were drawn at random."""
+def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
+    """Return which rows were drawn at random, with a label and without."""
     column = marks.cells.astype(object).to_frame(marks.name)
     known = marks.cells.dtype == bool
-    drawn = ~missing & (marks.cells.to_numpy() if known else read_marks(column, marks.name))
+    marked = marks.cells.to_numpy() if known else read_marks(column, marks.name)
+    drawn = marked & ~missing
     if not drawn.any():
         raise ValueError(
             f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
@@ -526,7 +546,7 @@ def _read_rows(marks: _Cells, missing: Mask) -> Mask:
         raise ValueError(
             f"{marks} marks all labelled rows as drawn at random: at least one other is needed to learn from."
         )
-    return drawn
+    return DrawnRows(drawn, marked & missing)
 
 
 def _read_probability(cells: _Cells, missing: Mask) -> Array:
@@ -610,6 +630,8 @@ class Weights:
     categories: tuple[str, ...] = ()  # their names
     n_groups: int = 0  # groups that calibrate
     n_other: int = 0  # unlabelled rows of groups that have labels
+    empty: Mask | None = None  # (m,) unlabelled rows that were drawn to be labelled
+    n_empty: int = 0  # such rows of the table that are not among these m
     assumption: str = CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
     compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested

@@ -40,6 +40,7 @@ class OutsideCalibration:
     by_class: bool = False  # whether every class is compared with its own calibration rows
     tolerance: float | None = None  # numbers: by how much an answer may be off
     drawn: bool = False  # whether the calibration rows were drawn at random by the user
+    n_empty: int = 0  # rows that were drawn with them, have an answer, and have no label
 
     @property
     def classes(self) -> AnyArray | None:
@@ -59,7 +60,7 @@ class OutsideCalibration:
             tolerance=self.tolerance,
             scoring=self.scoring,
             ties=(np.zeros(c), np.zeros(m)),
-            weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE),
+            weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE, n_empty=self.n_empty),
         )
 
     def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
@@ -94,11 +95,11 @@ def calibrate_outside(
     labels: AnyArray,
     *,
     by_class: bool = False,
-    tolerance: float | None = None,
+    empty: Array | None = None,
 ) -> OutsideCalibration:
-    """Calibrate a fitted estimator by labelled rows that it has not seen.
+    """Calibrate a fitted estimator by labelled rows that it has not seen, and such rows that were left without a label.
 
-    Shapes: inside (s, d), shown (v,), X (c, d), labels (c,).
+    Shapes: inside (s, d), shown (v,), X (c, d), labels (c,), empty (e, d).
     """
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)
@@ -107,7 +108,8 @@ def calibrate_outside(
     sizes: tuple[int, ...] = (len(shown) + len(labels),)
     if classes is not None:
         sizes = tuple(np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist())
-    return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, tolerance)
+    n_empty = 0 if empty is None or not len(empty) else int(_in_blocks(fitted, empty).given.sum())
+    return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, n_empty=n_empty)
 
 
 def _in_blocks(fitted: FittedEstimator, X: Array) -> Reply:

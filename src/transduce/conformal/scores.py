@@ -174,7 +174,9 @@ class WeightedRanks:
     With G the factor, the p-value of a score S at the unlabelled row j is the largest that any odds between ``w / G``
     and ``w G`` give: ``u / (u + l)``, where u is the sum of ``w_i G`` over calibration scores that are at least S, plus
     ``w_j G``, and l the sum of ``w_i / G`` over the others. A score is inside if its p-value exceeds
-    ``1 - confidence``. With equal weights and G = 1 that is ``(1 + count) / (c + 1)``.
+    ``1 - confidence``. With equal weights and G = 1 that is ``(1 + count) / (c + 1)``. A row that was drawn and has no
+    label has an unknown score: at plus infinity it makes every p-value the largest possible, also where it may be of
+    any class and every class is compared with its own.
     """
 
     scores: Array  # (c,) score of each calibration row at its label
@@ -183,13 +185,14 @@ class WeightedRanks:
     weights: Array  # (c,) of the calibration rows
     own: Array  # (m,) of the unlabelled rows
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
+    n_empty: int = 0  # calibration rows that have no label: each counts as larger than any score
 
     def _sums(self, among: Mask | slice = EVERYONE) -> tuple[Array, Array, Array]:
         """Return sums over the smallest k scores and over all others, shape (c + 1,), and what the row itself adds."""
         ordered = self.weights[among][self._order(among)]
         below = np.append(0.0, np.cumsum(ordered / self.factor))
         above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
-        return below, above, self.own * self.factor
+        return below, above + self.n_empty * self.factor, self.own * self.factor
 
     def _order(self, among: Mask | slice = EVERYONE) -> AnyArray:
         return np.lexsort([self.calibration_ties[among], self.scores[among]])
@@ -234,8 +237,9 @@ class WeightedRanks:
 
     def unbounded(self, confidence: float) -> Mask:
         """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""
-        below, _, own = self._sums()
-        return np.asarray(own > (1.0 - confidence + SLACK) * (below[-1] + own))
+        below, above, own = self._sums()
+        u = above[-1] + own
+        return np.asarray(u > (1.0 - confidence + SLACK) * (below[-1] + u))
 
 
 def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float) -> Array:

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from transduce.core import checks
-from transduce.core.guarantee import CHANCE, Guarantee
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted
@@ -78,12 +78,17 @@ class Goal:
 def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tuple[Array, Mask, Guarantee]:
     """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
     bound = checks.check_share("false_discovery", false_discovery)
-    known, given = table.calibration.given, table.unlabelled.given
+    known, given = table.calibration.given, table.covered
+    empty = table.unlabelled.given & ~given  # drawn and not labelled: each may be a mistake
     unlabelled = goal.looks(table.unlabelled, table.scoring.measure(table.unlabelled))
     calibration = goal.looks(table.calibration, table.scoring.measure(table.calibration))
     good = goal.met(table.calibration, table.labels)
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
-    p_values[given] = selection_p_values(unlabelled[given], calibration[known], good[known])
+    judged, met = (
+        np.append(calibration[known], unlabelled[empty]),
+        np.append(good[known], np.zeros(empty.sum())),
+    )
+    p_values[given] = selection_p_values(unlabelled[given], judged, met.astype(bool))
     picked[given] = pick(p_values[given], bound)
     return p_values, picked, _guarantee(table, goal, bound)
 
@@ -102,7 +107,8 @@ def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
         false_discovery=bound,
         mistake=goal.mistake,
         reasons=(f"It rests on {counted(n_calibration, 'calibration label')}.",),
-        assumptions=(CHANCE,),
+        assumptions=(table.weights.assumption,),
+        n_empty=table.n_empty,
     ).doubted(verdict)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from transduce.core.ranks import calibration_rank
 from transduce.core.words import counted, percent
 
 CHANCE = "chance alone decided which rows have a label"
@@ -118,6 +119,9 @@ class Guarantee:
         Groups that calibrate, if it is about a row drawn at random from a new group; 0 if not.
     n_other : int
         Unlabelled rows that it is not about: their group has labels.
+    n_empty : int
+        Rows drawn at random to be labelled that have no label: each counts as a larger score than any, and the
+        guarantee is about the others.
     any_class : bool
         Whether every set holds all classes, because a row may be of a class that no label has.
     false_discovery, mistake : float or None, str
@@ -163,6 +167,7 @@ class Guarantee:
     short: tuple[str, ...] = ()
     n_groups: int = 0
     n_other: int = 0
+    n_empty: int = 0
     any_class: bool = False
     false_discovery: float | None = None
     mistake: str = ""
@@ -259,6 +264,12 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
+    if guarantee.n_empty:
+        rows = counted(guarantee.n_empty, "row that was", "rows that were")
+        has = "has" if guarantee.n_empty == 1 else "have"
+        said.append(
+            f"The {rows} drawn at random and {has} no label {_is(guarantee.n_empty)} not covered by this."
+        )
     if guarantee.outside is not None:
         said.append(_outside_sentence(guarantee.about, truth, guarantee.outside))
     if guarantee.wrong is not None:
@@ -315,6 +326,7 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.n_calibration and DRAWN in guarantee.assumptions:
             others = "the others taught the fit, however they were chosen"
             said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
+            said += [_about_empty(guarantee)] if guarantee.n_empty else []
         elif guarantee.n_groups:
             held = (
                 f"all those of {counted(guarantee.n_groups, 'group')}, were held out at random to calibrate"
@@ -335,9 +347,25 @@ def _grounds(guarantee: Guarantee) -> list[str]:
     if guarantee.remedy:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
         exact = "Labels of rows drawn at random would make it exact, whatever the other labels are"
-        drawn = f"rows {rows} were drawn for that (counted from 1; `transduce draw` marks them)"
+        how = f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them"
+        drawn = f"rows {rows} were drawn for that (counted from 1; {how})"
         said.append(f"{exact}: {drawn}.")
     return said
+
+
+def _about_empty(guarantee: Guarantee) -> str:
+    """Return how many of the rows drawn have no label, what they cost, and that their labels are wanted."""
+    n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
+    said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
+    cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
+    level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
+    if guarantee.about in _HOLDS and not guarantee.within and guarantee.factor == 1.0 and level < 1.0:
+        cost += f", at the price of {_HOLDS[guarantee.about][0]}s as large as those at {100 * level:.1f} %"
+    return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 @dataclass(frozen=True)

@@ -296,7 +296,7 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     few = options.guarantee == "row" or design.needs_all_rows or options.device is not None
     few |= options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
     if isinstance(design, Drawn):
-        few |= int(design.rows.sum()) < 2 * fewest_calibration(float(options.confidence))
+        few |= design.rows.number < 2 * fewest_calibration(float(options.confidence))
     return not few
 
 
@@ -309,8 +309,8 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
         least = 2 * fewest_calibration(float(options.confidence))
         if drawn < least:
             raise ValueError(
-                f"{drawn} labels of rows drawn at random are too few for a table of which the fit sees a sample: half "
-                f"of them calibrate the sample and half all other rows, so it takes {least}."
+                f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample: half of "
+                f"them calibrate the sample and half all other rows, so it takes {least}."
             )
         number = drawn // 2
     roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)

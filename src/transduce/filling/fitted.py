@@ -117,7 +117,7 @@ class FittedFill:
         chance : RightChance
             Of its answers.
         held : Rows
-            The calibration rows and their labels.
+            The calibration rows and their labels; rows that were drawn and have none are among them.
         reading : LabelReading
             How labels are read.
         options : Options
@@ -127,19 +127,21 @@ class FittedFill:
         FittedFill
         """
         known, missing = fit.target.known, list(options.missing)
-        shown, kept = known, held.labels.labels
+        shown, kept = known, held.labels.known
         classes = None
         if fit.target.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
             shown, kept = class_codes(shown, classes), class_codes(kept, classes)
         encoder, n_rows = fit.features.encoder, len(fit.target.labels)
+        kept_rows = encoder.transform(without(held.frame, missing))
         outside = calibrate_outside(
             FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
             encoder.transform(without(fit.frame.iloc[:1000], missing)),
             shown,
-            encoder.transform(without(held.frame, missing)),
+            kept_rows[~held.labels.missing],
             kept,
             by_class=options.label_conditional,
+            empty=kept_rows[held.labels.missing],
         )
         outside = replace(outside, drawn=isinstance(options.design, Drawn))
         verdict = None if fit.compared is None else fit.compared.verdict

@@ -183,14 +183,17 @@ class FillResult:
         uncertainty.
         """
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
-        if self.fitted is None or sum(self.outside) == 0:
+        n_inside, model, (n_others, n_lost) = len(self.fit.answer), self.fit.model, self.outside
+        if self.fitted is not None:
+            n_others -= self.fitted.outside.n_empty  # drawn, and not covered
+        if self.fitted is None or n_others + n_lost <= 0:
             return self.fit.guarantee(certainty, tolerance)
-        n_inside, model = len(self.fit.answer), self.fit.model
         if n_inside == 0 or not isinstance(model, ConformalTransducer):
-            others = self.fitted.guarantee_of_later(*self.outside)
+            others = self.fitted.guarantee_of_later(n_others, n_lost)
             return replace(others, outside=None, wrong=None) if n_inside else others
         doubt = 1.0 - certainty
-        others = self.fitted.guarantee_of_later(*self.outside, certainty=1.0 - (1.0 - _SAMPLE_DOUBT) * doubt)
+        sure = 1.0 - (1.0 - _SAMPLE_DOUBT) * doubt
+        others = self.fitted.guarantee_of_later(n_others, n_lost, certainty=sure)
         inside = model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt, tolerance=tolerance)
         if others.kind == "none":
             return replace(others, n_labelled=self.fit.target.n_labels)
@@ -202,6 +205,7 @@ class FillResult:
             outside=_sum(others.outside, inside.outside, certainty),
             wrong=_sum(others.wrong, inside.wrong, certainty),
             n_unreached=others.n_unreached + inside.n_unreached,
+            n_empty=others.n_empty + inside.n_empty,
             n_short=max(others.n_short, inside.n_short),
         )
 

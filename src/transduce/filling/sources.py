@@ -114,7 +114,7 @@ def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options)
     """Return what a draw needs to know of some rows."""
     drawn, design = None, options.design
     if isinstance(design, Drawn):
-        drawn = read_marks(frame, design.rows) & ~missing
+        drawn = read_marks(frame, design.rows)
     seen = frame.drop(columns=[name for name in options.ignore if name in frame.columns])
     return scan_part(seen, target, missing, options.random_state, drawn)
 

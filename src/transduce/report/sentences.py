@@ -156,7 +156,8 @@ def who_was_labelled(facts: Facts) -> list[str]:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
         said.append(
             f"To get an exact guarantee, label these rows, which were drawn at random: {rows} (counted from 1). "
-            "`transduce draw` marks them, and `transduce fill --random-labels` uses them."
+            f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them, and "
+            "`transduce fill --random-labels` uses them."
         )
     if filled.sensitivity is not None and len(filled.sensitivity):
         said.append(_sensitivity(filled.sensitivity, len(filled.answer)))

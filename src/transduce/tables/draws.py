@@ -68,7 +68,7 @@ class PartScan:
 
     missing: Mask  # (n,) where the label is missing
     hashes: AnyArray  # (n,) one for each row
-    drawn: Mask | None = None  # (n,) which labelled rows were drawn at random
+    drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
 
 
 def scan_part(
@@ -88,26 +88,34 @@ class RowDraw:
     """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
 
     visible: AnyArray  # (v, 2) labelled rows that the fit sees
-    calibration: AnyArray  # (c, 2) labelled rows that stay outside
+    calibration: (
+        AnyArray  # (c, 2) labelled rows that stay outside, and such that were drawn and have no label
+    )
     sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
     n_labelled: int  # in the whole table
     n_unlabelled: int  # in the whole table
 
 
 def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
-    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it.
+
+    Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit sees
+    all others: what became of a row plays no part in its role.
+    """
     missing = np.concatenate([part.missing for part in parts])
     hashes = np.concatenate([part.hashes for part in parts])
     starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])
     labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
-    keys = draw_keys(hashes[labelled])
+    keys = np.zeros(len(missing), dtype=np.uint64)
+    for rows in (labelled, unlabelled):
+        keys[rows] = draw_keys(hashes[rows])
     unmarked = all(part.drawn is None for part in parts)
-    marks = [np.full(len(part.missing), unmarked) if part.drawn is None else part.drawn for part in parts]
-    may = np.concatenate(marks)[labelled]
-    held = _smallest(labelled[may], keys[may], n_calibration)
-    others = ~np.isin(labelled, held)
-    shown = _smallest(labelled[others], keys[others], n_visible)
-    some = _smallest(unlabelled, draw_keys(hashes[unlabelled]), n_sampled)
+    marks = [part.missing & False if part.drawn is None else part.drawn for part in parts]
+    drawn = ~missing if unmarked else np.concatenate(marks)
+    held = _smallest(np.flatnonzero(drawn), keys, n_calibration)
+    shown = _smallest(np.setdiff1d(labelled, held), keys, n_visible)
+    empty = np.setdiff1d(np.flatnonzero(drawn & missing), held)
+    some = np.append(_smallest(np.flatnonzero(missing & ~drawn), keys, n_sampled), empty)
 
     def places(rows: AnyArray) -> AnyArray:
         part = np.searchsorted(starts, rows, side="right") - 1
@@ -117,8 +125,7 @@ def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int,
 
 
 def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
-    """Return the rows with the smallest keys, in the order of these."""
+    """Return the rows with the smallest keys, in the order of these. Shapes: rows (r,), keys (n,)."""
     if number < len(rows):
-        some = np.argpartition(keys, number)[:number]
-        rows, keys = rows[some], keys[some]
-    return rows[np.argsort(keys, kind="stable")]
+        rows = rows[np.argpartition(keys[rows], number)[:number]]
+    return rows[np.argsort(keys[rows], kind="stable")]
