@@ -64,18 +64,23 @@ def test_fill_returns_a_lazy_frame(frame):
     assert cut["y_lower"].min() == frame["y"].min() > lazy["y_lower"].min().compute(scheduler="synchronous")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.timeout(240)
-def test_workers_change_nothing(frame, whole, workers, tmp_path):
+def check_workers(runner, frame, whole, folder):
+    """Compare a folder of six files that is filled by a cluster with the same table in memory."""
     for k in range(6):
-        frame.iloc[150 * k : 150 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
-    with cluster_runner("local", n_workers=workers) as runner:
-        assert runner.n_here == workers
-        found = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", runner=runner, **SETTINGS)
+        frame.iloc[150 * k : 150 * (k + 1)].to_parquet(folder / f"{k}.parquet", index=False)
+    found = fill_folder(f"{folder}/*.parquet", "y", folder / "out", runner=runner, **SETTINGS)
     back = pd.concat(
-        [pd.read_parquet(tmp_path / "out" / part) for part in found.frame.parts], ignore_index=True
+        [pd.read_parquet(folder / "out" / part) for part in found.frame.parts], ignore_index=True
     )
     assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_one_worker_changes_nothing(frame, whole, tmp_path):
+    with cluster_runner("local", n_workers=1) as runner:
+        assert runner.n_here == 1
+        check_workers(runner, frame, whole, tmp_path)
 
 
 def slow_double(marker, item):
@@ -90,8 +95,10 @@ def slow_double(marker, item):
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_a_worker_that_dies(tmp_path):
+def test_workers_change_nothing_and_one_may_die(frame, whole, tmp_path):
     with cluster_runner("local", n_workers=2) as runner:
+        assert runner.n_here == 2
+        check_workers(runner, frame, whole, tmp_path)
         found = sorted(runner.map(slow_double, str(tmp_path / "killed"), list(range(8))))
     assert found == [2 * item for item in range(8)]
     assert (tmp_path / "killed").exists()

@@ -168,17 +168,17 @@ def test_within_every_class():
     assert "within every class" in row.guarantee.statement
 
 
-def test_one_label_of_a_class_is_enough():
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 6))])
+def test_one_label_of_a_class_is_enough(seed):
     """A class with one label among thirty: whichever labels are held out, something is answered."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
     frame["kind"] = np.where(np.arange(80) < 30, "common", None)
     frame.loc[0, "kind"] = "rare"
-    for seed in range(6):
-        for guarantee in ("row", "column"):
-            result = fill(frame, "kind", method="ridge", guarantee=guarantee, random_state=seed)
-            assert result.frame["kind_filled"].notna().all()
-            assert result.answer.label_sets.any(axis=1).all()
+    for guarantee in ("row", "column"):
+        result = fill(frame, "kind", method="ridge", guarantee=guarantee, random_state=seed)
+        assert result.frame["kind_filled"].notna().all()
+        assert result.answer.label_sets.any(axis=1).all()
 
 
 # ----------------------------------------------------------------------------------------------------- in the wild
@@ -458,19 +458,20 @@ def holds(result, truth):
 
 
 def test_guarantee_and_truth_agree_over_maskings():
-    frame = load_diabetes(as_frame=True).frame[:200]
-    outside, law = coverage(frame, "target", 20, 80, method="ridge")
+    """12 maskings here, 100 in tests/slow."""
+    frame = load_diabetes(as_frame=True).frame[:160]
+    outside, law = coverage(frame, "target", 12, 60, method="ridge")
     exact = betabinom(law.n_unlabelled, law.n_calibration + 1 - law.rank, law.rank)
-    assert abs(outside.mean() - exact.mean()) < 3 * exact.std() / np.sqrt(20)
+    assert abs(outside.mean() - exact.mean()) < 3 * exact.std() / np.sqrt(12)
     assert np.mean(outside <= law.quantile(0.95)) >= 0.8
 
 
 def test_guarantee_and_truth_agree_for_classes():
     frame = load_wine(as_frame=True).frame
     frame["target"] = frame["target"].map({0: "a", 1: "b", 2: "c"}).astype(object)
-    outside, law = coverage(frame, "target", 10, 60, method="ridge")
+    outside, law = coverage(frame, "target", 6, 60, method="ridge")
     exact = betabinom(law.n_unlabelled, law.n_calibration + 1 - law.rank, law.rank)
-    assert outside.mean() <= exact.mean() + 3 * exact.std() / np.sqrt(10)
+    assert outside.mean() <= exact.mean() + 3 * exact.std() / np.sqrt(6)
 
 
 # --------------------------------------------------------------------------------------------------- refusals
