@@ -5,6 +5,7 @@
     python benchmarks/large.py --dask 1000000
     python benchmarks/large.py --memory-rows 200000
     python benchmarks/large.py --shape 200000 10 100000
+    python benchmarks/large.py --vectors 1000000 256
     python benchmarks/large.py --graph 60000 20000
 
 Makes a table of 12 mixed columns (eight numbers, three categories, a date) in Parquet files of 500,000 rows, fills it
@@ -14,6 +15,7 @@ same files with pyarrow in the same run, and the largest memory of all processes
 answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local cluster
 of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a
 sample and without. `--shape` fills one of so many rows, columns and labels with the default settings.
+`--vectors` writes so many rows of a vector of so many numbers to one Parquet file and fills it by the command line.
 `--graph` compares the spectral graph transducer on all rows with one on a sample that answers all others.
 """
 
@@ -295,6 +297,35 @@ def one_shape(n: int, n_columns: int, n_labels: int) -> None:
     )
 
 
+def vectors(n: int, length: int, n_labels: int) -> None:
+    """Print how long one Parquet file of vectors takes by the command line, and the largest memory of all processes."""
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(length, 1)) / length**0.5
+    kind = pa.schema([("v", pa.list_(pa.float32(), length)), ("y", pa.float64())])
+    with tempfile.TemporaryDirectory() as folder:
+        path, start = Path(folder) / "vectors.parquet", time.perf_counter()
+        with pq.ParquetWriter(path, kind, compression="none") as writer:
+            for size in [min(50_000, n - done) for done in range(0, n, 50_000)]:
+                rows = random.normal(size=(size, length)).astype(np.float32)
+                y = (rows @ weights)[:, 0] + 0.3 * random.normal(size=size)
+                y[random.uniform(size=size) > n_labels / n] = np.nan
+                lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), length)
+                writer.write_table(pa.table([lists, pa.array(y, from_pandas=True)], schema=kind))
+        written, start = time.perf_counter() - start, time.perf_counter()
+        command = [sys.executable, "-m", "transduce", "fill", str(path), "--target", "y", "--quiet"]
+        process, peak = subprocess.Popen(command), 0
+        while process.poll() is None:
+            peak = max(peak, family_bytes(process.pid))
+            time.sleep(0.25)
+        seconds = time.perf_counter() - start
+        if process.returncode:
+            raise RuntimeError(f"filling failed with {process.returncode}")
+        print(
+            f"{n:,} vectors of {length:,} numbers, {n_labels:,} labels, {path.stat().st_size / 1e9:.1f} GB "
+            f"(written in {written:.0f} s): {seconds:.0f} s, {peak / 1e9:.1f} GB"
+        )
+
+
 def graph(n: int, n_sample: int) -> None:
     """Compare the spectral graph on all rows with one on a sample, all other rows answered by their neighbours."""
     from spectral_graph import clustered
@@ -334,6 +365,7 @@ def main() -> None:
     parser.add_argument("--dask", type=int, metavar="ROWS")
     parser.add_argument("--memory-rows", type=int)
     parser.add_argument("--shape", type=int, nargs=3, metavar=("ROWS", "COLUMNS", "LABELS"))
+    parser.add_argument("--vectors", type=int, nargs=2, metavar=("ROWS", "NUMBERS"))
     parser.add_argument("--graph", type=int, nargs=2, metavar=("ROWS", "SAMPLE"))
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
@@ -341,13 +373,16 @@ def main() -> None:
         in_memory(given.memory_rows, 1000)
     if given.shape:
         one_shape(*given.shape)
+    if given.vectors:
+        vectors(*given.vectors, given.labels)
     if given.graph:
         graph(*given.graph)
     if given.methods:
         methods(given.methods, given.labels)
     if given.dask:
         dask(given.dask, given.labels)
-    if not (given.memory_rows or given.shape or given.graph or given.methods or given.dask):
+    others = (given.memory_rows, given.shape, given.vectors, given.graph, given.methods, given.dask)
+    if not any(others):
         folders([50_000, 100_000] if given.quick else given.rows, given.labels, given.jobs, given.keep)
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyarrow import parquet
 
 from transduce.core.safe_files import whole_file
 from transduce.filling.engine import draw, fit_fill
 from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
+from transduce.tables.vectors import to_pandas
 
 _FORMAT = 2
 _TABLE, _OPTIONS = "table.parquet", "options.json"
@@ -112,7 +114,7 @@ def load(path: str | Path) -> FittedFill:
     try:
         with zipfile.ZipFile(path) as archive:
             about = json.loads(archive.read(_OPTIONS))
-            frame = pd.read_parquet(io.BytesIO(archive.read(_TABLE)))
+            frame = to_pandas(parquet.read_table(io.BytesIO(archive.read(_TABLE))))
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         raise ValueError(
             f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."

@@ -16,6 +16,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
+from transduce.tables.vectors import in_short, read_vectors
 
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
 IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
@@ -91,7 +92,8 @@ class LabelTable:
 
     @cached_property
     def _shown_text(self) -> pd.Series:
-        columns = [self.frame[name].astype(str).str.casefold() for name in self.show]
+        shown = [self.frame[name] for name in self.show]
+        columns = [one.astype(str).str.casefold() for one in shown if read_vectors(one[:1000]) is None]
         return columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
 
     def search(self, words: str, limit: int = 50) -> list[int]:
@@ -127,6 +129,9 @@ def _cell(name: str, value: object) -> Cell:
         ):
             return Cell(name, "number", f"{float(value):,.6g}")
         return Cell(name, "number", str(int(value)) if abs(int(value)) < 10_000 else f"{int(value):,}")
+    vector = in_short(value)
+    if vector is not None:
+        return Cell(name, "number", vector)
     text = str(value)
     return Cell(name, "image" if Path(text).suffix.lower() in IMAGES else "text", text)
 
@@ -141,7 +146,8 @@ def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequen
     else:
         path = Path(table)
         source = files.read(path)
-        frame, digest = source.frame, hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            frame, digest = source.frame, hashlib.file_digest(file, "sha256").hexdigest()
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, list(show))

@@ -14,6 +14,7 @@ import pandas as pd
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
+from transduce.tables.vectors import to_pandas
 
 if TYPE_CHECKING:
     from transduce.tables.labels import Target
@@ -161,7 +162,11 @@ def as_pandas(table: Any) -> pd.DataFrame:
     if hasattr(table, "collect") and not hasattr(table, "shape"):
         raise TypeError("The table is a lazy frame: call its collect() first.")
     if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
-        return pd.DataFrame(table.to_pandas())
+        lists = [name for name, kind in table.schema.items() if kind.is_nested()]
+        frame = pd.DataFrame(table.drop(lists).to_pandas())
+        for name, column in to_pandas(table.select(lists).to_arrow()).items():
+            frame.insert(table.columns.index(name), name, column)
+        return frame
     kind = type(table).__name__
     raise TypeError(f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`.")
 

@@ -159,7 +159,9 @@ def field_text(value: object, decimal: str = "point") -> str:
     """Return a value as the text of a field: "" if it is missing."""
     if isinstance(value, float | np.floating):
         return number_text(float(value), decimal)
-    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    return str(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def _joined(fields: list[str], delimiter: str) -> str:

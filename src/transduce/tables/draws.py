@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray, Mask
+from transduce.tables.vectors import read_vectors
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -41,6 +42,9 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
     if plain and not types.is_complex_dtype(column):
         numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
         return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
+    vectors = read_vectors(column)
+    if vectors is not None:
+        return vectors.hashes()
     cells = column.astype(object)
     try:
         codes, levels = pd.factorize(cells)

@@ -14,7 +14,7 @@ import pandas as pd
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted
-from transduce.tables import numbers
+from transduce.tables import numbers, vectors
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -27,6 +27,7 @@ LEAST_SPREAD = 0.5  # beside how far cells lie that differ from most: that of 0 
 FAR = 100.0  # times as far from the median as nearly all others that differ from it
 MOST_FAR = 0.1  # of these cells may be far
 FEWEST_TO_TELL = 20  # rows
+LARGE = 2**27  # numbers; so many features are held in single precision
 _ID = re.compile(r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|")
 
 
@@ -64,6 +65,7 @@ class _Roles(NamedTuple):
     text: Collection[Any]
     id: Any
     prefer: str
+    seed: int
 
 
 def vectorize(
@@ -86,7 +88,8 @@ def vectorize(
     `notes` name them.
     Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
     dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
-    at most 50 features. Columns of identifiers and of one value are dropped.
+    at most 50 features. Vectors, lists of numbers of one length, are one block of features, projected onto their 256
+    main directions if they are longer. Columns of identifiers and of one value are dropped.
 
     Each column of numbers has standard deviation 1, and the features of a category, or the parts of a date, have it
     together, so that a column does not count the more the more features it becomes; whether a cell is missing is a
@@ -94,6 +97,9 @@ def vectorize(
     more: a rare category, or a cell that is missing in a few rows, does not put these far from all others. Nor do
     absurd numbers, a hundred times as far from the median as nearly all others, set mean and scale of their column; no
     feature is more than 100 off.
+    A vector counts as one column: each of its numbers is scaled like a column, and all are divided by the root of their
+    count. Vectors of unit length keep their proportions, as their squared distance is 2 - 2 cos of the angle between
+    them: a common centre and factor order pairs as the cosine does.
     Methods that would standardise every feature again undo this (``standardize=False``). Each word or direction of a
     text has standard deviation 1.
 
@@ -103,7 +109,7 @@ def vectorize(
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    roles, columns = _Roles(target, ignore, text, id, prefer), []
+    roles, columns = _Roles(target, ignore, text, id, prefer, random_state), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
             columns.append(_profile(frame[name], name, roles, order))
@@ -112,20 +118,29 @@ def vectorize(
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
-    scales: list[Scale] = []
-    for column in columns:
-        few = "levels" if isinstance(column.reading, LevelsReading) else "letters"
-        own = scale_features(column.name, column.parts, few if column.kind == "category" else column.kind)
-        column.parts = {scale.feature: scale.apply(column.parts[scale.feature]) for scale in own}
-        scales += own
-    matrix = np.empty((len(frame), len(scales)))
-    if scales:
-        matrix[order] = np.column_stack([values for column in columns for values in column.parts.values()])
-    readings = {c.name: c.reading for c in columns if c.kind in ("number", "text", "category") and c.reading}
-    names, origins = [scale.feature for scale in scales], [scale.column for scale in scales]
-    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(c.parts)) for c in columns]
+    scales = {column.name: scale_features(column.name, column.parts, _scaling(column)) for column in columns}
+    every = [scale for own in scales.values() for scale in own]
+    matrix = np.empty(
+        (len(frame), len(every)), dtype=float if len(frame) * len(every) < LARGE else np.float32
+    )
+    cells = (column.parts[scale.feature] for column in columns for scale in scales[column.name])
+    for j, (scale, values) in enumerate(zip(every, cells, strict=True)):
+        matrix[order, j] = scale.apply(values)
+    readings = {
+        c.name: c.reading for c in columns if c.kind in ("number", "text", "category", "vector") and c.reading
+    }
+    names, origins = [scale.feature for scale in every], [scale.column for scale in every]
+    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(scales[c.name])) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
-    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, table, scales))
+    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, table, every))
+
+
+def _scaling(column: _Column) -> str:
+    """Return how the features of a column are scaled."""
+    if isinstance(column.reading, vectors.VectorReading):
+        return column.reading.scaling
+    few = "levels" if isinstance(column.reading, LevelsReading) else "letters"
+    return few if column.kind == "category" else column.kind
 
 
 def _notes(columns: list[_Column]) -> list[str]:
@@ -141,11 +156,16 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
     """Return an order of the rows by what is in them, so that the order in which they came does not matter."""
     if not len(frame.columns):
         return np.arange(len(frame))
-    cells = {  # the texts of numbers would take seconds in wide tables
-        j: as_floats(column) if is_number(column) else column.astype(str).to_numpy()
-        for j, (_, column) in enumerate(frame.items())
-    }
+    cells = {j: _sortable(column) for j, (_, column) in enumerate(frame.items())}
     return np.argsort(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable")
+
+
+def _sortable(column: pd.Series) -> AnyArray:
+    """Return cells as something to be hashed: the texts of numbers would take seconds in wide tables."""
+    if is_number(column):
+        return as_floats(column)
+    found = vectors.read_vectors(column)
+    return column.astype(str).to_numpy() if found is None else found.hashes()
 
 
 # --------------------------------------------------------------------------------------------- what a column is
@@ -166,6 +186,9 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _number(name, as_floats(series), treatment, rows)
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
+    found = None if name in roles.text else vectors.read_vectors(series)
+    if found is not None:
+        return _vector(name, found, roles.seed)
     texts = as_texts(series)
     return _constant(name, texts) or _profile_text(name, texts, roles, rows)
 
@@ -271,6 +294,33 @@ def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyA
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
     return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
+
+
+def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
+    """Return a column of vectors, whose rows are in the order of their contents."""
+    n_missing, length = len(found.known) - int(found.known.sum()), found.length
+    if not length:
+        note = vectors.left_out_note(name, found)
+        return _Column(name, "lists", "dropped: no length prevails", n_missing, notes=[note])
+    matrix = found.matrix(length)
+    some = matrix[: vectors.PROJECTED_ROWS] if length > vectors.MOST_DIRECTIONS else matrix
+    middle, unit, projection = vectors.middle_of(some), vectors.of_unit_length(matrix), None
+    treatment = f"vectors of {length:,} numbers" + (", compared by cosine" if unit else "")
+    if length > vectors.MOST_DIRECTIONS:
+        some = vectors.filled(some, middle)
+        scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
+        centre = np.array([scale.mean * scale.largest for scale in scales])
+        spread = np.array([scale.spread * scale.largest for scale in scales])
+        spread = (
+            np.full(length, spread.max(initial=1e-30)) if unit else np.where(spread > 1e-10, spread, np.inf)
+        )
+        projection = vectors.Projection.fit(some, centre, spread, seed)
+        treatment += f", projected onto {projection.components.n_components_} directions"
+    treatment += ", median where missing" if n_missing else ""
+    reading = vectors.VectorReading(length, middle, unit, projection)
+    column = _Column(name, "vector", treatment, n_missing, parts=reading.named(name, matrix), reading=reading)
+    column.notes = vectors.gap_notes(name, found, matrix)
+    return column
 
 
 # ------------------------------------------------------------------------------------------------- encoding
@@ -511,7 +561,8 @@ class Scale(NamedTuple):
     def apply(self, values: Array) -> Array:
         """Return a feature as methods see it; what is absurdly far is cut off."""
         with np.errstate(over="ignore"):
-            return np.clip((values / self.largest - self.mean) / self.spread, -FARTHEST, FARTHEST)
+            values = np.asarray(values, dtype=float) / self.largest
+            return np.clip((values - self.mean) / self.spread, -FARTHEST, FARTHEST)
 
 
 def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
@@ -519,6 +570,11 @@ def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scal
 
     Shapes: parts (n,).
     """
+    if kind in ("vector", "directions"):  # whether it is missing is a feature besides
+        *block, flag = parts
+        each = "date" if kind == "vector" else "letters"
+        own = scale_features(column, {name: parts[name] for name in block}, each)
+        return [*own, *scale_features(column, {flag: parts[flag]}, "number")]
     scales = [_own_scale(column, name, values, kind) for name, values in parts.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]
     if kind in ("levels", "letters"):
@@ -531,7 +587,7 @@ def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scal
 
 def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
     """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
-    alone = kind in ("number", "date")
+    alone, values = kind in ("number", "date"), np.asarray(values, dtype=float)
     values = _without_far(values) if alone else values
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
     values = values / largest  # so that no square is too large
@@ -561,7 +617,9 @@ def _without_far(values: Array) -> Array:
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, NumberReading | LevelsReading | WordsReading] = field(default_factory=dict)
+    readings: dict[Any, NumberReading | LevelsReading | WordsReading | vectors.VectorReading] = field(
+        default_factory=dict
+    )
     table: TableReading | None = None  # how dates and categories are read
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from transduce.core.words import counted, option
 from transduce.tables.columns import check_once
 from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
+from transduce.tables.vectors import to_pandas
 from transduce.tables.workbooks import Workbook, read_workbook
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
@@ -28,7 +29,7 @@ _ENDINGS |= {"json lines": ".jsonl .ndjson", "json": ".json", "feather": ".feath
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 PACKED = (".gz", ".zip")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
-_PACKING = 5
+_PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
 _BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
 
 
@@ -103,7 +104,22 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
 def memory_needed(path: str | Path) -> int:
     """Return a rough estimate of the bytes it takes to read and fill a file."""
     kind, packed = kind_of(path)
-    return os.path.getsize(path) * _SWELLING[kind or "csv"] * (_PACKING if packed else 1)
+    size = os.path.getsize(path) * (_PACKING if packed else 1)
+    lists = _list_bytes(path) if kind == "parquet" and not packed else 0
+    return max(size - lists, 0) * _SWELLING[kind or "csv"] + lists * _LISTS
+
+
+def _list_bytes(path: str | Path) -> int:
+    """Return how many bytes the lists in a Parquet file are, which stay as compact in memory."""
+    from pyarrow import parquet
+
+    try:
+        footer = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return 0
+    lists = [j for j in range(footer.num_columns) if footer.schema.column(j).max_repetition_level > 0]
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return sum(group.column(j).total_uncompressed_size for group in groups for j in lists)
 
 
 def memory_free() -> int | None:
@@ -210,7 +226,7 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             raise ValueError(f"has a column {name!r} of bytes: drop it, or turn it into text")
-    return table.to_pandas(ignore_metadata=True), table
+    return to_pandas(table), table
 
 
 def with_columns(table: pa.Table, new: pd.DataFrame) -> pa.Table:

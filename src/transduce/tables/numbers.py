@@ -252,6 +252,8 @@ def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
 def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         empty = column.isin(numbers)
+    elif isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O":  # lists
+        return column
     else:
         empty = column.astype(object).map(lambda cell: _is_one(cell, texts, numbers)).astype(bool)
     return column.mask(empty) if empty.any() else column

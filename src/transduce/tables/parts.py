@@ -24,6 +24,7 @@ from transduce.core.safe_files import whole_file
 from transduce.tables.columns import check_once
 from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
 from transduce.tables.files import extended_object, json_object, kind_of, stored_index, with_columns
+from transduce.tables.vectors import to_pandas
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
@@ -110,7 +111,7 @@ class PartFiles:
 
     def frame_of(self, batch: pa.Table) -> pd.DataFrame:
         """Return a batch of rows as a frame of its columns."""
-        return batch.select(self.columns).to_pandas(ignore_metadata=True)
+        return to_pandas(batch.select(self.columns))
 
 
 def is_many(pattern: str) -> bool:

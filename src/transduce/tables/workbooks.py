@@ -148,4 +148,6 @@ def plain_cell(value: Any) -> Any:
         return value.to_pydatetime(warn=False)
     if isinstance(value, pd.Timedelta):
         return value.to_pytimedelta()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return value.item() if isinstance(value, np.generic) else value

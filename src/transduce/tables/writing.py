@@ -27,7 +27,7 @@ def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = Fa
     """Write a table with new columns after its own, in one piece."""
     kind, packed = out_kind(path, table.kind)
     with whole_file(path, force=force) as file:
-        if not packed and kind not in ("parquet", "feather", "excel"):
+        if not packed and kind not in ("feather", "excel"):
             _write(file, kind, table, new)
             return
         buffer = io.BytesIO()
