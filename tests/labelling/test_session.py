@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,10 @@ from hypothesis import strategies as st
 
 from tests.labelling.processes import Running, label_and_be_killed
 from tests.labelling.tables import clusters, new_session, numbers, prepared
+from transduce import fill
 from transduce.labelling import Session, SessionSettings
+from transduce.labelling.certificates import about_intervals
+from transduce.labelling.export import SessionAnswers, fill_labels
 from transduce.labelling.journal import Event, pack
 from transduce.labelling.opinions import Question, corrected
 from transduce.labelling.prepared import prepare
@@ -373,35 +377,78 @@ def test_frozen_answers_do_not_follow_later_labels():
     assert session.certificate().answers.n_draws == 0
 
 
-def test_intervals_need_their_draws_and_nothing_in_between():
-    session, truth = new_session()
-    for _ in range(4):
-        session.answer(str(truth[session.propose("find").row]))
-    session.plan_draws(5)
-    session.propose("audit")
-    for step in range(5):
+def judge(session, truth, mode, count):
+    """Judge some rows as they are proposed."""
+    for _ in range(count):
+        session.answer(str(truth[session.propose(mode).row]))
+
+
+def test_the_first_draws_of_a_stretch_calibrate_by_themselves():
+    session, truth = new_session(240, 60)
+    judge(session, truth, "find", 12)
+    session.answer("no", row=int(np.flatnonzero((truth == "no") & session.state.pool)[0]))
+    size = session.state.block_size(0.9)
+    assert size == 39  # of 227 rows
+    for step in range(size):
         assert not session.certificate().intervals.ready
-        session.answer(str(truth[session.propose().row]))
+        judge(session, truth, "audit", 1)
         assert session.certificate().intervals.answered == step + 1
+    block = session.state.block
     assert session.certificate().intervals.ready
-    session.answer(str(truth[session.propose("audit").row]))  # one draw more does no harm
-    assert session.certificate().intervals.ready
-    session.answer(str(truth[session.propose("find").row]))
+    assert (block.count, block.first_draw, block.level) == (size, 0, 0.9)
+    judge(session, truth, "audit", 2)  # more draws, and rows found on purpose, leave it as it is
+    judge(session, truth, "find", 3)
+    assert session.state.block == block
+    assert session.certificate().intervals.complete
+    assert "new block" in about_intervals(session.certificate().intervals)
+    judge(session, truth, "audit", 1)
     found = session.certificate().intervals
-    assert found.spoilt
-    assert not found.ready
-    session.propose("audit")
-    session.answer("no")
-    session.plan_draws(2)
+    assert (found.ready, found.complete, found.answered, found.earlier) == (True, False, 1, size)
+    assert session.state.n_blocks == 2
+
+
+def test_rows_labelled_between_the_draws_begin_a_new_block():
+    session, truth = new_session(240, 60)
+    judge(session, truth, "find", 12)
+    session.plan_draws(20)  # changed before the first draw: labels until then do no harm
+    judge(session, truth, "learn", 1)
+    judge(session, truth, "audit", 3)
     assert not session.certificate().intervals.spoilt
-
-
-def test_undoing_a_label_from_before_spoils_the_draws_too():
-    session, truth = new_session()
-    session.answer(str(truth[session.propose("find").row]))
-    session.plan_draws(2)
-    session.undo()
+    session.change(session.state.drawn[0], "no")
+    session.change(session.state.drawn[0], str(truth[session.state.drawn[0]]))
+    assert not session.certificate().intervals.spoilt
+    judge(session, truth, "find", 1)
     assert session.certificate().intervals.spoilt
+    judge(session, truth, "audit", 1)
+    assert session.certificate().intervals.planned == session.state.block_size(0.9)
+    assert session.certificate().intervals.answered == 1
+    session.undo()  # a draw stays drawn
+    assert not session.certificate().intervals.spoilt
+    session.undo()
+    assert session.certificate().intervals.spoilt  # a row came back that could be drawn
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "size"), [(2000, 0.9, 39), (2000, 0.95, 79), (120, 0.9, 29), (60, 0.9, 19)]
+)
+def test_blocks_are_smaller_in_small_tables(n, level, size):
+    session, _ = new_session(n if n < 2000 else 240, 15)
+    session.state.n_pool = n
+    assert session.state.block_size(level) == size
+    session.state.n_pool = 18
+    assert session.state.block_size(level) == 0
+
+
+def test_a_drawn_row_that_was_skipped_does_not_hold_the_block_up():
+    session, truth = new_session(240, 60)
+    judge(session, truth, "find", 12)
+    judge(session, truth, "audit", 9)
+    session.propose()
+    session.skip()
+    judge(session, truth, "audit", 29)
+    found = session.certificate().intervals
+    assert (found.ready, found.answered, found.drawn) == (True, 38, 39)
+    assert "1 draw that you skipped counts as badly answered" in about_intervals(found)
 
 
 # ------------------------------------------------------------------------------------------------- limits
@@ -614,23 +661,92 @@ def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     assert asked[0].shares[0] < 0.4  # 27 of 105 are left
 
 
-def test_export(tmp_path):
+def exported(session, folder, monkeypatch):
+    """The columns of both tables, the report and what is guaranteed; they agree at every row."""
+    monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))
+    done = session.export(folder, force=True)
+    labelled, filled = pd.read_csv(done.labelled), pd.read_csv(done.filled)
+    target = session.table.target
+    assert (labelled[f"{target}_answer"] == filled[f"{target}_filled"]).all()
+    given = labelled[f"{target}_label"].notna()
+    assert given.sum() == len(session.state.labelled)
+    assert (filled.loc[given, f"{target}_filled"] == labelled.loc[given, f"{target}_label"]).all()
+    assert ((filled[f"{target}_status"] == "given") == given).all()
+    assert done.guarantee in done.certificate.read_text(encoding="utf-8")
+    report = done.report.read_text(encoding="utf-8")
+    assert report.startswith("<!DOCTYPE html>")
+    rows = fill_labels(session, SessionAnswers.of(session)).summary()["rows"]
+    assert {one["position"]: one["value"] for one in rows} == filled.loc[~given, f"{target}_filled"].to_dict()
+    return labelled, filled, report, done.guarantee
+
+
+def test_export_of_a_search(tmp_path, monkeypatch):
+    """Labels that were searched for teach: the table has the page's answers, and nothing says how good they are."""
     session, truth = new_session(120, 40)
-    for step in range(45):
-        session.answer(str(truth[session.propose("find" if step < 20 else "audit").row]))
-    done = session.export(tmp_path)
-    labelled = pd.read_csv(done.labelled)
-    assert labelled["relevant_label"].notna().sum() == 45
-    assert (labelled["relevant_random"] == "yes").sum() == 25
+    judge(session, truth, "find", 45)
+    labelled, filled, report, guarantee = exported(session, tmp_path, monkeypatch)
     assert (labelled["relevant_by"] == "person").sum() == 45
-    given = labelled["relevant_label"].notna()
-    assert (labelled.loc[given, "relevant_answer"] == labelled.loc[given, "relevant_label"]).all()
-    filled = pd.read_csv(done.filled)
-    assert filled["relevant_filled"].notna().all()
-    assert (filled.loc[given.to_numpy(), "relevant_filled"] == labelled.loc[given, "relevant_label"]).all()
-    assert done.report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert "25 labels of 45 are random draws, the others were chosen" in done.guarantee
-    assert "95 %" in done.certificate.read_text(encoding="utf-8")
+    np.testing.assert_array_equal(filled["relevant_filled"], session.named(session.answers().values))
+    assert guarantee.startswith("none: Nothing is guaranteed at 90 %. Labels that were chosen do not measure")
+    assert "Audit: 9 more random draws" in guarantee
+    assert filled.loc[filled["relevant_status"] != "given", "relevant_set"].eq("no | yes").all()
+    assert filled["relevant_probability"].isna().all()
+    for false in ("% right", "How good are the answers", "if chance", "exact:", "fill(", "With twice"):
+        assert false not in report, false
+    assert "45 labels: 45 found by searching." in report
+
+
+def test_export_of_a_block(tmp_path, monkeypatch):
+    """The first draws calibrate, whatever is labelled later; sets are about all rows without a label at their end."""
+    session, truth = new_session(240, 60)
+    judge(session, truth, "find", 20)
+    judge(session, truth, "audit", 39)
+    _, first, report, guarantee = exported(session, tmp_path, monkeypatch)
+    assert guarantee.startswith("exact: ")
+    assert "of the 181 true classes" in guarantee
+    assert "random draws made since calibrate it." in report
+    judge(session, truth, "find", 5)
+    _, second, _, guarantee = exported(session, tmp_path, monkeypatch)
+    assert (
+        "It is about the 181 rows without a label after the last of these draws; 5 of them have been"
+        in guarantee
+    )
+    same = (second["relevant_status"] != "given").to_numpy()
+    both = [table[same] for table in (first, second)]
+    sets = [table["relevant_set"].str.split(" | ", regex=False).map(set) for table in both]
+    for before, after, was, value in zip(*sets, *(table["relevant_filled"] for table in both), strict=True):
+        assert value in after
+        assert before - {was} <= after
+    judge(session, truth, "audit", 1)
+    assert "if no block of draws was begun, or left" in exported(session, tmp_path, monkeypatch)[3]
+
+
+def test_export_of_draws_alone_and_of_frozen_answers(tmp_path, monkeypatch):
+    session, truth = new_session(240, 60)
+    judge(session, truth, "audit", 30)  # the first ten teach
+    session.freeze()
+    frozen = session.state.freezes[-1].values.copy()
+    judge(session, truth, "audit", 9)
+    _, filled, _, guarantee = exported(session, tmp_path, monkeypatch)
+    assert guarantee.startswith("exact: ")
+    assert "29 of 39 labels calibrate" in guarantee
+    left = (filled["relevant_status"] != "given").to_numpy()
+    np.testing.assert_array_equal(filled["relevant_filled"][left], session.named(frozen)[left])
+
+
+def test_export_of_numbers(tmp_path, monkeypatch):
+    frame, truth = numbers(240)
+    options = SessionSettings(task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y")))
+    session = Session(frame, "y", settings=options)
+    for mode, count in (("learn", 12), ("audit", 39), ("learn", 3)):
+        for _ in range(count):
+            session.answer(float(truth[session.propose(mode).row]))
+    _, filled, _, guarantee = exported(session, tmp_path, monkeypatch)
+    left = filled["y_status"] == "answered"
+    assert guarantee.startswith("exact: Each interval holds")
+    assert (filled["y_lower"] <= filled["y_filled"])[left].all()
+    assert (filled["y_filled"] <= filled["y_upper"])[left].all()
+    assert np.isfinite(filled["y_upper"][left]).all()
 
 
 def test_export_with_too_few_labels_still_writes_the_labels(tmp_path):

@@ -399,7 +399,7 @@ def test_an_old_page_of_a_restarted_program_says_so(program):
 
 
 def test_export(page, monkeypatch):
-    monkeypatch.setattr("transduce.labelling.session.fill", partial(fill, method="ridge"))  # it is quick
+    monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))  # it is quick
     page.judge(page.truth, 25)
     page.press("e")
     page.wait(lambda: page.find("#export-go")).click()
@@ -414,7 +414,7 @@ def test_export(page, monkeypatch):
     labelled = pd.read_csv(page.folder / "papers-labelled.csv")
     assert labelled["relevant_label"].notna().sum() == 25
     assert (page.folder / "papers-filled.csv").exists()
-    assert "chance chose the labelled rows, and it did not" in page.text("#export-body")
+    assert "Labels that were chosen do not measure how good the answers are" in page.text("#export-body")
 
 
 def test_text_of_the_table_stays_text(page):

@@ -16,6 +16,7 @@ CHANCE_WITHIN = "chance alone decided, within each category, which rows have a l
 STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
+NO_SECOND_LOOK = "no block of random draws was begun, or left, because of what the draws before had shown"
 
 # The one condition that "exact" has, by the assumption that it comes from.
 _CONDITIONS = {
@@ -24,6 +25,7 @@ _CONDITIONS = {
     CHANCE_OF_GROUPS: "if chance chose the groups with labels",
     CHANCE_WITHIN: "if chance chose the labels within each category",
     STILL: "if nothing changes along the order of the rows",
+    NO_SECOND_LOOK: "if no block of draws was begun, or left, because of what draws had shown",
 }
 
 SUSPECTED = 0.1  # p-values below this are signs of a difference

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.plan import FOLDS
@@ -48,12 +49,25 @@ def score(task: str, true: AnyArray, answered: AnyArray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Told:
+    """Answers that were made elsewhere, as on the labelling page, and what is known of them."""
+
+    values: AnyArray  # (n,) at all rows: numbers, or classes; NaN or None where there is no answer
+    source: str  # who answered
+    judged: pd.DataFrame | None  # ``true`` and ``answered`` at rows that chance chose; None if it chose none
+    guarantee: Guarantee
+    again: str  # what makes them again
+    notes: list[str]  # what the user should know
+
+
+@dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What a fit tells about itself, each thing computed when it is first asked for, and none so that asking fails."""
 
     fit: TableFit
     method: str
     seed: int
+    told: Told | None = None  # where the answers are from elsewhere
     notes: list[str] = field(default_factory=list)  # what could not be computed, and why
 
     @cached_property
@@ -64,6 +78,9 @@ class Diagnosis:
 
     def _look_at_labels(self) -> tuple[dict[str, float], pd.DataFrame]:
         task, blend = self.fit.target.task, self.fit.values_model
+        if self.told is not None:
+            folds = NO_FOLDS if self.told.judged is None else self.told.judged
+            return {self.told.source: score(task, folds["true"], folds["answered"])}, folds
         if not isinstance(blend, TransductiveBlend):
             folds = _cross_validate(self.fit, self.seed)
             return {self.method: score(task, folds["true"], folds["answered"])}, folds
@@ -87,11 +104,14 @@ class Diagnosis:
         """One line for each method."""
         fit, scores, model = self.fit, self._quality[0], self.fit.values_model
         weights, seconds, left_out = {self.method: 1.0}, {self.method: fit.seconds}, {}
-        if isinstance(model, TransductiveBlend):
+        if self.told is not None:
+            weights, seconds = {self.told.source: 1.0}, {self.told.source: np.nan}
+        elif isinstance(model, TransductiveBlend):
             known = model.answer_.diagnostics
             weights, seconds, left_out = dict(model.weights_), known["seconds"], known["left out"]
         lines = [(name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights]
-        for name, why in [*left_out.items(), *fit.plan.left_out.items()]:
+        left_out |= {} if self.told is not None else fit.plan.left_out
+        for name, why in left_out.items():
             lines.append((name, np.nan, np.nan, np.nan, why))
         members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
         members.insert(3, "scorer", SCORERS[fit.target.task])
@@ -106,6 +126,8 @@ class Diagnosis:
     def relevance(self) -> pd.Series | None:
         """How much each column matters, where a method says so."""
         fit = self.fit
+        if self.told is not None:
+            return None
         return self._try("How much columns matter", lambda: relevance(fit.values_model, fit.features), None)
 
     @cached_property
@@ -116,6 +138,8 @@ class Diagnosis:
     @cached_property
     def gain(self) -> float | None:
         """By which share errors get smaller with twice the labels."""
+        if self.told is not None:  # labels that were chosen do not tell
+            return None
         return self._try("What more labels would bring", lambda: _gain(self.fit, self.seed), None)
 
     def next_labels(self, answer: Answer) -> NextLabels:

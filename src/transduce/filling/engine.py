@@ -21,7 +21,7 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import option
-from transduce.filling.diagnostics import SMALL, Diagnosis
+from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import FIT, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
@@ -146,6 +146,60 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> Fi
     fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read).fitted
     assert fitted is not None
     return fitted
+
+
+# ---------------------------------------------------------------------------------------------- answers from elsewhere
+
+
+def fill_told(
+    table: Any, target: Any, told: Told, calibrated: FillResult | None, **given: Unpack[FillOptions]
+) -> FillResult:
+    """Return answers that were made elsewhere as a result, with what a calibrated one says of some of the rows."""
+    options = Options.read(given)
+    source = FrameSource.read(table, target, options)
+    frame, labels = source.frame, source.labels
+    answer = _told_answer(labels, told, calibrated)
+    counts = {"n_rows": len(frame), "n_labels": labels.n_labels, "n_fitted": 0}
+    if calibrated is None:
+        features = vectorize(frame, target, random_state=options.random_state)
+        plan = Plan(None, False, {}, 0.0, [])
+        fit = TableFit(frame, labels, features, plan, None, None, answer.rows, answer, None, 0.0, [])
+        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, "", 0), counts)
+    else:
+        result = replace(calibrated, source=source, labels=labels, unasked=answer)
+        fit = calibrated.fit
+        if calibrated.fitted is None:  # it saw all rows
+            fit = replace(fit, frame=frame, target=labels, answer=answer)
+    fit = replace(fit, notes=[*told.notes, *labels.notes])
+    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options.method, options.random_state, told))
+
+
+def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> Answer:
+    """Return answers with intervals, or sets, of a calibrated result, extended where a value would be outside.
+
+    At rows that this one is not about, and without one, nothing is ruled out.
+    """
+    rows = np.flatnonzero(labels.missing)
+    values, none = told.values[rows], pd.isna(told.values[rows])
+    status = np.where(none, "unreached", "answered")
+    own = None if calibrated is None else calibrated.unasked
+    at = np.flatnonzero(np.isin(rows, [] if own is None else own.rows))
+    places = np.searchsorted([] if own is None else own.rows, rows[at])
+    answer = Answer(rows, values, status, told.guarantee)
+    if labels.task == "regression":
+        ends = np.tile([-np.inf, np.inf], (len(rows), 1))
+        if own is not None and own.regions is not None:
+            ends[at] = own.regions.hull()[places]
+        return with_values(replace(answer, regions=Regions.from_intervals(ends)), values, status, None, None)
+    known = [] if own is None or own.classes is None else own.classes.tolist()
+    classes = np.array(sorted({*labels.known.tolist(), *values[~none].tolist(), *known}))
+    p, sets = np.ones((len(rows), len(classes))), np.ones((len(rows), len(classes)), dtype=bool)
+    if own is not None and own.p_values is not None and own.label_sets is not None:
+        where = np.ix_(at, np.searchsorted(classes, known))
+        p[at], sets[at] = 0.0, False  # a class that has got its first label since
+        p[where], sets[where] = own.p_values[places], own.label_sets[places]
+    answer = replace(answer, p_values=p, label_sets=sets, classes=classes)
+    return with_values(answer, values, status, None, None)
 
 
 # ------------------------------------------------------------------------------------------------ all rows take part

@@ -183,6 +183,8 @@ class FillResult:
         uncertainty.
         """
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
+        if self.diagnosis.told is not None:
+            return self.diagnosis.told.guarantee
         n_inside, model, (n_others, n_lost) = len(self.fit.answer), self.fit.model, self.outside
         if self.fitted is not None:
             n_others -= self.fitted.outside.n_empty  # drawn, and not covered
@@ -294,7 +296,7 @@ class FillResult:
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
         model, certainty = self.fit.model, self.certainty
-        if not isinstance(model, ConformalTransducer):
+        if not isinstance(model, ConformalTransducer) or self.diagnosis.told is not None:
             return None
         if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
             return None
@@ -358,6 +360,8 @@ class FillResult:
     @property
     def again(self) -> str:
         """The command that does it again where the table came from a file, and the call of `fill` elsewhere."""
+        if self.diagnosis.told is not None:
+            return self.diagnosis.told.again
         name = self.source.name.replace("\\", "/")
         short = "-" if name == "standard input" else name.rpartition("/")[2]
         if short == "-" or kind_of(short)[0] in KINDS.values():

@@ -365,17 +365,25 @@ class BoundCurve:
 
 @dataclass(frozen=True)
 class Intervals:
-    """How far the draws are that calibrate intervals."""
+    """How far the random draws are that calibrate intervals, or sets of classes."""
 
     planned: int = 0  # draws fixed beforehand
     drawn: int = 0  # how many of them were made
     answered: int = 0  # how many of them were judged
-    spoilt: bool = False  # whether another row was labelled on purpose since: intervals then need a new draw
+    spoilt: bool = False  # whether another row was labelled on purpose before the last of them
+    searched: bool = False  # the same, after the last of them
+    earlier: int = 0  # draws of the complete block before this one
+    waiting: bool = False  # whether the last of them waits to be judged
+
+    @property
+    def complete(self) -> bool:
+        """Whether all draws planned were made, and judged or skipped."""
+        return 0 < self.planned == self.drawn and not self.spoilt and not self.waiting
 
     @property
     def ready(self) -> bool:
-        """Whether the intervals can be made."""
-        return self.planned > 0 and self.answered == self.planned and not self.spoilt
+        """Whether intervals or sets can be made."""
+        return self.complete or self.earlier > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,8 +439,12 @@ def intervals(state: State) -> Intervals:
     """Return how far the draws are that calibrate intervals."""
     if state.plan is None:
         return Intervals()
-    judged = [row in state.labels for row in state.calibrating()]
-    return Intervals(state.plan.count, len(judged), sum(judged), state.plan.spoilt)
+    plan, rows = state.plan, state.drawn_in(state.plan)
+    judged = sum(row in state.labels for row in rows)
+    before = state.block is not None and state.block.first_draw < plan.first_draw
+    earlier = state.block.count if before and state.block is not None else 0
+    waiting = state.pending in rows
+    return Intervals(plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting)
 
 
 def rounded_down(share: float) -> str:
@@ -484,21 +496,29 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
 
 
 def about_intervals(intervals: Intervals) -> str:
-    """Return how far the calibration of intervals is, as a sentence."""
+    """Return how far the calibration is, in sentences."""
     if intervals.planned == 0:
-        return "For intervals with no assumption at all, fix a number of random draws beforehand."
+        return (
+            "The first random draws calibrate by themselves, with no assumption at all: audit when you like."
+        )
+    planned, skipped = counted(intervals.planned, "random draw"), intervals.drawn - intervals.answered
+    if intervals.complete:
+        done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
+        if skipped:
+            count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
+            done += f" {count} as badly answered: judge them if you can."
+        return f"{done} The next draws begin a new block." if intervals.searched else done
+    kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
     if intervals.spoilt:
-        return "Rows were labelled on purpose since the draws began: intervals need a new draw."
-    planned = counted(intervals.planned, "planned draw")
-    if intervals.ready:
-        return f"All {planned} judged: exact intervals can be made now. Export before you search on."
-    skipped = intervals.drawn - intervals.answered
-    waiting = f" {counted(skipped, 'draw')} not judged." if skipped else ""
-    return f"{intervals.answered:,} of {planned} judged; label nothing else meanwhile.{waiting}"
+        return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
+    skipped -= intervals.waiting
+    aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""
+    judged = f"{intervals.answered:,} of {planned} judged"
+    return f"{judged}; until the last, label nothing that was not drawn.{aside}{kept}"
 
 
-def certificate_text(certificates: Certificates, wanted: Label, name: str) -> str:
-    """Return all certificates as lines of text, for a file."""
+def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
+    """Return all certificates as lines of text, for a file, with what is guaranteed of the filled table."""
     lines = [f"Certificates of {name}", ""]
     if certificates.recall is not None:
         lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
@@ -506,7 +526,8 @@ def certificate_text(certificates: Certificates, wanted: Label, name: str) -> st
     if certificates.answers is not None:
         lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
     lines += [
-        *("Intervals:", about_intervals(certificates.intervals), ""),
+        *("Intervals and sets:", about_intervals(certificates.intervals), ""),
+        *("The filled table:", filled, ""),
         "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
         "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
         "",

@@ -55,6 +55,7 @@ class Event:
     hits: int = 0  # wanted rows known before it happened
     number: float = 0.0  # draws planned, or the tolerance of frozen numbers
     data: str = ""  # frozen answers, packed
+    level: float = 0.0  # of the intervals or sets that planned draws calibrate; 0 in old journals
     time: str = ""  # when, in UTC
 
 

@@ -45,6 +45,9 @@ class Answers:
     source: str  # who answered
     lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
     upper: Array | None = None  # (n,) where they end
+    hidden: AnyArray | None = (
+        None  # (n,) classes at labelled rows while their labels were hidden; -1 elsewhere
+    )
 
 
 class ClassOpinion:
@@ -309,7 +312,11 @@ def _second_classes(matrix: Array, known: Question) -> Answers:
     best, certain[blend.answer_.rows] = winners(chances, np.zeros(1))
     values[blend.answer_.rows] = classes[best]
     names = ", ".join(str(name).replace("_", " ") for name in blend.weights_.index)
-    return Answers(values, certain, f"a blend of {names}")
+    hidden = None
+    if getattr(blend, "out_of_fold_", None) is not None:
+        folds, hidden = blend.out_of_fold_["blend"], np.full(len(matrix), -1, dtype=np.int16)
+        hidden[folds.index] = classes[winners(corrected(folds.to_numpy(), classes, known), np.zeros(1))[0]]
+    return Answers(values, certain, f"a blend of {names}", hidden=hidden)
 
 
 def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -11,23 +11,18 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import Drawn
 from transduce.core import checks
 from transduce.core.computing import few_threads
-from transduce.core.safe_files import check_free, write_text
-from transduce.core.types import AnyArray
-from transduce.core.words import counted
-from transduce.filling import FillResult, fill
+from transduce.core.types import AnyArray, Array
 from transduce.labelling import opinions
-from transduce.labelling.certificates import Certificates, Certifier, certificate_text
+from transduce.labelling.certificates import Certificates, Certifier
 from transduce.labelling.choosing import Chooser, Proposal
+from transduce.labelling.export import Exported, write_files
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
 from transduce.labelling.opinions import Answers, ClassOpinion, NumberOpinion
 from transduce.labelling.prepared import Prepared, prepare
-from transduce.labelling.state import MODES, Decision, open_state
+from transduce.labelling.state import MODES, Decision, State, open_state, replay
 from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
-from transduce.tables import files
-from transduce.tables.writing import write
 
 
 @dataclass(frozen=True)
@@ -285,6 +280,9 @@ class Session:
             return Proposal(waiting[0], "audit", "skipped", random=True) if waiting else None
         if state.mode == "audit" or state.n_pool == 0:
             if state.pending is None:
+                size = state.block_size(self.settings.confidence) if state.block_is_due else 0
+                if size:
+                    self._plan(size)
                 self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
             assert state.pending is not None
             return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
@@ -421,19 +419,23 @@ class Session:
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
 
     def plan_draws(self, count: int) -> None:
-        """Fix the number of random draws that are to calibrate intervals; they begin now.
+        """Fix how many of the next random draws calibrate intervals or sets, if it is not to be as many as usual.
 
         Parameters
         ----------
         count : int
-            9 suffice for 90 %, 19 for 95 %; more make narrower intervals.
+            9 suffice for 90 %, 19 for 95 %; usual are 39 and 79, fewer in small tables.
         """
         checks.check_whole("count", count, least=1)
         if count > self.state.n_pool:
             raise ValueError(f"{count} draws are more than the {self.state.n_pool} rows that are left.")
         if self.state.pending is not None:
             raise ValueError("A random draw is waiting: judge it first, then fix the number of new draws.")
-        self._record(Event("plan", number=float(count)))
+        self._plan(count)
+
+    def _plan(self, count: int) -> None:
+        """Write down how many draws calibrate, and at which level, before the first of them is made."""
+        self._record(Event("plan", number=float(count), level=self.settings.confidence))
 
     # ------------------------------------------------------------------------------------------------ knowing
 
@@ -529,6 +531,22 @@ class Session:
         """Whether a second opinion is being worked on."""
         return self._second.busy
 
+    def state_at(self, n_events: int) -> State:
+        """Return where the session stood after so many events of its journal."""
+        return replay(self.state.header, self.state.given, self._journal.events[:n_events])
+
+    def opinion_of(self, labels: Mapping[int, Label], shares: Array | None = None) -> AnyArray:
+        """Return the first opinion at all rows that follows from some labels. Shapes: shares (n_classes,)."""
+        with few_threads(0):
+            if isinstance(self._first, ClassOpinion):
+                places = self.state.places
+                return self._first.answer(
+                    {row: places[label] for row, label in labels.items()}, shares
+                ).values
+            own = NumberOpinion(self.prepared, self.settings.confidence, self.state.header.seed)
+            numbers = {row: float(label) for row, label in labels.items()}  # type: ignore[arg-type]
+            return own.answer(numbers, everywhere=True).values
+
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before.
 
@@ -557,116 +575,4 @@ class Session:
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
         path = target / (self.table.path or Path("table.csv")).name
-        endings = (("labelled", None), ("filled", None), ("filled", ".html"), ("certificate", ".txt"))
-        paths = [files.named_after(path, word, ending) for word, ending in endings]
-        for file in paths:
-            check_free(file, force=force)
-        labelled, filled, report, certificate = paths
-        source = self.table.source or files.Table(self.table.frame, "csv", None, "table")
-        write(labelled, source, label_columns(self), force=force)
-        text = certificate_text(self.certificate(), self.state.wanted, self.table.name)
-        write_text(certificate, text, force=force)
-        try:
-            result, new, guarantee = fill_labels(self)
-        except ValueError as error:
-            return Exported(labelled, certificate, None, None, f"The table could not be filled: {error}")
-        result.report(report, force=force)
-        write(filled, source, new, force=force)
-        return Exported(labelled, certificate, filled, report, guarantee)
-
-
-@dataclass(frozen=True)
-class Exported:
-    """The files written, and what is guaranteed of them.
-
-    Parameters
-    ----------
-    labelled : Path
-        The table with the labels.
-    certificate : Path
-        What is certain, as text.
-    filled, report : Path or None
-        The table filled from the labels, and its report; None if it could not be filled.
-    guarantee : str
-        What is guaranteed of the filled table, as sentences; or why it could not be filled.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from transduce.labelling import Exported
-    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
-    >>> files.guarantee
-    'No label yet.'
-    """
-
-    labelled: Path
-    certificate: Path
-    filled: Path | None
-    report: Path | None
-    guarantee: str
-
-
-def label_columns(session: Session) -> pd.DataFrame:
-    """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer.
-
-    The answer is the frozen one, which the certificate of wrong answers is about, or else the current one.
-    """
-    state, target, n = session.state, session.table.target, session.table.n_rows
-    labels = [state.label_of(row) for row in range(n)]
-    by, random = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
-    by[list(state.given)] = "table"
-    by[list(state.labels)] = "person"
-    random[state.drawn] = True
-    values = state.freezes[-1].values if state.freezes else session.complete_answers().values
-    columns = {
-        f"{target}_label": pd.Series(labels, dtype=object).infer_objects(),
-        f"{target}_by": by,
-        f"{target}_random": np.where(random, "yes", "no"),
-        f"{target}_answer": session.named(values),
-    }
-    taken = [name for name in columns if name in session.table.frame.columns]
-    if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
-    return pd.DataFrame(columns)
-
-
-def fill_labels(session: Session) -> tuple[FillResult, pd.DataFrame, str]:
-    """Return the table filled from the labels of a session, its new columns, and what is guaranteed of it."""
-    state, table, target = session.state, session.table, session.table.target
-    exact, numbers = session.certificate().intervals.ready, session.task == "numbers"
-    later = state.drawn_later() if exact else []  # were these to teach, looking could spoil the calibration
-    kept_out = set(later)
-    labels = [None if row in kept_out else state.label_of(row) for row in range(table.n_rows)]
-    column = pd.Series(labels, dtype=float if numbers else object).to_numpy()
-    frame = table.frame.drop(columns=[target], errors="ignore").assign(**{target: column})
-    if exact:
-        frame[f"{target}_random"] = np.isin(np.arange(table.n_rows), state.calibrating())
-    task = "regression" if numbers else "classification"
-    result = fill(frame, target, task=task, labels=Drawn(f"{target}_random") if exact else None)
-    result = replace(result, source=replace(result.source, name=table.name))
-    if not exact:
-        return result, result.new, f"{result.guarantee} {_ground(session)}"
-    return result, _with_labels(result.new, session, later), str(result.guarantee)
-
-
-def _with_labels(new: pd.DataFrame, session: Session, rows: list[int]) -> pd.DataFrame:
-    """Return the new columns with the labels of rows that were kept out of the fit."""
-    target, labels, new = session.table.target, session.state.labels, new.copy()
-    for row in filter(labels.__contains__, rows):
-        new.loc[new.index[row], :] = None
-        new.loc[new.index[row], [f"{target}_filled", f"{target}_status"]] = [labels[row], "given"]
-    return new
-
-
-def _ground(session: Session) -> str:
-    """Return on what ground the plain guarantee stands."""
-    state = session.state
-    n_random = sum(row in state.labels for row in state.drawn)
-    if n_random == len(state.labelled):
-        return "All labels are random draws of this session, as the guarantee assumes."
-    return (
-        "This guarantee assumes that chance chose the labelled rows, and it did not: "
-        f"{counted(n_random, 'label')} of {len(state.labelled):,} are random draws, the others were chosen. "
-        "Take the intervals and sets as approximate. The certificates of recall and of wrong answers do not need "
-        "this assumption."
-    )
+        return write_files(self, path, force=force)

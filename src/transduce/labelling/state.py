@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array
 from transduce.labelling.certificates import Audit, Draws
 from transduce.labelling.journal import Event, Header, Journal, Label, unpack
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 MODES = ("find", "learn", "audit")
 ENOUGH_DRAWS = 10
 LATE = 20
+TEACHING = 10  # labels that a fit needs before draws can calibrate it
+BLOCK = 4  # times as many draws as a level takes: 39 for 90 %, 79 for 95 %; fewer than a quarter of the rows
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,18 @@ class Freeze:
 
 @dataclass(frozen=True)
 class PlannedDraws:
-    """A number of random draws, fixed beforehand, whose labels are to calibrate intervals."""
+    """A block: a number of random draws, fixed before the first of them, whose labels calibrate intervals or sets.
+
+    Nothing that is seen after its last draw changes which rows it is about.
+    """
 
     count: int  # draws planned
     first_draw: int  # draws made before
-    spoilt: bool = False  # whether another row was labelled on purpose since
+    spoilt: bool = False  # whether, before the last of them, another row was labelled, or lost its label
+    level: float = 0.0  # of the intervals or sets; 0 if it is not known
+    searched: bool = False  # the same, after the last of them
+    began: int = 0  # events of the journal before the first of them
+    ended: int = 0  # events up to the last of them; 0 until it is made
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
@@ -78,7 +88,9 @@ class State:
     wanted: Label = None
     mode: str = "find"
     freezes: list[Freeze] = field(default_factory=list)
-    plan: PlannedDraws | None = None
+    plan: PlannedDraws | None = None  # the block that was begun last
+    block: PlannedDraws | None = None  # the last one that is complete
+    n_blocks: int = 0  # begun
     n_events: int = 0
     version: int = 0  # of the labels
 
@@ -113,13 +125,29 @@ class State:
         """All labels there are, the person's and the table's."""
         return {**self.given, **self.labels}
 
-    def calibrating(self) -> list[int]:
-        """Return the rows drawn so far that are to calibrate intervals."""
-        return [] if self.plan is None else self.drawn[self.plan.first_draw :][: self.plan.count]
+    def drawn_in(self, block: PlannedDraws | None) -> list[int]:
+        """Return the rows drawn so far that belong to a block."""
+        return [] if block is None else self.drawn[block.first_draw :][: block.count]
 
-    def drawn_later(self) -> list[int]:
-        """Return the rows drawn after the planned draws."""
-        return [] if self.plan is None else self.drawn[self.plan.first_draw + self.plan.count :]
+    @property
+    def n_teaching(self) -> int:
+        """How many of the next draws are to teach before others calibrate: labels are too few, or of one class."""
+        labels = self.labelled
+        varied = self.header.task == "numbers" or len(set(labels.values())) > 1
+        return 0 if varied and len(labels) >= TEACHING else TEACHING
+
+    def block_size(self, level: float) -> int:
+        """Return how many draws calibrate unless another number is fixed before the first; 0 if rows are too few."""
+        least = fewest_calibration(level)
+        sizes = [times * (least + 1) - 1 for times in range(BLOCK, 0, -1)]
+        size = next((size for size in sizes if 4 * size <= self.n_pool), least)
+        size = max(size, least + self.n_teaching)
+        return size if 2 * size <= self.n_pool else 0
+
+    @property
+    def block_is_due(self) -> bool:
+        """Whether the next draw begins a block: the first of all, and the first after rows were labelled on purpose."""
+        return self.plan is None or self.plan.spoilt or self.plan.searched
 
     def count(self, is_hit: Callable[[int, Label], bool]) -> int:
         """Return how many labelled rows are hits."""
@@ -231,16 +259,24 @@ class State:
                     raise ValueError("as many answers as rows must be frozen")
                 self.freezes.append(Freeze(number, len(self.drawn), frozen, event.number, event.time))
             case "plan":
-                self.plan = PlannedDraws(int(event.number), len(self.drawn))
+                self.plan = PlannedDraws(int(event.number), len(self.drawn), level=event.level)
 
     def _draw(self, row: int) -> None:
         if row != self.next_draw():
             raise ValueError(f"draw {len(self.drawn) + 1} is not the row that the seed gives")
         self.pools.append(self.n_pool)
+        if self.plan is not None and self.plan.first_draw == len(self.drawn):
+            self.plan, self.n_blocks = replace(self.plan, began=self.n_events - 1), self.n_blocks + 1
         self._draw_of[row] = len(self.drawn)
         self.drawn.append(row)
         self._leave(row)
         self.pending = row
+        if self.plan is not None and self._made() == self.plan.count and not self.plan.spoilt:
+            self.block = self.plan = replace(self.plan, ended=self.n_events)
+
+    def _made(self) -> int:
+        """Return how many draws were made since the last plan."""
+        return 0 if self.plan is None else len(self.drawn) - self.plan.first_draw
 
     def _leave(self, row: int) -> None:
         if self.pool[row]:
@@ -271,8 +307,7 @@ class State:
     def _set(self, row: int, label: Label) -> None:
         """Set or, with None, take back a label."""
         self.version += 1
-        if self.plan is not None and self._draw_of.get(row, -1) < self.plan.first_draw:
-            self.plan = replace(self.plan, spoilt=True)
+        n_pool = self.n_pool
         if label is None:
             self.labels.pop(row, None)
             if row not in self.given:
@@ -280,6 +315,8 @@ class State:
         else:
             self.labels[row] = label
             self._leave(row)
+        if self.plan is not None and self._made() and n_pool != self.n_pool:
+            self.plan = replace(self.plan, **{"searched" if self.plan.ended else "spoilt": True})
 
     def _undo(self) -> None:
         event, decision, label = self.undoable.pop()

@@ -158,8 +158,11 @@ def certificates(session: Session, certified: words.Certificates) -> dict[str, J
     if answers is not None:
         goal = int(answers.remaining * answers.share)
         shown["answers"] = _certificate(answers, words.about_answers(answers), certified.answers_curve, goal)
-    about = {"text": words.about_intervals(intervals), "ready": intervals.ready}
-    return {**shown, "intervals": {**asdict(intervals), **about}}
+    open_ = intervals.planned > 0 and not (intervals.complete or intervals.spoilt)
+    about: dict[str, Json] = {"text": words.about_intervals(intervals), "ready": intervals.ready}
+    about |= {"complete": intervals.complete, "open": open_ and intervals.drawn > 0}
+    usual = session.state.block_size(session.settings.confidence)
+    return {**shown, "intervals": {**asdict(intervals), **about, "usual": usual}}
 
 
 def _certificate(

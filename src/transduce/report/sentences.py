@@ -199,25 +199,23 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
 
 
 def cards(facts: Facts) -> list[dict[str, str]]:
-    """Return three questions with their answers: in a few large words, in a sentence, and how it looks."""
+    """Return questions with their answers: in a few large words, in a sentence, and how it looks.
+
+    How good the answers are is a question where known values were hidden to see it.
+    """
     if not facts.counts["unlabelled"]:
         return []
-    answered = {
-        "How good are the answers?": _how_good(facts),
-        "What is guaranteed?": _what_holds(facts),
-        "Can it be trusted?": _trusted(facts),
-    }
+    answered = {} if facts.quality is None else {"How good are the answers?": _how_good(facts, facts.quality)}
+    answered |= {"What is guaranteed?": _what_holds(facts), "Can it be trusted?": _trusted(facts)}
     return [
         {"question": question, "large": large, "small": small, "tone": tone, "icon": _ICONS[tone]}
         for question, (large, small, tone) in answered.items()
     ]
 
 
-def _how_good(facts: Facts) -> tuple[str, str, str]:
-    if facts.quality is None:
-        return "not known", "No known value was hidden to see how good they are.", "fair"
-    large, small = facts.quality.large, f"At known values that were hidden; {facts.quality.small}."
-    if not facts.quality.better:
+def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
+    large, small = quality.large, f"At known values that were hidden; {quality.small}."
+    if not quality.better:
         return large, f"{small} That is hardly better.", "bad"
     if facts.filled.guarantee.in_doubt:
         return large, f"{small} The rows to be filled differ from those.", "fair"

@@ -69,24 +69,25 @@ function answers(found, about, act) {
   return shown;
 }
 
-function intervals(found, act) {
-  const count = make("input", { type: "number", min: "1", value: "50", "aria-label": "Number of draws", id: "plan-count" });
-  const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new draw" : "Fix the draws", onclick: () => act("plan", { count: Math.round(Number(count.value)) }) });
-  const open = found.planned > 0 && !found.spoilt && !found.ready;
-  const words = found.ready ? "ready" : found.planned ? `${grouped(found.answered)} of ${grouped(found.planned)}` : "no assumption at all";
-  const shown = part("intervals", "Exact intervals", words, found.planned > 0,
-    make("p", { id: "interval-words", text: found.text }), open ? null : make("div", { class: "row" }, count, plan));
+function intervals(found, about, act) {
+  const begun = found.planned > 0 && !found.complete && !found.spoilt;
+  const value = begun ? found.planned : found.usual;
+  const count = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (count.dataset.typed = "yes") });
+  const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(count.value)) }) });
+  const words = begun ? `${grouped(found.answered)} of ${grouped(found.planned)}` : found.ready ? "ready" : "by the first random draws";
+  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets of classes", words, found.planned > 0,
+    make("p", { id: "interval-words", text: found.text }), found.open ? null : make("div", { class: "row" }, count, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;
 }
 
 export function showCertificates(found, about, { mode, progress }, act) {
   const left = progress.unlabelled;
-  const typed = $("plan-count")?.value, focused = document.activeElement?.id;
+  const before = $("plan-count"), focused = document.activeElement?.id;
   fill($("certificate"),
     found.recall ? recall(found.recall, act, mode, left) : null,
     answers(found.answers, about, act),
-    intervals(found.intervals, act));
-  if (typed && $("plan-count")) $("plan-count").value = typed;
+    intervals(found.intervals, about, act));
+  if (before?.dataset.typed && $("plan-count")) $("plan-count").value = before.value;
   if (focused === "plan-count") $("plan-count")?.focus();
 }

@@ -1,0 +1,289 @@
+"""What a session exports: the labels, the table filled with the page's answers, its report, and the certificates.
+
+All files tell of the same answers. Random draws calibrate and judge them; labels that were searched for teach only.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal import Drawn
+from transduce.conformal.counts import urn_bound
+from transduce.core.guarantee import NO_SECOND_LOOK, CountBound, Guarantee
+from transduce.core.ranks import fewest_calibration
+from transduce.core.safe_files import check_free, write_text
+from transduce.core.types import AnyArray, Mask
+from transduce.core.words import counted
+from transduce.filling import FillResult, fill
+from transduce.filling.diagnostics import Told
+from transduce.filling.engine import fill_told
+from transduce.labelling.certificates import certificate_text
+from transduce.labelling.journal import Label
+from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State
+from transduce.tables import files
+from transduce.tables.writing import write
+
+if TYPE_CHECKING:
+    from transduce.labelling.session import Session
+
+FOLDS = 5
+CERTAINTY = 0.95  # of bounds on the number of wrong answers, as that of `fill`
+FOUND_BY = {
+    "find": "found by searching",
+    "learn": "chosen to teach",
+    "chosen": "chosen by you",
+    "table": "in the table before",
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files written, and what is guaranteed of them.
+
+    Parameters
+    ----------
+    labelled : Path
+        The table with the labels.
+    certificate : Path
+        What is certain, as text.
+    filled, report : Path or None
+        The table filled from the labels, and its report; None if it could not be filled.
+    guarantee : str
+        What is guaranteed of the filled table, as sentences; or why it could not be filled.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from transduce.labelling import Exported
+    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
+    >>> files.guarantee
+    'No label yet.'
+    """
+
+    labelled: Path
+    certificate: Path
+    filled: Path | None
+    report: Path | None
+    guarantee: str
+
+
+def write_files(session: Session, path: Path, *, force: bool) -> Exported:
+    """Write all files, named after a path."""
+    endings = (("labelled", None), ("filled", None), ("filled", ".html"), ("certificate", ".txt"))
+    labelled, filled, report, certificate = (files.named_after(path, *ending) for ending in endings)
+    for file in (labelled, filled, report, certificate):
+        check_free(file, force=force)
+    table = session.table
+    source = table.source or files.Table(table.frame, "csv", None, "table")
+    answers = SessionAnswers.of(session)
+    write(labelled, source, label_columns(session, answers), force=force)
+    try:
+        result: FillResult | None = fill_labels(session, answers)
+        said = str(result.guarantee) if result else ""
+    except ValueError as error:
+        result, said = None, f"The table could not be filled: {error}"
+    text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
+    write_text(certificate, text, force=force)
+    if result is None:
+        return Exported(labelled, certificate, None, None, said)
+    result.report(report, force=force)
+    write(filled, source, result.new, force=force)
+    return Exported(labelled, certificate, filled, report, said)
+
+
+@dataclass(frozen=True, eq=False)
+class SessionAnswers:
+    """The answers that all files tell of: those frozen last, which a certificate is about, or else the current ones."""
+
+    values: AnyArray  # (n,) as in `Answers`, a row's label where it has one
+    source: str  # who answered
+    blind: AnyArray  # (n,) answers at random draws that their labels have not taught; -1 or NaN elsewhere
+
+    @classmethod
+    def of(cls, session: Session) -> SessionAnswers:
+        """Return the answers of a session now."""
+        state, now = session.state, session.complete_answers()
+        values, source, blind = now.values.copy(), now.source, now.hidden
+        if state.freezes:
+            frozen = state.freezes[-1]
+            values, blind = frozen.values.copy(), frozen.values.copy()
+            blind[state.drawn[: frozen.first_draw]] = _none(session)
+            source = f"answers frozen on {frozen.time[:10]}"
+        labels = state.labelled if session.task == "numbers" else state.codes()
+        values[[*labels]] = [*labels.values()]
+        return cls(values, source, _hidden_in_turn(session) if blind is None else blind)
+
+    def judged(self, session: Session) -> pd.DataFrame | None:
+        """Return labels of random draws, and their answers without them; None if they are too few to tell."""
+        labels = session.state.labels
+        rows = [row for row in session.state.drawn if row in labels and self.blind[row] > _none(session)]
+        if len(rows) < ENOUGH_DRAWS:
+            return None
+        true, answered = [labels[row] for row in rows], session.named(self.blind[rows])
+        return pd.DataFrame({"true": true, "answered": answered})
+
+
+def _none(session: Session) -> float:
+    """Return what stands for no answer, and is smaller than any."""
+    return -np.inf if session.task == "numbers" else -1
+
+
+def _hidden_in_turn(session: Session) -> AnyArray:
+    """Return the first opinion at random draws, a fifth of which is hidden in turn. Returns shape (n,)."""
+    state, labels = session.state, session.state.labelled
+    drawn = [row for row in state.drawn if row in state.labels]
+    shares = None if session.task == "numbers" else state.class_shares()
+    blind = np.full(session.table.n_rows, _none(session))
+    for fold in range(FOLDS if len(drawn) >= ENOUGH_DRAWS else 0):
+        some = drawn[fold::FOLDS]
+        others = {row: label for row, label in labels.items() if row not in set(some)}
+        blind[some] = session.opinion_of(others, shares)[some]
+    return np.nan_to_num(blind, nan=_none(session))
+
+
+def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
+    """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer."""
+    state, target, n = session.state, session.table.target, session.table.n_rows
+    labels = [state.label_of(row) for row in range(n)]
+    by, random = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
+    by[list(state.given)] = "table"
+    by[list(state.labels)] = "person"
+    random[state.drawn] = True
+    columns = {
+        f"{target}_label": pd.Series(labels, dtype=object).infer_objects(),
+        f"{target}_by": by,
+        f"{target}_random": np.where(random, "yes", "no"),
+        f"{target}_answer": session.named(answers.values),
+    }
+    taken = [name for name in columns if name in session.table.frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+    return pd.DataFrame(columns)
+
+
+# ------------------------------------------------------------------------------------------------- the filled table
+
+
+def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
+    """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
+    state, table = session.state, session.table
+    frame, level = _with_labels(session, state.labelled), session.settings.confidence
+    notes = [f"The values are those of the labelling page: {answers.source}.", _origins(state)]
+    again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}, and export"
+    calibrated, guarantee = None, _nothing(session)
+    if state.block is not None and session.certificate().intervals.ready:
+        level = state.block.level or level
+        block = CalibrationBlock.of(session, state.block, level)
+        calibrated = block.fill(session, level)
+        guarantee = block.guarantee(session, answers, calibrated.guarantee)
+        notes.append(block.note(session))
+    judged = answers.judged(session)
+    told = Told(session.named(answers.values), answers.source, judged, guarantee, again, notes)
+    task = "regression" if session.task == "numbers" else "classification"
+    result = fill_told(frame, table.target, told, calibrated, task=task, confidence=level)
+    return replace(result, source=replace(result.source, name=table.name))
+
+
+def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
+    """Return the table with some labels in the column to be filled, and no others."""
+    table = session.table
+    kind = float if session.task == "numbers" else object
+    column = pd.Series([labels.get(row) for row in range(table.n_rows)], dtype=kind).to_numpy()
+    return table.frame.drop(columns=[table.target], errors="ignore").assign(**{table.target: column})
+
+
+def _origins(state: State) -> str:
+    """Return how the labels came about, as a sentence."""
+    drawn = sum(row in state.labels for row in state.drawn)
+    kinds = Counter("table" for row in state.given if row not in state.labels)
+    kinds.update(one.mode for one in state.decisions.values() if one.label is not None and not one.random)
+    parts = [f"{counted(drawn, 'random draw')}" if drawn else ""]
+    parts += [f"{kinds[kind]:,} {words}" for kind, words in FOUND_BY.items() if kinds[kind]]
+    return f"{counted(len(state.labelled), 'label')}: {', '.join(filter(None, parts))}."
+
+
+def _nothing(session: Session) -> Guarantee:
+    """Return that nothing is guaranteed, since no block of random draws is complete, and what to do."""
+    state, level = session.state, session.settings.confidence
+    size = state.plan.count if state.plan is not None and not state.block_is_due else state.block_size(level)
+    made = len(state.drawn_in(state.plan)) if not state.block_is_due else 0
+    do = "Label the rows that are left"
+    if size > made:
+        do = f"Audit: {counted(size - made, 'more random draw')}, with nothing else labelled between them, will"
+        do = f"{do} calibrate them"
+    reason = f"Labels that were chosen do not measure how good the answers are. {do}."
+    about = "interval" if session.task == "numbers" else "set"
+    n_labelled = len(state.labelled)
+    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(reason,))
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationBlock:
+    """A complete block of random draws, and the labels that were there before: the block judges what these taught."""
+
+    taught: Mapping[int, Label]  # labels that teach
+    rows: list[int]  # drawn rows that calibrate
+    aside: list[int]  # rows that were drawn before and have no label
+    unlabelled: Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
+    before: AnyArray  # (n,) an answer at every row that nothing in the block has taught
+
+    @classmethod
+    def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
+        """Return a block; where too few labels were there before, its first draws teach, too."""
+        state, before = session.state, session.state_at(block.began)
+        rows, taught, shares = state.drawn_in(block), before.labelled, None
+        n_teaching = max(min(before.n_teaching, block.count - fewest_calibration(level)), 0)
+        taught |= {row: state.labels[row] for row in rows[:n_teaching] if row in state.labels}
+        if session.task == "classes" and not n_teaching:
+            shares = before.class_shares()
+        answers = session.opinion_of(taught, shares)
+        frozen = [one.values for one in before.freezes[-1:]]
+        unlabelled = session.state_at(block.ended).pool
+        return cls(taught, rows[n_teaching:], before.doubtful, unlabelled, (frozen or [answers])[0])
+
+    def fill(self, session: Session, level: float) -> FillResult:
+        """Return the table filled from the labels that teach, calibrated by the draws."""
+        labels, target = session.state.labels, session.table.target
+        known = {row: labels[row] for row in self.rows if row in labels}
+        frame = _with_labels(session, {**self.taught, **known})
+        drawn = np.isin(np.arange(len(frame)), [*self.rows, *self.aside])
+        task = "regression" if session.task == "numbers" else "classification"
+        marks = f"{target}_random"
+        return fill(frame.assign(**{marks: drawn}), target, task=task, labels=Drawn(marks), confidence=level)
+
+    def guarantee(self, session: Session, answers: SessionAnswers, found: Guarantee) -> Guarantee:
+        """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""
+        state, assumptions, reasons = session.state, found.assumptions, found.reasons
+        n, since = int(self.unlabelled.sum()), sum(self.unlabelled[row] for row in state.labelled)
+        if since:
+            labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
+            reasons += (
+                f"It is about the {n:,} rows without a label after the last of these draws; {labelled}.",
+            )
+        if state.n_blocks > 1:
+            assumptions += (NO_SECOND_LOOK,)
+        found = replace(found, wrong=None, wrong_by_class=(), assumptions=assumptions, reasons=reasons)
+        if session.task == "numbers" or found.kind == "none":
+            return found
+        # What is answered otherwise than before the draws, they have not judged: it counts as wrong.
+        changed = int((self.unlabelled & (answers.values != self.before)).sum())
+        wrong = [
+            row not in state.labels or state.places[state.labels[row]] != self.before[row]
+            for row in self.rows
+        ]
+        most = urn_bound(sum(wrong), len(wrong), n, CERTAINTY)
+        return replace(found, wrong=CountBound(CERTAINTY, min(most + changed, n), n))
+
+    def note(self, session: Session) -> str:
+        """Return where intervals or sets come from, as a sentence."""
+        what = "Intervals" if session.task == "numbers" else "Sets of classes"
+        drawn = counted(len(self.rows), "random draw")
+        return f"{what} come from a fit to {counted(len(self.taught), 'label')}; {drawn} made since calibrate it."
