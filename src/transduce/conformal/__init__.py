@@ -1,6 +1,6 @@
 """Guarantees for each row and for the column, around any estimator."""
 
-from transduce.conformal.designs import Chance, Drawn, Estimated, Grouped, Sampled
+from transduce.conformal.designs import ByClass, Chance, Drawn, Estimated, Grouped, Sampled
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
 from transduce.conformal.selection import Selection
@@ -8,6 +8,7 @@ from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 
 __all__ = [
+    "ByClass",
     "CategoryMiscoverage",
     "Chance",
     "ClassMiscoverage",

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.counts import class_shares, powered_mean, wrong_answers, wrong_by_class
-from transduce.conformal.designs import ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
+from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
-from transduce.conformal.scores import Scoring, WeightedRanks, class_p_values, intervals, label_sets
+from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
+from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
 from transduce.core.guarantee import ESTIMATE, SEEN, CountBound, Drift, Guarantee, Verdict
 from transduce.core.ranks import calibration_rank, fewest_calibration
@@ -92,12 +93,17 @@ class CalibratedTable:
         """Whether all rows weigh the same and nothing may differ: then the number outside has a known law."""
         weights = self.weights
         same = np.all(weights.calibration == 1.0) and np.all(weights.unlabelled == 1.0)
-        return weights.factor == 1.0 and weights.kind != GROUPS and bool(same)
+        return weights.factor == 1.0 and weights.kind != GROUPS and not self.by_shares and bool(same)
+
+    @property
+    def by_shares(self) -> bool:
+        """Whether rows are compared with the calibration labels of all classes by given shares of these."""
+        return self.weights.shares is not None and not self.by_class
 
     @property
     def pooled(self) -> bool:
         """Whether the calibration rows are a random part of all rows that have no visible label."""
-        return self.exchangeable and self.weights.cells is None
+        return self.exchangeable and self.weights.cells is None and self.weights.kind != CLASSES
 
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
@@ -111,6 +117,11 @@ class CalibratedTable:
 
     def n_unbounded(self, confidence: float) -> int:
         """Return at how many rows with an answer nothing is ruled out, whatever the calibration labels are."""
+        if self.by_shares:
+            assert self.weights.shares is not None
+            n = np.bincount(self.labels[self.calibration.given], minlength=len(self.class_sizes))
+            least = float(np.sum(self.weights.shares / (n + 1.0)))  # the smallest p-value that is possible
+            return int(self.unlabelled.given.sum()) if least > 1.0 - confidence + SLACK else 0
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
 
     def law(self, confidence: float) -> Law | None:
@@ -135,7 +146,7 @@ class CalibratedTable:
         laws = [self._law_among(confidence, int(np.sum(codes == y)), every) for y in classes]
         return ClassMiscoverage(
             n_unlabelled=len(self.unlabelled.values),  # those without an answer are never outside
-            n_labelled=self.class_sizes,
+            n_labelled=() if self.weights.kind == CLASSES else self.class_sizes,
             n_calibration=tuple(law.n_calibration for law in laws),
             ranks=tuple(law.rank for law in laws),
         )
@@ -191,7 +202,9 @@ class CalibratedTable:
         scores = self.scoring.measure(self.unlabelled)
         p = np.ones(scores.shape)
         for own, at, ranks in self.rankings:
-            p[at] = class_p_values(ranks, scores[at], self.labels[own] if self.by_class else None)
+            codes = self.labels[own] if self.by_class or self.by_shares else None
+            shares = self.weights.shares if self.by_shares else None
+            p[at] = class_p_values(ranks, scores[at], codes, shares)
         return p
 
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
@@ -323,12 +336,27 @@ class CalibratedTable:
                 return None
             few = f"No category has the {labels_needed(confidence)} labels that {percent(confidence)} takes"
             return f"{few}, since rows that were drawn have no label" if self.n_empty else few
+        if self.weights.kind == CLASSES:
+            return self._no_class_supported(law, confidence)
         if law is None and (len(self.labels) or self.weights.kind == GROUPS):
             return self._worth_too_little(confidence)
         n_thresholds = len(self.class_sizes) if self.by_class else 1
         if law is not None and law.n_short < n_thresholds:
             return None
         return self._too_few(confidence, n_labelled)
+
+    def _no_class_supported(self, law: Law | None, confidence: float) -> str | None:
+        """Return why labels chosen by their class rule nothing out at any row; None if they do at some."""
+        level = percent(confidence)
+        if law is None:
+            few = (
+                f"The {counted(len(self.labels), 'calibration label')} are too few of each class for {level}"
+            )
+            enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
+            return None if enough else f"{few} with these shares of the classes"
+        needed = labels_needed(confidence)
+        enough = law.n_short < len(self.class_sizes)
+        return None if enough else f"No class has the {needed} labels that {level} takes within it"
 
     def _worth_too_little(self, confidence: float) -> str | None:
         """Return why labels that weigh differently rule nothing out at any row; None if they do at some."""
@@ -391,7 +419,7 @@ class CalibratedTable:
         """Return a warning where the calibration labels are too few for a level; None where they are not."""
         everything = "set is all classes" if self.classes is not None else "interval is the whole line"
         law = self._thresholds(confidence)
-        if isinstance(law, ClassMiscoverage):
+        if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
             return self._short_classes(law, confidence, n_labelled)
         if self._any_class_possible(law):
             unseen = f"{self.n_unseen} of {counted(len(self.labels), 'calibration label')}"
@@ -435,6 +463,7 @@ class CalibratedFit:
     second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     table: CalibratedTable
     order: Array | None  # (n,) place of each row along an order
+    shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
 
     @property
     def shown(self) -> AnyArray:

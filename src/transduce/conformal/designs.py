@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +13,22 @@ import pandas as pd
 from scipy.stats import norm, rankdata
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
+from transduce.conformal.shares import ClassShares, class_probabilities, estimate_shares, fit_power
 from transduce.core import checks
-from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, CHANCE_WITHIN, DESIGN, DRAWN, Verdict
+from transduce.core.guarantee import (
+    BY_CLASS,
+    CHANCE,
+    CHANCE_OF_GROUPS,
+    CHANCE_WITHIN,
+    DESIGN,
+    DRAWN,
+    SHARES,
+    Verdict,
+)
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
-from transduce.model_selection.ask import Problem, take
+from transduce.model_selection.ask import Problem, Reply, take
 from transduce.model_selection.folds import with_group_folds
 from transduce.tables.labels import read_marks
 
@@ -81,7 +93,15 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
+    def check(self, classes: AnyArray | None) -> None:
+        """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
+
     # ---- which labels calibrate
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every class is to be compared with its own calibration labels."""
+        return False
 
     @property
     def together(self) -> AnyArray | None:
@@ -103,12 +123,13 @@ class Design:
         return f"{few}: it takes {labels_needed(confidence)}."
 
     def hold_out(
-        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
-        """Return which labels to hold out, shape (l,), those of `rows`; their number does not depend on what they are.
+        """Return which labels to hold out, shape (l,); their number does not depend on what they are.
 
         `number` is "auto", a number or a share of the labels.
         """
+        rows = problem.rows
         if by_class and self.within is not None:
             raise ValueError(
                 "within and label_conditional exclude each other (rows are compared within categories or within "
@@ -168,6 +189,20 @@ class Design:
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         return Weights.equal(len(calibration), len(problem.sample.unlabelled))
 
+    def class_shares(
+        self,
+        problem: Problem,
+        held_out: Mask,
+        first: Reply,
+        second: Reply | None,
+        random: np.random.RandomState,
+    ) -> ClassShares | None:
+        """Return the shares of the classes among the unlabelled rows, where answers are to be those of other shares.
+
+        The first fit answered at calibration and unlabelled rows, the second at the latter. Shapes: held_out (l,).
+        """
+        return None
+
     # ---- what it assumes
 
     @property
@@ -202,7 +237,7 @@ class Chance(Design):
 
     See Also
     --------
-    Drawn, Sampled, Grouped, Estimated : Other ways in which labels come about.
+    Drawn, Sampled, Grouped, ByClass, Estimated : Other ways in which labels come about.
 
     Notes
     -----
@@ -282,7 +317,7 @@ class Drawn(Design):
         )
 
     def hold_out(
-        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
@@ -290,7 +325,7 @@ class Drawn(Design):
                 "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
                 "calibration at 'auto'."
             )
-        return np.asarray(self.rows.labelled[rows])
+        return np.asarray(self.rows.labelled[problem.rows])
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         unlabelled = problem.sample.unlabelled
@@ -384,7 +419,7 @@ class Grouped(Design):
             )
 
     def hold_out(
-        self, rows: AnyArray, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
     ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of some groups."""
         if by_class:
@@ -392,7 +427,7 @@ class Grouped(Design):
                 "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate "
                 "one by one): leave out one of the two."
             )
-        return super().hold_out(rows, number, confidence, by_class, random)
+        return super().hold_out(problem, number, confidence, by_class, random)
 
     @property
     def together(self) -> AnyArray | None:
@@ -454,6 +489,168 @@ class Estimated(Design):
         return True
 
 
+@dataclass(frozen=True)
+class ByClass(Design):
+    """Labels were chosen by their class, such as as many sick as healthy; within each class chance chose the rows.
+
+    Parameters
+    ----------
+    shares : dict, optional
+        The share of every class among the unlabelled rows, if it is known, such as ``{"yes": 0.06, "no": 0.94}``. By
+        default shares are estimated from the unlabelled rows.
+
+    See Also
+    --------
+    ClassShares : The shares, and intervals for them.
+
+    Notes
+    -----
+    Answers are those of the unlabelled rows' shares. Where these are estimated, rows are compared with the calibration
+    labels of each class, so that the guarantee holds within every class, whatever the shares are; where they are given,
+    it holds over all rows, and sets are smaller. There is no `within`, `order` or `sensitivity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from transduce import ConformalTransducer
+    >>> from transduce.conformal import ByClass
+    >>> rng = np.random.default_rng(0)
+    >>> sick = np.append(np.arange(60) < 30, rng.random(400) < 0.1)
+    >>> X = rng.normal(size=(460, 1)) + 2.0 * sick[:, None]
+    >>> y = np.where(np.arange(460) < 60, np.where(sick, "yes", "no"), None)
+    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
+    >>> bool(model.class_shares_.to_frame()["share"]["yes"] < 0.2), model.guarantee_.within
+    (True, 'class')
+    """
+
+    shares: Any = None
+
+    testable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.modified:
+            raise ValueError(
+                "Labels that were chosen by their class are compared within classes alone: leave out within, order and "
+                "sensitivity."
+            )
+        if self.shares is not None:
+            read_shares(self.shares)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether labels must be held out to make use of it."""
+        return False
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every class is to be compared with its own calibration labels."""
+        return self.shares is None
+
+    @property
+    def assumption(self) -> str:
+        """What has to be true of the labels."""
+        return BY_CLASS if self.shares is None else SHARES
+
+    @property
+    def for_column(self) -> bool:
+        """Whether the number of rows outside can be bounded."""
+        return self.shares is None
+
+    def check(self, classes: AnyArray | None) -> None:
+        """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
+        if classes is None:
+            raise ValueError("Labels that were chosen by their class are classes, and these are numbers.")
+        if self.shares is not None:
+            self._given(classes)
+
+    def _given(self, classes: AnyArray) -> Array:
+        """Return the given share of each class."""
+        by_name = {_class_name(key): share for key, share in read_shares(self.shares).items()}
+        names = [_class_name(one) for one in classes.tolist()]
+        lost = [name for name in names if name not in by_name]
+        if lost:
+            raise ValueError(
+                f"The shares lack class {lost[0]!r}: give its share among the unlabelled rows too."
+            )
+        more = [name for name, share in by_name.items() if name not in names and share > 0.0]
+        if more:
+            raise ValueError(
+                f"{more[0]!r} has a share, and no label is of that class: correct its name, or label some of its rows."
+            )
+        return np.array([by_name[name] for name in names])
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate, roughly: classes with enough labels hold out some of theirs."""
+        return calibration_number(n_labels, confidence, by_class=True)
+
+    def hold_out(
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,): some of every class that has enough."""
+        if isinstance(number, str) and number == "auto":
+            return hold_out_within(problem.codes, confidence, 1.0, random)
+        return super().hold_out(problem, number, confidence, by_class, random)
+
+    def class_shares(
+        self,
+        problem: Problem,
+        held_out: Mask,
+        first: Reply,
+        second: Reply | None,
+        random: np.random.RandomState,
+    ) -> ClassShares | None:
+        """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there.
+
+        Probabilities are calibrated by the labels that were held out.
+        """
+        assert problem.classes is not None
+        k, n_held = len(problem.classes), int(held_out.sum())
+        learned = problem.codes if second is not None else problem.codes[~held_out]
+        counts, reply = np.bincount(learned, minlength=k), second
+        if reply is None:
+            reply = first.at(np.arange(n_held, len(first.values)))
+        known = first.given[:n_held]
+        hidden = class_probabilities(first, k)[:n_held][known], problem.codes[held_out][known]
+        enough = hidden if known.sum() >= FEWEST_HIDDEN else None
+        if self.shares is not None:
+            power = 1.0 if enough is None else fit_power(*enough)
+            shares = self._given(problem.classes)
+            return ClassShares(problem.classes, counts / counts.sum(), shares, given=True, power=power)
+        said = class_probabilities(reply, k)[reply.given]
+        found = estimate_shares(said, counts, hidden=enough, random_state=random)
+        return replace(found, classes=problem.classes)
+
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        assert problem.classes is not None
+        shares = None if self.shares is None else self._given(problem.classes)
+        return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
+
+
+FEWEST_HIDDEN = 20  # labels; by fewer, probabilities are not calibrated
+
+
+def read_shares(shares: Any) -> dict[Any, float]:
+    """Return shares of classes, which sum to 1; raise a ValueError that says what to correct."""
+    if not isinstance(shares, Mapping) or not shares:
+        raise ValueError(f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {shares!r}.")
+    for name, share in shares.items():
+        number = isinstance(share, numbers.Real) and not isinstance(share, bool | np.bool_)
+        if not number or not 0.0 <= float(share) <= 1.0:
+            raise ValueError(f"The share of class {name!r} must be a number from 0 to 1; got {share!r}.")
+    total = sum(float(share) for share in shares.values())
+    last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
+    if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-9:  # as far as numbers are rounded
+        raise ValueError(f"The shares of the classes must sum to 1, and these sum to {total:.6g}.")
+    return {name: float(share) / total for name, share in shares.items()}
+
+
+def _class_name(value: Any) -> str:
+    """Return a class as it is written in a file or on the command line: whole numbers without ``.0``."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 # ------------------------------------------------------------------------------------------------- reading
 
 
@@ -462,8 +659,8 @@ def read_design(labels: Any, missing: Mask, frame: pd.DataFrame | None = None) -
     design = Chance() if labels is None else labels
     if not isinstance(design, Design):
         raise ValueError(
-            "labels says how the labels came about: Chance(), Drawn(rows), Sampled(probability), Grouped(groups) or "
-            f"Estimated(); got {labels!r}."
+            "labels says how the labels came about: Chance(), Drawn(rows), Sampled(probability), Grouped(groups), "
+            f"ByClass() or Estimated(); got {labels!r}."
         )
     return design.read(missing, frame)
 
@@ -615,7 +812,7 @@ _READERS = {
 
 # ------------------------------------------------------------------------------------------------- weights
 
-EQUAL, KNOWN, ESTIMATED, GROUPS = "equal", "known", "estimated", "groups"
+EQUAL, KNOWN, ESTIMATED, GROUPS, CLASSES = "equal", "known", "estimated", "groups", "classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -628,6 +825,7 @@ class Weights:
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
     cells: tuple[AnyArray, AnyArray] | None = None  # (c,), (m,) categories, within which rows are compared
     categories: tuple[str, ...] = ()  # their names
+    shares: Array | None = None  # (n_classes,) of the classes among the unlabelled rows, if they were given
     n_groups: int = 0  # groups that calibrate
     n_other: int = 0  # unlabelled rows of groups that have labels
     empty: Mask | None = None  # (m,) unlabelled rows that were drawn to be labelled

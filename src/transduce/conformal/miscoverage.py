@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
-from scipy.stats import betabinom, hypergeom
+from scipy.stats import beta, betabinom, binom, hypergeom
 from sklearn.utils import check_random_state
 
 from transduce.core.checks import check_share, check_whole
@@ -159,6 +159,7 @@ class ClassMiscoverage:
         Number of unlabelled rows, of all classes together; how many are of which class is not known.
     n_labelled, n_calibration, ranks : sequence of int
         Of every class: number of labels, how many of them are held out, and which calibration score is the threshold.
+        The first is empty where labels were chosen by their class, and say nothing of how many rows are of which.
 
     Notes
     -----
@@ -167,6 +168,11 @@ class ClassMiscoverage:
     label by chance alone, so the hypergeometric distribution says that ``m_y <= u_y``, for all classes at once; this
     takes a fifth of the allowed uncertainty. With the rest of it, the quantile of the sum of independent numbers with
     the distributions ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows can only mean more outside.
+
+    Where labels were chosen by their class (`n_labelled` is empty) nothing bounds m_y. The share of class y outside is
+    ``Beta(c_y + 1 - k_y, k_y)`` before its rows are drawn, so that with high certainty none exceeds b, the largest of
+    the classes' quantiles; the number outside is then at most binomial with the share b, whatever the classes. The
+    uncertainty is split between the two such that the bound is smallest; the split depends on numbers of labels alone.
 
     Examples
     --------
@@ -263,6 +269,8 @@ class ClassMiscoverage:
         from scipy.signal import fftconvolve  # takes half a second, and few need it
 
         doubt = 1.0 - check_share("certainty", certainty)
+        if not self.n_labelled:
+            return self._whatever_the_classes(doubt)
         total = np.ones(1)
         for y in range(len(self.ranks)):
             if self.ranks[y] <= self.n_calibration[y]:
@@ -270,6 +278,18 @@ class ClassMiscoverage:
                 total = fftconvolve(total, self.of_class(y, size).probabilities)
         reached = np.cumsum(total) >= 1.0 - 0.8 * doubt + 1e-12
         return min(int(np.argmax(reached)) if reached.any() else self.n_unlabelled, self.n_unlabelled)
+
+    def _whatever_the_classes(self, doubt: float) -> int:
+        """Return a bound that holds for any shares of the classes."""
+        pairs = [(c, k) for c, k in zip(self.n_calibration, self.ranks, strict=True) if k <= c]
+        if not pairs or not self.n_unlabelled:
+            return 0
+        c, k = np.array(pairs).T
+        bounds = []
+        for part in (0.5, 0.8, 0.95):
+            most = float(beta.ppf(1.0 - part * doubt / len(c), c + 1 - k, k).max())
+            bounds.append(int(binom.ppf(1.0 - (1.0 - part) * doubt, self.n_unlabelled, most)))
+        return min(bounds)
 
     def __str__(self) -> str:
         most = f"at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside"

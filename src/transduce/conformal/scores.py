@@ -262,14 +262,30 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
     return ends
 
 
-def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None = None) -> Array:
+def class_p_values(
+    ranks: WeightedRanks, table: Array, codes: AnyArray | None = None, shares: Array | None = None
+) -> Array:
     """Return the p-value of every class at the unlabelled rows, compared with those of its own if codes are given.
 
-    Shapes: table (m, n_classes), codes (c,); returns (m, n_classes).
+    Shapes: table (m, n_classes), codes (c,), shares (n_classes,); returns (m, n_classes).
+
+    Notes
+    -----
+    With shares q it is ``sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1)``. Take one row at random of each class
+    besides its c_k calibration labels: the unlabelled row is one of the ``c_k + 1`` of class k with probability
+    ``q_k / (c_k + 1)`` each, whichever k. So the weights of all that score at least as high sum to a p-value, exact for
+    numbers of labels by class that were fixed; the rows that nobody sees count as higher (Podkopaev, Ramdas 2021, weigh
+    labels by ``q_k / p_k``, which is exact where the numbers of labels are left to chance and p is known).
     """
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
-        p[:, y] = ranks.p_values(table[:, y], EVERYONE if codes is None else codes == y)
+        if codes is None:
+            p[:, y] = ranks.p_values(table[:, y])
+        elif shares is None:
+            p[:, y] = ranks.p_values(table[:, y], codes == y)
+        else:
+            parts = [share * ranks.p_values(table[:, y], codes == k) for k, share in enumerate(shares)]
+            p[:, y] = np.sum(parts, axis=0)
     return p
 
 

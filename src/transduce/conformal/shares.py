@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
 from transduce.core.types import AnyArray, Array
+from transduce.model_selection.ask import Reply
 
-PULL = 4.0  # rows that the labels' shares weigh
-POWER_PRIOR, SHIFT_PRIOR = 4.0, 1.0  # of the correction of probabilities
-MOST_ROWS = 2000  # in a resample; more rows would hardly make intervals narrower
+PULL = 2.0  # labels, which the labels' shares weigh; measured by benchmarks/by_class.py
+MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
 _SMALLEST = 1e-6  # probabilities below this count as this
+_POWER_PRIOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class ClassShares:
         Level of the intervals.
     given : bool
         Whether the shares were given.
-    power, shifts : float, array of shape (n_classes,)
-        The correction of probabilities: to this power, times ``exp(shifts)``, scaled to sum 1.
+    power : float
+        What makes the probabilities that were learned calibrated ones: each to this power, scaled to sum 1.
 
     Examples
     --------
@@ -60,11 +61,6 @@ class ClassShares:
     confidence: float = 0.9
     given: bool = False
     power: float = 1.0
-    shifts: Array | None = None
-
-    def corrected(self, probabilities: Array) -> Array:
-        """Return probabilities of the labels' shares, corrected. Shapes: probabilities (m, n_classes)."""
-        return corrected(probabilities, self.power, self.shifts)
 
     def reweigh(self, probabilities: Array) -> Array:
         """Return probabilities that hold at these shares.
@@ -77,13 +73,21 @@ class ClassShares:
         Returns
         -------
         array of shape (m, n_classes)
-            ``P(c | x) shares / labels``, corrected and scaled to sum 1 in each row.
+            ``P(c | x) shares / labels``, calibrated and scaled to sum 1 in each row.
         """
         known = self.labels > 0.0
         ratio = np.divide(self.shares, self.labels, out=np.zeros(len(known)), where=known)
-        weighted = self.corrected(probabilities) * ratio
+        weighted = calibrated(probabilities, self.power) * ratio
         total = weighted.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), self.shares)
+
+    def applied(self, reply: Reply) -> Reply:
+        """Return answers as they are at these shares."""
+        said = self.reweigh(class_probabilities(reply, len(self.classes)))
+        ranked = np.sort(said, axis=1)
+        status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
+        status = np.where(reply.given, status, reply.status)
+        return replace(reply, values=said.argmax(axis=1), status=status, probabilities=said, scores=None)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each class: its share of the labels, of the unlabelled rows, and the interval."""
@@ -111,34 +115,32 @@ def estimate_shares(
     """Estimate the shares of the classes among unlabelled rows by maximum likelihood, with an interval for each.
 
     Shapes: probabilities (m, n_classes), as learned from labels of which there are `label_counts` (n_classes,);
-    `hidden`, by which they are corrected, holds probabilities (l, n_classes) at labelled rows while their label was
+    `hidden`, by which they are calibrated, holds probabilities (l, n_classes) at labelled rows while their label was
     hidden, and the numbers of their classes (l,); `drawn` (n_classes,) counts labels of rows drawn at random.
 
     Notes
     -----
     If chance chose which rows of each class are labelled, the likelihood of the shares q at the unlabelled rows is
     ``prod_j sum_c P(c | x_j) q_c / p_c``, where P was learned from labels with the shares p (Saerens, Latinne,
-    Decaestecker 2002). It needs calibrated probabilities (Alexandari, Kundaje, Shrikumar 2020). The labels' shares
-    weigh as much as `PULL` rows, so that a class is not lost for want of evidence. Intervals are those of a bootstrap
-    over hidden labels within each class, and over rows; the fit is not repeated, so that they are rather too narrow
-    where labels are few.
+    Decaestecker 2002). It needs calibrated probabilities (Alexandari, Kundaje, Shrikumar 2020). However many rows there
+    are, probabilities learned from l labels tell no more of q than l rows would: where their mean is off by the chance
+    in l labels, so is q. So m rows count as ``m l / (m + l)``; beside that, rows drawn at random count as they are, and
+    the labels' shares as much as `PULL` rows. Intervals come from resamples of that many rows, and of hidden labels
+    within each class.
     """
     counts = np.asarray(label_counts, dtype=float)
     p, random, m = counts / counts.sum(), check_random_state(random_state), len(probabilities)
-    known = np.zeros(len(p)) if drawn is None else np.asarray(drawn, dtype=float)
-    fit = (1.0, np.zeros(len(p))) if hidden is None else fit_correction(*hidden)
-    shares = fit_shares(corrected(probabilities, *fit), p, PULL * p + known)
-    draws, size = [shares], min(m, MOST_ROWS)
+    prior = PULL * p + (0.0 if drawn is None else np.asarray(drawn, dtype=float))
+    power = 1.0 if hidden is None else fit_power(*hidden)
+    shares = fit_shares(calibrated(probabilities, power), p, prior * (1.0 + m / counts.sum()))
+    draws, size = [shares], int(np.ceil(min(m / (1.0 + m / counts.sum()), MOST_ROWS)))
     for _ in range(n_resamples if m else 0):
-        again = fit if hidden is None else fit_correction(*_resampled(*hidden, random), start=fit)
-        some, own = random.choice(m, size), known
-        if known.sum() >= 1.0:
-            own = random.multinomial(int(known.sum()), known / known.sum()) * 1.0
-        prior = (PULL * p + own) * size / m
-        draws.append(fit_shares(corrected(probabilities[some], *again), p, prior))
+        again = 1.0 if hidden is None else fit_power(*_resampled(*hidden, random))
+        some = calibrated(probabilities[random.choice(m, size)], again)
+        draws.append(fit_shares(some, p, prior))
     lower, upper = np.quantile(draws, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
     ends = np.minimum(lower, shares), np.maximum(upper, shares)
-    return ClassShares(np.arange(len(p)), p, shares, *ends, confidence, power=fit[0], shifts=fit[1])
+    return ClassShares(np.arange(len(p)), p, shares, *ends, confidence, power=power)
 
 
 def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
@@ -191,43 +193,44 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
 # ------------------------------------------------------------------------------------- calibrated probabilities
 
 
-def corrected(probabilities: Array, power: float, shifts: Array | None) -> Array:
-    """Return probabilities to a power, times ``exp(shifts)``, scaled to sum 1 in each row."""
-    if shifts is None or (power == 1.0 and not shifts.any()):
+def calibrated(probabilities: Array, power: float) -> Array:
+    """Return probabilities to a power, scaled to sum 1 in each row. Shapes: probabilities (m, n_classes)."""
+    if power == 1.0:
         return probabilities
-    logs = power * np.log(np.maximum(probabilities, _SMALLEST)) + shifts
-    return np.where(probabilities > 0.0, np.exp(logs - logsumexp(logs, axis=1, keepdims=True)), 0.0)
+    raised = probabilities**power
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def fit_correction(
-    probabilities: Array, codes: AnyArray, start: tuple[float, Array] | None = None
-) -> tuple[float, Array]:
-    """Return the power and the shifts that make probabilities at hidden labels fit these best.
+def fit_power(probabilities: Array, codes: AnyArray) -> float:
+    """Return the power that makes probabilities at hidden labels fit these best, pulled towards 1.
 
     Shapes: probabilities (l, n_classes), codes (l,).
     """
-    logs, k = np.log(np.maximum(probabilities, _SMALLEST)), probabilities.shape[1]
-    truth = np.eye(k)[codes]
+    logs, rows = np.log(np.maximum(probabilities, _SMALLEST)), np.arange(len(codes))
 
-    def loss(line: Array) -> tuple[float, Array]:
-        scores = np.exp(line[0]) * logs + line[1:]
-        scores -= logsumexp(scores, axis=1, keepdims=True)
-        off = np.exp(scores) - truth
-        slope = np.append(np.exp(line[0]) * np.sum(off * logs), off.sum(axis=0))
-        prior = np.append(2.0 * POWER_PRIOR * line[0], 2.0 * SHIFT_PRIOR * line[1:])
-        return float(-np.sum(truth * scores) + 0.5 * line @ prior), slope + prior
+    def loss(log_power: float) -> float:
+        scores = np.exp(log_power) * logs
+        return float(np.sum(logsumexp(scores, axis=1) - scores[rows, codes]) + _POWER_PRIOR * log_power**2)
 
-    first = np.zeros(k + 1) if start is None else np.append(np.log(start[0]), start[1])
-    bounds = [(-2.0, 2.0)] + [(-5.0, 5.0)] * k
-    best = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return float(np.exp(best[0])), best[1:]
+    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
 
 
 def _resampled(
     probabilities: Array, codes: AnyArray, random: np.random.RandomState
 ) -> tuple[Array, AnyArray]:
-    """Return hidden labels drawn with replacement within each class, at most `MOST_ROWS`."""
-    most = MOST_ROWS / len(codes)
+    """Return hidden labels drawn with replacement within each class, about `MOST_ROWS` at most."""
+    part = min(1.0, MOST_ROWS / len(codes))
     kinds = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    rows = np.concatenate([random.choice(kind, max(1, int(len(kind) * min(1.0, most)))) for kind in kinds])
+    rows = np.concatenate([random.choice(kind, int(np.ceil(part * len(kind)))) for kind in kinds])
     return probabilities[rows], codes[rows]
+
+
+def class_probabilities(reply: Reply, n_classes: int) -> Array:
+    """Return an estimator's probabilities, shape (m, n_classes); made of its scores or answers if it has none."""
+    if reply.probabilities is not None:
+        return reply.probabilities
+    scores = reply.scores
+    if scores is None:
+        scores = np.eye(n_classes)[np.maximum(reply.values, 0)]
+    size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 1.0
+    return np.asarray(softmax(scores / (size or 1.0), axis=1))

@@ -21,6 +21,7 @@ from transduce.conformal.designs import Chance, Design, read_design
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
 from transduce.conformal.selection import Goal, Selection, select_rows
+from transduce.conformal.shares import ClassShares
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.computing import reusing
@@ -60,8 +61,8 @@ class ConformalTransducer(Transducer):
     confidence : float, default=0.9
         Probability with which each interval, or set of classes, contains the truth.
     labels : Design, optional
-        How the labels came about: `transduce.conformal.Chance`, `Drawn`, `Sampled`, `Grouped` or `Estimated`, with
-        arrays of shape (n,) that describe rows. ``Chance()`` by default.
+        How the labels came about: `transduce.conformal.Chance`, `Drawn`, `Sampled`, `Grouped`, `ByClass` or
+        `Estimated`, with arrays of shape (n,) that describe rows. ``Chance()`` by default.
     calibration : "auto", int or float, default="auto"
         How many labels to hold out: a number, or a share of the labels. ``"auto"`` holds out about
         ``min(l / 2, 5 sqrt(l))`` of l labels, at least as many as the level needs, and none if there are too few labels
@@ -108,6 +109,8 @@ class ConformalTransducer(Transducer):
         How labelled and unlabelled rows compare; None if that was not tested.
     estimated_odds_ : EstimatedOdds or None
         Odds that rows have no label, where they were estimated.
+    class_shares_ : ClassShares or None
+        The shares of the classes among the unlabelled rows, where labels were chosen by their class.
     mean_ : pandas.DataFrame
         Numbers: estimate and standard error of the mean of the missing labels. Classes: the share of every class among
         them, with an exact interval at `confidence`.
@@ -231,14 +234,18 @@ class ConformalTransducer(Transducer):
         rows, random = problem.rows, check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
         design = read_design(self.labels, ~problem.sample.labelled)
+        design.check(problem.classes)
+        by_class = bool(self.label_conditional) or design.by_class
         if not problem.sample.labelled.all():
-            by_class = bool(self.label_conditional)
-            held_out = design.hold_out(rows, self.calibration, confidence, by_class, random)
+            held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
         inner, again = design.ready(self.estimator, rows[~held_out]), design.ready(self.estimator, rows)
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
+        shares = design.class_shares(problem, held_out, first, second, random)
+        if shares is not None:
+            first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
         assert first.fitted is not None
-        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order)
+        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order, shares)
         self._publish(confidence)
         if table.weights.verdict is not None and table.weights.verdict.shifted:
             warnings.warn(str(table.weights.verdict), stacklevel=2)
@@ -298,7 +305,7 @@ class ConformalTransducer(Transducer):
             labels=problem.numbers[held_out],
             classes=problem.classes,
             class_sizes=sizes,
-            by_class=bool(self.label_conditional),
+            by_class=bool(self.label_conditional) or design.by_class,
             tolerance=self.tolerance,
             scoring=Scoring.of(reply, problem.numbers[~held_out], len(sizes), self.nonconformity),
             ties=(ties[:c], ties[c:]),
@@ -314,7 +321,7 @@ class ConformalTransducer(Transducer):
         problem, sample, table = fit.problem, fit.problem.sample, fit.table
         self.answer_ = self._answer_at(confidence)
         self.estimator_, self.fitted_rows_ = fit.first.estimator, fit.answering.order
-        if fit.second is not None:
+        if self.refit:
             self.refitted_ = fit.answering.estimator
         self.calibration_rows_, self.calibration_scores_ = problem.rows[fit.held_out], table.scores
         self.nonconformity_ = table.scoring.nonconformity
@@ -326,7 +333,13 @@ class ConformalTransducer(Transducer):
                 setattr(self, name, getattr(self.estimator_, name))
         if fit.first.pairwise:
             self.n_features_in_ = problem.n_rows
-        self.mean_ = table.mean(confidence, fit.shown)
+        self.class_shares_ = fit.shares
+        if fit.shares is None:
+            self.mean_ = table.mean(confidence, fit.shown)
+        else:
+            self.mean_ = fit.shares.to_frame()[["share", "lower", "upper"]].set_axis(
+                ["estimate", "lower", "upper"], axis=1
+            )
         self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
         values = self.answer_.values
         if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
@@ -559,6 +572,8 @@ class ConformalTransducer(Transducer):
         """
         check_is_fitted(self)
         fitted = self._fit.answering
+        if self._fit.shares is not None:
+            return self.classes_[self._fit.shares.applied(fitted.predict(fitted.own(X))).values]
         values = fitted.estimator.predict(fitted.own(X))
         return self.classes_[np.asarray(values).astype(int)] if fitted.by_number else values
 
@@ -572,7 +587,8 @@ class ConformalTransducer(Transducer):
         fitted = self._fit.answering
         shares = fitted.estimator.predict_proba(fitted.own(X))
         wide = fitted.spread(shares, fitted.codes(fitted.estimator.classes_), 0.0)
-        return np.asarray(shares) if wide is None else wide
+        said = np.asarray(shares) if wide is None else wide
+        return said if self._fit.shares is None else self._fit.shares.reweigh(said)
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
@@ -613,6 +629,21 @@ def check_wrapped(estimator: Any) -> bool:
             )
         raise TypeError(f"{name} is neither a regressor nor a classifier: it has no answer to calibrate.")
     return bool(is_classifier(estimator))
+
+
+def _at_shares(
+    problem: Problem, held_out: Mask, first: Reply, second: Reply | None, shares: ClassShares
+) -> tuple[Reply, Reply]:
+    """Return the answers of the first fit as they are scored, and those at the unlabelled rows that are shown.
+
+    Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given ones do not.
+    """
+    n_held = int(held_out.sum())
+    last = first.at(np.arange(n_held, len(first.values))) if second is None else second
+    if shares.given:
+        visible = np.bincount(problem.codes[~held_out], minlength=len(shares.classes))
+        first = replace(shares, labels=visible / visible.sum(), power=1.0).applied(first)
+    return first, shares.applied(last)
 
 
 def _pass_on(reply: Reply) -> None:

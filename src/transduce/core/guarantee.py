@@ -13,6 +13,8 @@ DRAWN = "the calibration labels are of rows drawn at random from those without a
 DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
 CHANCE_OF_GROUPS = "chance alone decided which groups have labels and, within them, which rows"
 CHANCE_WITHIN = "chance alone decided, within each category, which rows have a label"
+BY_CLASS = "chance alone decided, within each class, which rows have a label"
+SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
 STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 SEEN = "every class of the unlabelled rows has a label"
@@ -24,6 +26,8 @@ _CONDITIONS = {
     DESIGN: "if the given probabilities are right",
     CHANCE_OF_GROUPS: "if chance chose the groups with labels",
     CHANCE_WITHIN: "if chance chose the labels within each category",
+    BY_CLASS: "if chance chose the labels within each class",
+    SHARES: "if the given shares are right, and chance chose the labels within each class",
     STILL: "if nothing changes along the order of the rows",
     NO_SECOND_LOOK: "if no block of draws was begun, or left, because of what draws had shown",
 }
