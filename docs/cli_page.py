@@ -19,7 +19,7 @@ INTRODUCTION = """\
 | --- | --- | --- |
 | `price_filled` | the answer, from all labels | the label |
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
-| `price_set` (classes) | the possible classes, joined by " \\| " | empty |
+| `price_set` (classes) | the possible classes, "or a class that no label shows" among them, joined by " \\| " | empty |
 | `price_probability` (classes) | the probability that the answer is right, calibrated by hidden labels | empty |
 | `price_confidence` | from 0 to 1: see below | empty |
 | `price_status` | `answered`, `unusual`, `tied`, `rejected` or `unreached` | `given` |

@@ -68,13 +68,18 @@ def p_value(alpha, side="two", slack=1e-9):
 def class_p_value(
     K, codes, candidate, n_classes, ridge, fit_intercept, residual="plain", label_conditional=False
 ):
-    """p-value of a class at the last row of K, by refitting every one-vs-rest column with it."""
+    """p-value of a class at the last row of K, by refitting every one-vs-rest column with it.
+
+    A row that is the only one of its class in the completed sample is infinitely nonconforming. The candidate
+    ``n_classes`` is a class that no label shows.
+    """
     codes = np.append(codes, candidate)
     columns = [
         nonconformity(K, np.where(codes == c, 1.0, -1.0), ridge, fit_intercept, residual)
-        for c in range(n_classes)
+        for c in range(max(n_classes, candidate + 1))
     ]
     alpha = np.abs(np.array(columns)[codes, np.arange(len(codes))])
+    alpha[[np.sum(codes == code) == 1 for code in codes]] = np.inf
     compared = codes == candidate if label_conditional else np.ones(len(codes), dtype=bool)
     return np.mean(alpha[compared] >= alpha[-1] - 1e-9)
 
@@ -128,7 +133,7 @@ def tuned_class_p_value(
     completed = np.append(codes, candidate)
     errors = sum(
         completed_errors(settings, np.where(completed == c, 1.0, -1.0), fit_intercept)
-        for c in range(n_classes)
+        for c in range(max(n_classes, candidate + 1))
     )
     return max(
         class_p_value(

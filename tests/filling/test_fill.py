@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from sklearn.datasets import load_diabetes, load_wine
 
 from tests.wild import MAKERS, wild_table
 from transduce import (
+    Answer,
     ConformalTransducer,
+    Guarantee,
     RidgeConfidenceMachine,
     TransductiveBlend,
     TransductiveRidge,
@@ -22,7 +25,7 @@ from transduce import (
 )
 from transduce.conformal import Chance
 from transduce.filling.diagnostics import RightChance, row_map, score
-from transduce.filling.engine import fill_table
+from transduce.filling.engine import fill_table, join_answers
 from transduce.filling.options import Options
 from transduce.filling.plan import make_plan
 from transduce.model_selection.methods import METHODS, Case, default_members
@@ -611,3 +614,50 @@ def test_many_classes_cost_time():
     assert "transductive_ridge" not in few.left_out
     assert "transductive_ridge" in many.left_out
     assert many.seconds <= 300
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_sets_say_that_a_class_no_label_shows_is_possible(guarantee):
+    """Every second label is the only one of its class: in the table, the JSON, the report and the sentences."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"kind {i if i % 2 else 0}" for i in range(80)], dtype=object)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "kind": np.where(np.arange(80) < 60, names, None)})
+    filled = fill(frame, "kind", method="ridge", guarantee=guarantee, random_state=0)
+    sets = filled.frame["kind_set"].iloc[60:]
+    assert sets.str.endswith(" | or a class that no label shows").all()
+    assert filled.answer.contains(["kind 61"] * 20).all()
+    summary = filled.summary()
+    assert all(row["unseen"] for row in summary["rows"])
+    assert summary["answers"]["n_one"] == 0
+    assert "or a class that no label shows" in filled.report()
+    assert "a class that no label shows; the sets say so" in filled.guarantee.statement
+    assert "every class of the unlabelled rows has a label" not in str(filled.guarantee)
+
+
+def test_a_class_that_only_kept_labels_show_is_possible_where_any_class_is():
+    """The fit to a sample may not know a class of the labels that are kept from it."""
+    fit_answer = Answer(
+        np.arange(2),
+        np.array(["a", "b"]),
+        np.full(2, "answered"),
+        Guarantee("none"),
+        label_sets=np.array([[True, False], [True, True]]),
+        p_values=np.array([[0.5, 0.05], [0.6, 0.5]]),
+        unseen=np.array([False, True]),
+        p_unseen=np.array([0.05, 0.2]),
+        classes=np.array(["a", "b"]),
+    )
+    others = replace(fit_answer, rows=np.arange(0), classes=np.array(["a", "b", "c"]))
+    others = replace(
+        others,
+        values=fit_answer.values[:0],
+        status=fit_answer.status[:0],
+        label_sets=np.empty((0, 3), dtype=bool),
+        p_values=np.empty((0, 3)),
+        unseen=np.empty(0, dtype=bool),
+        p_unseen=np.empty(0),
+    )
+    joined = join_answers([fit_answer, others])
+    np.testing.assert_array_equal(joined.label_sets[:, 2], [False, True])
+    np.testing.assert_array_equal(joined.p_values[:, 2], [0.05, 0.2])
+    np.testing.assert_array_equal(joined.unseen, [False, True])

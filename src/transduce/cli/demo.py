@@ -82,10 +82,8 @@ def compare_with_truth(filled: FillResult, truth: pd.Series) -> Outcome:
         lower, upper = (filled.frame[f"{filled.target}_{end}"].to_numpy(float) for end in ("lower", "upper"))
         inside = (lower[answer.rows] <= true) & (true <= upper[answer.rows])
     else:
-        assert answer.label_sets is not None
-        assert answer.classes is not None
         right = float((true == answer.values).mean())
-        inside = (answer.label_sets & (answer.classes == true[:, None])).any(axis=1)
+        inside = answer.contains(true)
     return Outcome(
         n_unlabelled=len(true),
         n_outside=int((~inside).sum()),

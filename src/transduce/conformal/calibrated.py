@@ -17,7 +17,7 @@ from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_va
 from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
 from transduce.core.guarantee import ESTIMATE, SEEN, CountBound, Drift, Guarantee, Verdict
-from transduce.core.ranks import calibration_rank, fewest_calibration
+from transduce.core.ranks import calibration_rank, fewest_calibration, nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -179,13 +179,14 @@ class CalibratedTable:
         )
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
-        p = self._p_values()
-        sets = np.ones(p.shape, dtype=bool)
+        p, new = self._p_values(), self._p_unseen()
+        sets, unseen = np.ones(p.shape, dtype=bool), np.ones(new.shape, dtype=bool)
         if self.supports(confidence):
-            sets = label_sets(p, confidence) | ~reply.given[:, None]
+            sets, unseen = (label_sets(each, confidence) for each in (p, new))
         ranked = np.sort(p, axis=1)
-        sure, credible = 1.0 - ranked[:, -2], ranked[:, -1]
-        return replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
+        sure, credible = 1.0 - np.maximum(ranked[:, -2], new), ranked[:, -1]
+        answer = replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
+        return replace(answer, unseen=unseen, p_unseen=new)
 
     def _regions(self, confidence: float) -> Regions:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
@@ -205,6 +206,13 @@ class CalibratedTable:
             codes = self.labels[own] if self.by_class or self.by_shares else None
             shares = self.weights.shares if self.by_shares else None
             p[at] = class_p_values(ranks, scores[at], codes, shares)
+        return p
+
+    def _p_unseen(self) -> Array:
+        """Return the p-value of a class that no label shows, whose score is infinite, shape (m,)."""
+        p = np.ones(len(self.unlabelled.values))
+        for _, at, ranks in self.rankings:
+            p[at] = ranks.p_values(np.full(int(at.sum()), np.inf))
         return p
 
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
@@ -281,7 +289,7 @@ class CalibratedTable:
         if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
-        sure = replace(sure, any_class=self._any_class_possible(law))
+        sure = replace(sure, any_class=self._any_class_possible(confidence))
         if self.pooled and (self.classes is not None or self.tolerance is not None):
             sure = replace(sure, wrong=wrong_answers(self, second, certainty))
         return self._with_grounds(sure, confidence)
@@ -320,12 +328,18 @@ class CalibratedTable:
         """Calibration labels of classes that no visible row has."""
         return 0 if self.classes is None else int(np.isinf(self.scores[self.calibration.given]).sum())
 
-    def _any_class_possible(self, law: Law | None) -> bool:
+    def _any_class_possible(self, confidence: float) -> bool:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
-        if not isinstance(law, Miscoverage):
+        if self.classes is None:
             return False
-        n_labels = law.n_calibration - self.n_empty
-        return n_labels - self.n_unseen < law.rank <= n_labels
+        if self.pooled:  # there may be billions of rows, and all are alike
+            rank = nonconformity_rank(confidence, int(self.calibration.given.sum()) + self.n_empty)
+            return self.n_empty < rank <= self.n_unseen + self.n_empty
+        return any(
+            bool(np.any(label_sets(ranks.p_values(np.full(int(at.sum()), np.inf)), confidence)))
+            for own, at, ranks in self.rankings
+            if np.isinf(self.scores[own]).any()
+        )
 
     # ---- too few labels
 
@@ -421,7 +435,7 @@ class CalibratedTable:
         law = self._thresholds(confidence)
         if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
             return self._short_classes(law, confidence, n_labelled)
-        if self._any_class_possible(law):
+        if isinstance(law, Miscoverage) and self._any_class_possible(confidence):
             unseen = f"{self.n_unseen} of {counted(len(self.labels), 'calibration label')}"
             such = "are of classes that no other label shows, so a row may be of any class"
             return f"{unseen} {such}. Every {everything}."
@@ -575,17 +589,20 @@ def with_values(
         codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
         credibility = np.where(codes >= 0, own, answer.p_values.max(axis=1))
-        answer = replace(answer, confidence=confidence_in(codes, answer.p_values), credibility=credibility)
+        sure = confidence_in(codes, answer.p_values, answer.p_unseen)
+        answer = replace(answer, confidence=sure, credibility=credibility)
     return holding_values(answer)
 
 
-def confidence_in(codes: AnyArray, p: Array) -> Array:
+def confidence_in(codes: AnyArray, p: Array, unseen: Array | None = None) -> Array:
     """Return, for each row, the highest level at which all classes except the answered one are ruled out.
 
-    Shapes: codes (m,), p (m, n_classes); returns (m,).
+    Shapes: codes (m,), p (m, n_classes), unseen (m,); returns (m,).
     """
     others = p.copy()
-    others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = -np.inf
+    others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = (
+        0.0 if unseen is None else unseen
+    )
     return np.asarray(1.0 - others.max(axis=1), dtype=float)
 
 

@@ -13,6 +13,9 @@ from transduce.core import arrays
 from transduce.core.guarantee import Guarantee
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import class_codes
+
+UNSEEN = "or a class that no label shows"  # what a set says where such a class is possible
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +42,15 @@ class Answer:
         Classification: which classes are possible, at the stated confidence.
     p_values : array of shape (m, n_classes), optional
         Classification: p-value of each class.
+    unseen : boolean array of shape (m,), optional
+        Classification: whether a class that no label shows is possible too, at the stated confidence.
+    p_unseen : array of shape (m,), optional
+        Classification: p-value of a class that no label shows.
     confidence, credibility : array of shape (m,), optional
-        Classification: how sure the answer is, from 0 to 1 (one minus the second largest p-value, or the
-        largest probability minus the second largest), and the largest p-value. If the answer comes from another fit:
-        one minus the largest p-value of the other classes, and the p-value of the answered class.
+        Classification: how sure the answer is, from 0 to 1 (one minus the second largest p-value, that of a class that
+        no label shows among them, or the largest probability minus the second largest), and the largest p-value. If the
+        answer comes from another fit: one minus the largest p-value of the other classes, and the p-value of the
+        answered class.
     standard_errors : array of shape (m,), optional
         Standard error of each value, or probability, as the method itself states it.
     inductive : array of the shape of `values`, optional
@@ -78,6 +86,8 @@ class Answer:
     regions: Regions | None = None
     label_sets: Mask | None = None
     p_values: Array | None = None
+    unseen: Mask | None = None
+    p_unseen: Array | None = None
     confidence: Array | None = None
     credibility: Array | None = None
     standard_errors: Array | None = None
@@ -152,6 +162,37 @@ class Answer:
         regions = self.regions.within(lower, upper)
         return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
 
+    def contains(self, labels: Any) -> Mask:
+        """Return whether each row's region, or set, holds that row's label.
+
+        Parameters
+        ----------
+        labels : array of shape (m,)
+            A class that no label shows is in the sets that say so.
+
+        Returns
+        -------
+        boolean array of shape (m,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> sets, unseen = np.array([[True, False], [True, True]]), np.array([False, True])
+        >>> answer = Answer(np.arange(2), np.array(["a", "a"]), np.full(2, "answered"), Guarantee("none"),
+        ...                 label_sets=sets, unseen=unseen, classes=np.array(["a", "b"]))
+        >>> [answer.contains([label, label]).tolist() for label in ("b", "c")]
+        [[False, True], [False, True]]
+        """
+        if self.regions is not None:
+            return arrays.to_numpy(self.regions.contains(labels))
+        if self.label_sets is None or self.classes is None:
+            raise ValueError("This answer has neither regions nor sets.")
+        codes = class_codes(np.asarray(labels, dtype=object), self.classes)
+        own = np.take_along_axis(arrays.to_numpy(self.label_sets), np.maximum(codes, 0)[:, None], axis=1)[
+            :, 0
+        ]
+        return np.where(codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen))
+
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""
         columns: dict[str, Any] = _columns("value", self.values)
@@ -159,7 +200,10 @@ class Answer:
             hull = arrays.to_numpy(self.regions.hull())
             columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
         if self.label_sets is not None and self.classes is not None:
-            columns["set"] = [tuple(self.classes[mask].tolist()) for mask in arrays.to_numpy(self.label_sets)]
+            sets, more = arrays.to_numpy(self.label_sets), self.unseen
+            unseen = np.zeros(len(self), dtype=bool) if more is None else arrays.to_numpy(more)
+            pairs = zip(sets, unseen, strict=True)
+            columns["set"] = [(*self.classes[mask].tolist(), *[UNSEEN] * bool(new)) for mask, new in pairs]
         for name in ("confidence", "credibility", "standard_errors", "inductive", "loo_residuals"):
             if getattr(self, name) is not None:
                 columns |= _columns(name.removesuffix("s"), getattr(self, name))

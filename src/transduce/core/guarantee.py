@@ -129,7 +129,7 @@ class Guarantee:
         Rows drawn at random to be labelled that have no label: each counts as a larger score than any, and the
         guarantee is about the others.
     any_class : bool
-        Whether every set holds all classes, because a row may be of a class that no label has.
+        Whether sets cannot rule out a class that no label shows; such sets say so.
     false_discovery, mistake : float or None, str
         For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions : tuple of str
@@ -290,8 +290,10 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
     """Return where nothing is ruled out, and why, sentence by sentence."""
     said = []
     if guarantee.any_class:
-        once = "So many labels are of classes seen only once"
-        said.append(f"{once} that every set holds all classes, known and unknown.")
+        once = "So many labels are the only ones of their class"
+        said.append(f"{once} that a row may be of a class that no label shows; the sets say so.")
+    elif guarantee.within == "class" and SEEN not in guarantee.assumptions:
+        said.append("Nothing is said of rows whose class no label shows.")
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
         many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."

@@ -156,6 +156,9 @@ def counts_by_class(
     xp = arrays.namespace(rho)
     own = prediction @ xp.astype(inside, prediction.dtype).T
     if_same, if_other = xp.abs(rho - beta * (1.0 - own)), xp.abs(rho - beta * (-1.0 - own))
+    sizes = xp.sum(xp.astype(inside, prediction.dtype), axis=0)
+    alone = xp.any(inside & (sizes == 1.0)[None, :], axis=1)  # infinitely nonconforming
+    if_other = xp.where(alone[None, :], xp.full_like(if_other, xp.inf), if_other)
     overall: list[list[Any]] = [[], []]
     within: list[list[Any]] = [[], []]
     for candidate in range(prediction.shape[1]):

@@ -459,19 +459,20 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
         return None if any(one is None for one in arrays_of) else np.concatenate(arrays_of)[order]
 
     regions = [part.regions for part in parts if part.regions is not None]
-    of_rows = ("values", "status", "confidence", "credibility", "standard_errors")
+    of_rows = ("values", "status", "confidence", "credibility", "standard_errors", "unseen", "p_unseen")
+    of_classes = ("p_values", "probabilities", "label_sets")
     return Answer(
         rows=rows[order],
         guarantee=parts[0].guarantee,
         regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
         classes=classes,
         diagnostics=parts[0].diagnostics,
-        **{name: together(name) for name in (*of_rows, "p_values", "probabilities", "label_sets")},
+        **{name: together(name) for name in (*of_rows, *of_classes)},
     )
 
 
 def _widened(part: Answer, classes: AnyArray | None, by_class: bool) -> Answer:
-    """Return an answer with columns for all classes, one that its fit did not know among them."""
+    """Return an answer with columns for all classes; one that its fit did not know is as one that no label shows."""
     if classes is None or part.classes is None or len(part.classes) == len(classes):
         return part
     places = np.searchsorted(classes, part.classes)
@@ -479,14 +480,15 @@ def _widened(part: Answer, classes: AnyArray | None, by_class: bool) -> Answer:
     def wide(numbers: Any, absent: Any) -> Any:
         if numbers is None:
             return None
-        every = np.full((len(numbers), len(classes)), absent, dtype=numbers.dtype)
+        every = np.empty((len(numbers), len(classes)), dtype=numbers.dtype)
+        every[:] = np.reshape(absent, (-1, 1))
         every[:, places] = numbers
         return every
 
     return replace(
         part,
         classes=classes,
-        p_values=wide(part.p_values, float(by_class)),
+        p_values=wide(part.p_values, 1.0 if by_class else part.p_unseen),
         probabilities=wide(part.probabilities, 0.0),
-        label_sets=wide(part.label_sets, by_class),
+        label_sets=wide(part.label_sets, by_class or part.unseen),
     )

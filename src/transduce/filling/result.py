@@ -209,6 +209,7 @@ class FillResult:
             n_unreached=others.n_unreached + inside.n_unreached,
             n_empty=others.n_empty + inside.n_empty,
             n_short=max(others.n_short, inside.n_short),
+            any_class=others.any_class or inside.any_class,
         )
 
     @cached_property

@@ -87,6 +87,7 @@ def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[s
 def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
     answer, name = filled.answer, f"{filled.target}_probability"
     sets: list[Any] = [None] * len(order)
+    unseen = np.zeros(len(order), dtype=bool) if answer.unseen is None else answer.unseen[order]
     if answer.label_sets is not None and answer.classes is not None:
         sets = [plain(answer.classes[mask]) for mask in answer.label_sets[order]]
     probability = None if answer.probabilities is None else answer.probabilities.max(axis=1)
@@ -94,6 +95,7 @@ def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
         probability = filled.frame[name].to_numpy(dtype=float)[answer.rows]
     return {
         "set": sets,
+        "unseen": plain(unseen),
         "confidence": _column(answer.confidence, order),
         "credibility": _column(answer.credibility, order),
         "probability": _column(probability, order),
@@ -215,7 +217,7 @@ def _narrower(filled: FillResult) -> float | None:
 
 def _classes(rows: list[dict[str, Any]]) -> FilledClasses:
     known = all(row.get("set") is not None for row in rows)
-    sizes = [len(row["set"]) if known else 1 for row in rows]
+    sizes = [len(row["set"]) + row["unseen"] if known else 1 for row in rows]
     by_class: dict[str, dict[str, int]] = {}
     for row, size in zip(rows, sizes, strict=True):
         name = "(no answer)" if row["value"] is None else name_of(row["value"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import Answer
+from transduce.core.answer import UNSEEN, Answer
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.tables.vectors import to_pandas
@@ -112,11 +112,13 @@ def _decimals(labels: Array) -> int:
 
 
 def _sets(answer: Answer) -> AnyArray:
-    """Return the sets as text, with " | " between classes. Returns shape (m,)."""
+    """Return the sets as text, with " | " between classes, known ones and any other. Returns shape (m,)."""
     assert answer.label_sets is not None
     assert answer.classes is not None
-    names = [str(label) for label in answer.classes]
-    kinds, which = np.unique(np.packbits(answer.label_sets, axis=1), axis=0, return_inverse=True)
+    names, unseen = [*map(str, answer.classes), UNSEEN], answer.unseen
+    other = np.zeros(len(answer), dtype=bool) if unseen is None else unseen
+    sets = np.column_stack([answer.label_sets, other])
+    kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
     return _objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
 

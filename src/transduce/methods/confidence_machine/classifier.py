@@ -10,8 +10,8 @@ import numpy as np
 from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.estimator import ClassTransducer
-from transduce.core.guarantee import CHANCE, SEEN, Guarantee
-from transduce.core.ranks import nonconformity_rank
+from transduce.core.guarantee import CHANCE, Guarantee
+from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
@@ -40,12 +40,15 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         columns of all classes.
     label_conditional : bool, default=False
         Whether a row is compared with labelled rows of the candidate class only. The guarantee then holds
-        within each class, rare ones included, and needs enough labels in each.
+        within each class that has a label, rare ones included, and needs enough labels in each.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted.
+    p_unseen_ : float
+        p-value of a class that no label shows, the same at every row. Where it exceeds ``1 - confidence``, no set rules
+        such a class out, and ``answer_.unseen`` says so.
     transduction_ : array or series of shape (n,)
         The labels, completed by the most credible class at the unlabelled rows.
     answer_ : Answer
@@ -69,6 +72,10 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second class
     into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
     levels below one less the credibility its set is empty. The true class is outside no more often than guaranteed.
+
+    A row that is the only one of its class in the completed sample counts as infinitely nonconforming. So a class
+    without a label has a p-value too, ``(1 + classes with one label) / (l + 1)``, the estimate of Good and Turing, and
+    nothing need be assumed about the classes.
 
     The answer is the class with the largest p-value among all labelled rows, also with
     ``label_conditional=True``: there the p-values themselves cannot be compared, since that of a class with l_c
@@ -150,10 +157,13 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         self._fitted, unlabelled = fit_machine(sample, targets, settings)
         self.classes_, self._codes, self._conditional = classes, codes, bool(self.label_conditional)
+        n_labelled, alone = len(codes), int(np.sum(np.bincount(codes) == 1))
+        self.p_unseen_ = float(p_values(0, alone, n_labelled))
         p, best, status, told = self._judge(unlabelled, np.ones(unlabelled.shape[0]))
-        xp = arrays.namespace(p)
+        xp, none = arrays.namespace(p), arrays.zeros((p.shape[0],), p)
         within = "class" if self._conditional else ""
-        exact = Guarantee("exact", "set", float(self.confidence), within, assumptions=(CHANCE, SEEN))
+        level, rank = float(self.confidence), nonconformity_rank(self.confidence, n_labelled)
+        exact = Guarantee("exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone)
         self.guarantee_ = self._fitted.guarantee(sample, exact)
         self.width_, self.settings_ = self._fitted.width, self._fitted.settings
         self.answer_ = Answer(
@@ -163,7 +173,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             guarantee=self.guarantee_,
             label_sets=self._sets(p, self.confidence),
             p_values=p,
-            confidence=1.0 - xp.sort(p, axis=1)[:, -2],
+            unseen=none + (1.0 + alone - rank) > 0.5,
+            p_unseen=none + self.p_unseen_,
+            confidence=1.0 - xp.clip(xp.sort(p, axis=1)[:, -2], self.p_unseen_, None),
             credibility=xp.max(p, axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
@@ -250,7 +262,8 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         Returns
         -------
         boolean array of shape (m, n_classes)
-            Columns as in ``classes_``. All True in a column whose labels are too few for the level.
+            Columns as in ``classes_``. All True in a column whose labels are too few for the level. A class that no
+            label shows is possible besides if ``p_unseen_`` exceeds ``1 - confidence``.
         """
         rows, level = self._new_rows(X), self._level(confidence)
         return self._sets(self._judge(rows, np.ones(rows.shape[0]))[0], level)

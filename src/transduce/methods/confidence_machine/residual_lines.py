@@ -245,11 +245,15 @@ def counts_by_class(
     """As `count_nonconforming_by_class`, for compiled callers."""
     overall = np.zeros((2, len(prediction)), dtype=np.intp)
     within = np.zeros((2, len(prediction)), dtype=np.intp)
+    sizes = np.bincount(codes)
     for i in range(len(rho)):
         own = codes[i]
         if_same = abs(rho[i] - beta[i] * (1.0 - prediction[own]))
         if_other = abs(rho[i] - beta[i] * (-1.0 - prediction[own]))
         for candidate in range(len(prediction)):
+            if candidate != own and sizes[own] == 1:  # the only row of its class in the completed sample
+                overall[0, candidate] += 1
+                continue
             unlabelled = abs(1.0 - prediction[candidate])
             excess = (if_same if candidate == own else if_other) - unlabelled
             rounding = slack + (1.0 - OWN) * unlabelled
@@ -288,6 +292,7 @@ def count_nonconforming_by_class(
 ) -> tuple[AnyArray, AnyArray]:
     """Return, for each candidate class, how many rows are more nonconforming or tie: of all, and of that class.
 
+    The only row of its class is infinitely nonconforming, so that a class that no label shows has a p-value too.
     Shapes: rho, beta (l,), codes (l,), prediction (n_classes,); returns overall, within (2, n_classes).
     """
     return counts_by_class(rho, beta, codes, prediction, slack)
