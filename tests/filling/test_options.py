@@ -51,6 +51,7 @@ OTHER = {
     "ignore": ["a"],
     "text": ["b"],
     "id": "c",
+    "features": "columns",
     "missing": ["-9"],
     "sample": 500,
     "budget_seconds": 60.0,

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 import transduce
 from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.words import flag
+from transduce.core.words import command_line, flag
 from transduce.filling import options as filling
 from transduce.filling.options import COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
 
@@ -130,7 +130,8 @@ def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
     def check(value: Any) -> Any:
         if value is not None and kind.check is not None:
             try:
-                kind.check(word, value)
+                with command_line():
+                    kind.check(word, value)
             except ValueError as error:
                 raise typer.BadParameter(str(error)) from None
         return value

@@ -363,6 +363,9 @@ def write_example(path: Path, *, force: bool) -> None:
 def list_methods() -> None:
     """Print the methods, with the papers they come from."""
     lines = [(method.name, method.says, method.paper) for method in METHODS.values()]
+    lines.append(
+        ("MODULE:NAME", "A scikit-learn estimator of your own; names with commas are blended.", "you")
+    )
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 

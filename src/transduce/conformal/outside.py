@@ -13,7 +13,7 @@ from transduce.conformal.scores import Scoring
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import CHANCE, DRAWN, Guarantee, Verdict
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray
 from transduce.model_selection.ask import PARTS, FittedEstimator, Reply
 
 # Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one thread: rounding
@@ -63,9 +63,9 @@ class OutsideCalibration:
             weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE, n_empty=self.n_empty),
         )
 
-    def answer(self, X: Array, confidence: float, rows: AnyArray | None = None) -> Answer:
+    def answer(self, X: Any, confidence: float, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
-        reply = _in_blocks(self.fitted, X)
+        reply = _in_blocks(self.fitted, X) if len(X) else self.calibration.at(np.arange(0))
         places = np.arange(len(reply.values)) if rows is None else rows
         return holding_values(self._beside(reply).answer(confidence, places))
 
@@ -89,9 +89,9 @@ class OutsideCalibration:
 
 def calibrate_outside(
     fitted: FittedEstimator,
-    inside: Array,
+    inside: Any,
     shown: AnyArray,
-    X: Array,
+    X: Any,
     labels: AnyArray,
     *,
     by_class: bool = False,
@@ -112,14 +112,15 @@ def calibrate_outside(
     return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, n_empty=n_empty)
 
 
-def _in_blocks(fitted: FittedEstimator, X: Array) -> Reply:
+def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:
     """Return predictions made in blocks of one size."""
     replies = []
     with few_threads(0):
         for start in range(0, max(len(X), 1), BLOCK):
             n = min(BLOCK, len(X) - start)
-            block = np.zeros((BLOCK, X.shape[1]))
-            block[:n] = X[start : start + n]
+            block = X[start : start + n]
+            if isinstance(X, np.ndarray):  # columns of any type are for an estimator of the user's
+                block = np.vstack([block, np.zeros((BLOCK - n, X.shape[1]))])
             replies.append(fitted.predict(block, once=True).at(np.arange(n)))
 
     def whole(name: str) -> Any:

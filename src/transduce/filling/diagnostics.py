@@ -25,6 +25,7 @@ from transduce.model_selection.ask import is_transducer, last_step
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.folds import in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
+from transduce.model_selection.own_models import OwnModel
 from transduce.tables.columns import answered_probability
 from transduce.tables.features import Features
 from transduce.tables.labels import Target
@@ -176,7 +177,7 @@ def _hide_labels(
     method: Any, fit: TableFit, folds: int, seed: int, groups: AnyArray | None = None
 ) -> tuple[AnyArray, Answer]:
     """Return labels that were hidden in turn, and the answers at them."""
-    features, labels = fit.features.matrix, fit.target.labels
+    features, labels = fit.X, fit.target.labels
     with warnings.catch_warnings(action="ignore"):
         answers = cross_val_transduce(
             method, features, labels, cv=folds, groups=groups, random_state=seed
@@ -200,16 +201,17 @@ def relevance(model: Any, features: Features) -> pd.Series | None:
     for member in found:
         if getattr(member, "relevance", False):  # of each feature, and not one of all
             spread = arrays.to_numpy(member.feature_spread_)
-            return _by_column(arrays.to_numpy(member.relevance_) * spread, features)
+            return _by_column(arrays.to_numpy(member.relevance_) * spread, features.origins)
     for member in found:
-        if hasattr(member, "feature_importances_"):
-            return _by_column(member.feature_importances_, features)
+        for origins in (features.origins, features.encoder.columns):  # a user's estimator may see the columns
+            if len(getattr(member, "feature_importances_", ())) == len(origins):
+                return _by_column(member.feature_importances_, origins)
     return None
 
 
-def _by_column(weights: Array, features: Features) -> pd.Series | None:
+def _by_column(weights: Array, origins: list[Any]) -> pd.Series | None:
     """Return the root of the sum of squares over each column's features, the largest being 1."""
-    sums = pd.Series(np.square(weights)).groupby(pd.Index(features.origins, dtype=object)).sum() ** 0.5
+    sums = pd.Series(np.square(weights)).groupby(pd.Index(origins, dtype=object)).sum() ** 0.5
     if not sums.max() > 0.0:
         return None
     return (sums / sums.max()).sort_values(ascending=False, kind="stable").rename("relevance")
@@ -321,7 +323,7 @@ def _next_rows(fit: TableFit, answer: Answer, seed: int) -> list[int]:
 def _gain(fit: TableFit, seed: int) -> float | None:
     """Return by which share errors get smaller with twice the labels, by a power law through two sizes."""
     n_labels = fit.target.n_labels
-    method = _quick(fit.values_model, fit.target)
+    method = _quick(fit.values_model, fit.target, fit.seconds)
     if method is None or n_labels < 20 or n_labels > MOST_COMPARED:
         return None
     sizes, errors = [], []
@@ -334,19 +336,20 @@ def _gain(fit: TableFit, seed: int) -> float | None:
     return float(1.0 - 0.5 ** np.clip(power, 0.0, 1.0))
 
 
-def _quick(model: Any, target: Target) -> Any:
+def _quick(model: Any, target: Target, seconds: float) -> Any:
     """Return the method, or the member of a blend with the largest weight whose fits are quick; None if none is.
 
-    Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough.
+    Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough. Of a
+    user's own method nothing else is known than the seconds that it took.
     """
     if not isinstance(model, TransductiveBlend):
-        return clone(model)
+        return clone(model) if not isinstance(model, OwnModel) or seconds <= 2 * MOST_SECONDS else None
     is_class = target.task == "classification"
     n_classes = len(set(target.known)) if is_class else 0
     case = Case(target.task, len(target.labels), target.n_labels, n_classes=n_classes)
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
         member = model.estimators_[name]
-        quick = MEMBERS[name].fit_seconds(case) <= MOST_SECONDS
+        quick = name in MEMBERS and MEMBERS[name].fit_seconds(case) <= MOST_SECONDS
         if model.weights_[name] > 0.0 and not is_transducer(member) and quick:
             found = clone(member)
             return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found

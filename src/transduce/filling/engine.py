@@ -22,7 +22,7 @@ from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
-from transduce.filling.fitted import FittedFill, TableFit
+from transduce.filling.fitted import FittedFill, TableFit, estimator_rows
 from transduce.filling.options import FIT, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
 from transduce.filling.result import FillResult
@@ -99,7 +99,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
     fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer)
-    diagnosis = Diagnosis(fit, settled.method, settled.random_state)
+    diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
     n_rows = len(frame.frame)
     counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
     return FillResult(fit, frame, options, frame.labels, fit.answer, diagnosis, counts)
@@ -256,7 +256,7 @@ def _planned(
         return plan, None
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
-    free = options.guarantee == "auto" and options.method != "confidence-machine"
+    free = options.guarantee == "auto" and options.parts != ["confidence-machine"]
     enough = calibration_number(case.labels, float(options.confidence)) > 0
     if compared.shifted and free and enough and options.design != Chance(reweight=False):
         plan = make_plan(case, options, Estimated(), **more)
@@ -271,11 +271,12 @@ def _fit(
     frame, target = rows.frame, rows.labels
     index = frame.index if options.id is None else pd.Index(frame[options.id])
     y = pd.Series(target.labels, index=index, name=target.name)
+    X = estimator_rows(features.encoder, without(frame, options.missing), options, features.matrix)
     began = time.perf_counter()
     with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
         pass
     with stage("answers"):
-        model = _fit_model(plan.model, features, options.device, y)
+        model = _fit_model(plan.model, X, options.device, y)
     answer, values_model, order = _values(model, plan, features, target)
     seconds = time.perf_counter() - began
     if isinstance(model, ConformalTransducer):
@@ -283,18 +284,18 @@ def _fit(
     if compared is not None:
         compared = compared.named(features.origins)
     return TableFit(
-        frame, target, features, plan, model, values_model, order, answer, compared, seconds, notes=[]
+        frame, target, features, X, plan, model, values_model, order, answer, compared, seconds, notes=[]
     )
 
 
-def _fit_model(model: Any, features: Features, device: str | None, y: pd.Series) -> Any:
+def _fit_model(model: Any, X: Any, device: str | None, y: pd.Series) -> Any:
     """Fit a model where the features are to be."""
     if device is None:
-        return model.fit(features.matrix, y)
+        return model.fit(X, y)
     from transduce.device.memory import to_device
 
     with arrays.dispatching():
-        return model.fit(to_device(features.matrix, device), y)
+        return model.fit(to_device(X, device), y)
 
 
 def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple[Answer, Any, AnyArray]:
@@ -390,14 +391,14 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     holds_out = enough or isinstance(options.design, Drawn)
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True)),
-        replace(settled, guarantee="column" if holds_out else "row"),
+        replace(settled, guarantee="column" if holds_out or settled.own else "row"),
         prefer=source.prefer,
         n_outside=n_outside,
         classes=_other_classes(shown, kept),
     )
     column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
     reading = LabelReading.of(shown, without(column, options.missing)[target], source.prefer)
-    diagnosis = Diagnosis(fit, settled.method, settled.random_state)
+    diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
     reading = replace(reading, words=source.words)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them

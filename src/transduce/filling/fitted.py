@@ -15,13 +15,14 @@ from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, Verdict, too_few_labels
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import RightChance, right_of
 from transduce.filling.options import Options
 from transduce.filling.plan import Plan
 from transduce.filling.sources import Rows
 from transduce.model_selection.ask import FittedEstimator
+from transduce.model_selection.own_models import TableRows
 from transduce.tables.columns import new_columns
 from transduce.tables.features import Encoder, Features
 from transduce.tables.labels import LabelReading, Target
@@ -35,6 +36,7 @@ class TableFit:
     frame: pd.DataFrame
     target: Target
     features: Features
+    X: Any  # what estimators are given: the features, with the columns themselves where one asks for them
     plan: Plan
     model: Any  # what intervals or sets come from: a `ConformalTransducer`, or a confidence machine
     values_model: Any  # what values come from, fitted to all labels
@@ -58,6 +60,16 @@ class TableFit:
             found = found.doubted(self.compared.verdict)
         least = fewest_calibration(confidence)
         return too_few_labels(found, self.target.n_labels, least) if self.target.n_labels < least else found
+
+
+def estimator_rows(
+    encoder: Encoder, frame: pd.DataFrame, options: Options, known: Array | None = None
+) -> Any:
+    """Return what estimators are given of rows, whose features may be known."""
+    matrix = encoder.transform(frame) if known is None else known
+    if options.features == "encoded":
+        return matrix
+    return TableRows(matrix, frame[encoder.columns].reset_index(drop=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +145,10 @@ class FittedFill:
             classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
             shown, kept = class_codes(shown, classes), class_codes(kept, classes)
         encoder, n_rows = fit.features.encoder, len(fit.target.labels)
-        kept_rows = encoder.transform(without(held.frame, missing))
+        kept_rows = estimator_rows(encoder, without(held.frame, missing), options)
         outside = calibrate_outside(
             FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
-            encoder.transform(without(fit.frame.iloc[:1000], missing)),
+            estimator_rows(encoder, without(fit.frame.iloc[:1000], missing), options),
             shown,
             kept_rows[~held.labels.missing],
             kept,
@@ -161,8 +173,8 @@ class FittedFill:
         -------
         Answer
         """
-        matrix = self.encoder.transform(without(frame, list(self.options.missing)))
-        return self.outside.answer(matrix, float(self.options.confidence), rows)
+        X = estimator_rows(self.encoder, without(frame, list(self.options.missing)), self.options)
+        return self.outside.answer(X, float(self.options.confidence), rows)
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
 from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, on_command_line, option
-from transduce.model_selection.methods import METHODS
+from transduce.model_selection.methods import METHODS, Method
 
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
@@ -46,11 +46,31 @@ class Kind:
     check: Callable[[str, Any], object] | None = None  # raises a ValueError
     choices: tuple[str, ...] = ()
     task: str = ""  # the only task that it suits
+    words: str = ""  # what a docstring calls it, if not by its type
+
+
+def read_method(method: Any) -> list[Any]:
+    """Return the parts of a method: names in the registry, and estimators; several are blended."""
+    several = method.split(",") if isinstance(method, str) else method
+    parts = []
+    for part in several if isinstance(several, list | tuple) else [several]:
+        word = part.strip().replace("_", "-").lower() if isinstance(part, str) else ""
+        if word in METHODS:
+            parts.append(word)
+            continue
+        if isinstance(part, str) and ":" not in part:
+            known = ", ".join(map(repr, METHODS))
+            raise ValueError(f"There is no method {part!r}: choose one of {known}, or give an estimator.")
+        from transduce.model_selection import own_models
+
+        parts.append(own_models.imported(part) if isinstance(part, str) else own_models.checked(part))
+    if not parts:
+        raise ValueError("method is empty: name a method, or give an estimator.")
+    return parts
 
 
 def _method(name: str, value: Any) -> None:
-    if str(value).replace("_", "-").lower() not in METHODS:
-        raise ValueError(f"There is no method {value!r}: choose one of {', '.join(map(repr, METHODS))}.")
+    read_method(value)
 
 
 def _name(name: str, value: Any) -> None:
@@ -83,7 +103,8 @@ SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
-METHOD, DESIGN = Kind(str, check=_method, choices=tuple(METHODS)), Kind(object, check=_design)
+METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", _method, words="str, estimator or list of these")
+DESIGN = Kind(object, check=_design)
 
 
 # ------------------------------------------------------------------------------------------------------ the options
@@ -103,6 +124,7 @@ class Option:
         if self.kind.choices:
             return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace("'", '"')
         word = {list: "sequence of str", object: "Design"}.get(self.kind.type, self.kind.type.__name__)
+        word = self.kind.words or word
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
@@ -119,8 +141,11 @@ def _option(default: Any, kind: Kind, help: str, panel: str = ANSWER, *, sampled
 class Options:
     """What a user may ask of `fill` and of its result, as it was asked; checked."""
 
-    method: str = _option(
-        "auto", METHOD, 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`.'
+    method: Any = _option(
+        "auto",
+        METHOD,
+        'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An estimator of your own '
+        "works too, and several are blended; MODULE:NAME imports one: name modules that you trust.",
     )
     task: str = _option(
         "auto",
@@ -169,6 +194,12 @@ class Options:
     ignore: list[Any] = _option([], SOME_COLUMNS, "Columns to leave out.", COLUMNS)
     text: list[Any] = _option([], SOME_COLUMNS, "Columns to read word by word.", COLUMNS)
     id: Any = _option(None, COLUMN, "The column that names the rows.", COLUMNS)
+    features: str = _option(
+        "encoded",
+        _one_of(("encoded", "columns")),
+        "What estimators of your own are given: the numbers that are made of the columns, or the columns as they are.",
+        COLUMNS,
+    )
     missing: list[Any] = _option(
         [], VALUES, "Values that mark an empty cell in any column, such as -999.", COLUMNS
     )
@@ -240,7 +271,7 @@ class Options:
             raise ValueError(
                 f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
             )
-        if said and str(self.method).replace("_", "-").lower() == "confidence-machine":
+        if said and self.parts == ["confidence-machine"]:
             raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
         return [target, *names]
 
@@ -262,24 +293,55 @@ class Options:
                     f"{target.name!r} has the label {label:g}, beyond {limit}: correct one of them."
                 )
 
+    @property
+    def parts(self) -> list[Any]:
+        """The method's parts: names in the registry, and estimators."""
+        return read_method(self.method)
+
+    @property
+    def own(self) -> list[Any]:
+        """The estimators among the method's parts."""
+        return [part for part in self.parts if not isinstance(part, str)]
+
+    @property
+    def method_name(self) -> str:
+        """What the method is called: by its name, the class of an estimator, or the blend of several."""
+        if len(self.parts) > 1:
+            return "blend"
+        if not self.own:
+            return str(self.parts[0])
+        from transduce.model_selection import own_models
+
+        return own_models.called(self.own[0])
+
     def for_task(self, task: str) -> Options:
-        """Return the options with the method's full name, or raise a ValueError if it does not suit the task."""
-        method = METHODS[str(self.method).replace("_", "-").lower()]
-        if task not in method.tasks:
-            good = [repr(other.name) for other in METHODS.values() if task in other.tasks]
-            raise ValueError(
-                f"Method {method.name!r} fills {KINDS[method.tasks[0]]}, and these labels are {KINDS[task]}: choose "
-                f"one of {', '.join(good)}."
-            )
-        settled = replace(self, method=method.name, task=task)
-        if self.device is None:
-            return settled
-        if not method.on_devices:
+        """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""
+        for part in self.parts:
+            if isinstance(part, str):
+                _check_named(METHODS[part], task)
+        settled = replace(self, task=task)
+        if self.own:
+            from transduce.model_selection import own_models
+
+            for part in self.own:
+                own_models.check_task(part, task)
+        elif self.features != "encoded":
+            raise ValueError(f"{option('features', self.features)} is for an estimator of your own.")
+        if self.device is not None and not (len(self.parts) == 1 and self._on_devices):
             here = ", ".join(name for name, other in METHODS.items() if other.on_devices)
             raise ValueError(f"{option('device', self.device)} is for the methods {here}: name one of them.")
-        if self.guarantee == "row":
+        if self.device is None and not self.own:
+            return settled
+        if self.guarantee == "row" and self.device is not None:
             raise ValueError(f"{option('device', self.device)} needs {option('guarantee', 'column')}.")
+        if self.guarantee == "row":
+            said = f"{option('guarantee', 'row')} comes from the confidence machine"
+            raise ValueError(f"{said}, not from an estimator of your own: leave out one of the two.")
         return replace(settled, guarantee="column")
+
+    @property
+    def _on_devices(self) -> bool:
+        return not self.own and METHODS[self.parts[0]].on_devices
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
@@ -301,7 +363,8 @@ class Options:
         """Return the options as JSON can hold them."""
         design = self.labels
         words = None if design is None else {"design": type(design).__name__, **_changed(design)}
-        return vars(self) | {"labels": words}
+        method = self.method if isinstance(self.method, str) else _code_of_method(self.method)
+        return vars(self) | {"method": method, "labels": words}
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> Options:
@@ -313,21 +376,42 @@ class Options:
             found = found | {"labels": getattr(designs, words.pop("design"))(**words)}
         return cls.read(found, questions=True)
 
-    def as_call(self, target: Any, task: str) -> str:
-        """Return the call that does it again, of a table in Python."""
+    @property
+    def given_estimators(self) -> bool:
+        """Whether the method holds estimators themselves, which no command can name."""
+        return bool(self.own) and not isinstance(self.method, str)
+
+    def as_call(self, target: Any, task: str, file: str = "", **more: Any) -> str:
+        """Return the code that does it again, of a table in Python or in a file; `more` are flags of the command."""
         words = {
             name: f"{name}={_as_code(value)}" for name, value in replace(self, task=task).changed().items()
         }
+        lines = []
+        if not isinstance(self.method, str):
+            from transduce.model_selection import own_models
+
+            words["method"] = f"method={_code_of_method(self.method)}"
+            lines = own_models.import_lines(self.method)
         fit = [repr(target), *(words[name] for name in FIT if name in words)]
         asked = [words[name] for name in QUESTIONS if name in words]
-        call = f"fill(table, {', '.join(fit)})"
-        return f"{call}.ask({', '.join(asked)})" if asked else call
+        if "out" in more:
+            own = [repr(file), *fit, f"out={more['out']!r}", *asked]
+            lines += ["from transduce.filling import fill_folder", f"fill_folder({', '.join(own)})"]
+            return "\n".join(lines)
+        table = "table"
+        if file:
+            lines.append("from transduce.tables.files import read")
+            table = f"read({', '.join([repr(file), *(f'{name}={value!r}' for name, value in more.items())])})"
+        call = f"fill({table}, {', '.join(fit)})"
+        return "\n".join([*lines, f"{call}.ask({', '.join(asked)})" if asked else call])
 
     def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
         """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
         flags: dict[str, Any] = {}
         for name, value in replace(self, task=task).changed().items():
             flags |= flags_of(value) if name == "labels" else {name: value}
+        if not isinstance(self.method, str):
+            flags["method"] = ",".join(self.parts)
         words = ["transduce", "fill", table, "--target", str(target)]
         for name, value in {**flags, **more}.items():
             for one in value if isinstance(value, list) else [value]:
@@ -357,7 +441,7 @@ DEFAULTS = _defaults(Options)
 class FillOptions(TypedDict, total=False):
     """The options of `fill`, for editors and type checkers."""
 
-    method: str
+    method: Any
     task: str
     labels: Design | None
     confidence: float
@@ -366,6 +450,7 @@ class FillOptions(TypedDict, total=False):
     ignore: Sequence[Any]
     text: Sequence[Any]
     id: Any
+    features: str
     missing: Any
     sample: int
     budget_seconds: float
@@ -387,6 +472,22 @@ class Questions(TypedDict, total=False):
 
 
 FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
+
+
+def _check_named(method: Method, task: str) -> None:
+    """Raise a ValueError if a method of ours does not suit the task."""
+    if task not in method.tasks:
+        good = [repr(other.name) for other in METHODS.values() if task in other.tasks]
+        raise ValueError(
+            f"Method {method.name!r} fills {KINDS[method.tasks[0]]}, and these labels are {KINDS[task]}: choose one of "
+            f"{', '.join(good)}."
+        )
+
+
+def _code_of_method(method: Any) -> str:
+    from transduce.model_selection import own_models
+
+    return own_models.as_code(method)
 
 
 def _not_an_option(name: str) -> str:

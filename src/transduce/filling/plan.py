@@ -14,7 +14,9 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
+from transduce.model_selection.ask import unused_name
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
+from transduce.model_selection.own_models import OwnModel, called
 
 FOLDS = 5
 BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
@@ -29,6 +31,9 @@ ROW_BELOW = {"regression": 200, "classification": 50}
 NOTE_WEIGHTS = (
     "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated odds of a label."
 )
+
+
+BLENDS = ("auto", "blend")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +56,11 @@ def make_plan(
     `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
     label in the fit.
     """
-    word, n_calibration = options.method, _held_out(case, options, design)
-    if word == "confidence-machine":
+    parts, n_calibration = options.parts, _held_out(case, options, design)
+    if parts == ["confidence-machine"]:
         return Plan(_machine(case.task, options), False, {}, 1.0, [])
-    if word in ("auto", "blend"):
+    blended = len(parts) > 1 or parts[0] in BLENDS
+    if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
         fits = 2 if n_calibration else 1
         inner, left_out, seconds, slow = _blend(case, options, n_outside, fits)
@@ -62,14 +68,14 @@ def make_plan(
         notes = [f"Time budget {options.budget_seconds:.0f} s; {likely}.", *slow]
     else:
         left_out, notes = {}, []
-        seconds = (2 + FOLDS) * METHODS[word].fit_seconds(case)
-        inner = METHODS[word].make(case)
+        inner, seconds = _one(parts[0], case, options)
+        seconds *= 2 + FOLDS
     what = "intervals" if case.task == "regression" else "sets"
     if n_calibration == 0:
         notes.insert(
             0,
             f"Guarantee for each row: the {what} come from the confidence machine, with no label held out, the values "
-            f"from {'the blend' if word in ('auto', 'blend') else METHODS[word].name}. How many rows together are "
+            f"from {'the blend' if blended else options.method_name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
         return Plan(_machine(case.task, options), False, left_out, seconds, notes, inner)
@@ -109,7 +115,8 @@ def _held_out(case: Case, options: Options, design: Design) -> int:
     if number == 0 and options.guarantee == "column":
         raise ValueError(
             f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column: it "
-            f"takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs none held out."
+            f"takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs none held out"
+            f"{', without an estimator of your own' if options.own else ''}."
         )
     return number
 
@@ -148,12 +155,20 @@ def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[s
     ]
 
 
+def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:
+    """Return one method, ours or of the user, and about how many seconds a fit of it takes, if that is known."""
+    if isinstance(part, str):
+        return METHODS[part].make(case), METHODS[part].fit_seconds(case)
+    return OwnModel.of(part, case, columns=options.features == "columns"), 0.0
+
+
 def _blend(
     case: Case, options: Options, n_outside: int, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
     budget, n_labels = float(options.budget_seconds), case.labels
-    members, unsuited = default_members(case)
+    by_name = [part for part in options.parts if isinstance(part, str)]
+    members, unsuited = default_members(case) if set(BLENDS) & set(by_name) else ({}, {})
     # The Gaussian process answers rows outside of the fit from all labels, or from some points if that is quicker.
     one_by_one = n_outside * MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
     quick = n_labels <= MOST_EXACT and one_by_one <= ANSWER_SHARE * budget
@@ -161,7 +176,10 @@ def _blend(
     answering = case if exact else replace(case, n_labels=POINTS)
     slow = slow_to_answer(members, answering, n_outside, budget)
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
-    changed = bool(slow)
+    more = {METHODS[name].member: METHODS[name].make(case) for name in by_name if name not in BLENDS}
+    for part in options.own:
+        more[unused_name(called(part), more)] = _one(part, case, options)[0]
+    changed = bool(slow or more)
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         members["gaussian_process"].set_params(max_exact=POINTS)
         changed = True
@@ -170,7 +188,7 @@ def _blend(
         for name in members
         if name not in slow
     }
-    while sum(costs.values()) > budget and len(costs) > 1:
+    while sum(costs.values()) > budget and len(costs) + len(more) > 1 and costs:
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         changed = True
@@ -178,5 +196,5 @@ def _blend(
     computing: dict[str, Any] = {"n_jobs": options.n_jobs, "random_state": options.random_state}
     blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
     if changed:
-        blend.set_params(estimators={name: members[name] for name in costs})
+        blend.set_params(estimators={name: members[name] for name in costs} | more)
     return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget)

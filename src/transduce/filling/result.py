@@ -365,13 +365,14 @@ class FillResult:
             return self.diagnosis.told.again
         name = self.source.name.replace("\\", "/")
         short = "-" if name == "standard input" else name.rpartition("/")[2]
-        if short == "-" or kind_of(short)[0] in KINDS.values():
+        in_file = short == "-" or kind_of(short)[0] in KINDS.values()
+        if in_file and not self.options.given_estimators:
             return self.options.as_command(short, self.target, self.task, **self.source.flags)
-        return self.options.as_call(self.target, self.task)
+        return self.options.as_call(self.target, self.task, short if in_file else "", **self.source.flags)
 
     def __repr__(self) -> str:
         totals = self.totals or {"unlabelled": len(self.unasked), "rows": len(self.shown)}
-        how = f"{self.task}, {self.options.method}"
+        how = f"{self.task}, {self.options.method_name}"
         count = f"{totals['unlabelled']} of {totals['rows']} cells of {self.target!r}"
         return f"FillResult: {count} filled ({how})\n{self.guarantee}"
 

@@ -19,8 +19,10 @@ from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
 from transduce.tables.vectors import to_pandas
+from transduce.model_selection.methods import METHODS
+from transduce.model_selection.own_models import as_stored, of_stored
 
-_FORMAT = 2
+_FORMAT = 3
 _TABLE, _OPTIONS = "table.parquet", "options.json"
 
 
@@ -65,7 +67,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": source.prefer, "target": target}
-    about["options"] = read.for_task(source.labels.task).as_json()
+    method = read.parts if len(read.parts) > 1 else read.parts[0]
+    about["options"] = read.for_task(source.labels.task).as_json() | {"method": as_stored(method)}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
         archive.writestr(_TABLE, _parquet(source.frame.iloc[rows]))
@@ -123,5 +126,9 @@ def load(path: str | Path) -> FittedFill:
         raise ValueError(
             f"{path} was written by transduce {about.get('version')}, in a format that is not known here."
         )
-    options = vars(Options.of_json(about["options"]))
+    method = of_stored(about["options"]["method"])
+    for part in method if isinstance(method, list) else [method]:
+        if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names
+            raise ValueError(f"{path} names the method {part!r}, which is not known here.")
+    options = vars(Options.of_json(about["options"] | {"method": method}))
     return fit_fill(frame, about["target"], prefer=about["prefer"], **options)

@@ -183,12 +183,16 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, estimator in pairs:
         check_member(f"{what}: {name!r}" if name is not None else what, estimator)
-        word = type(estimator).__name__ if name is None else name
-        if not isinstance(word, str) or (name is not None and word in named):
+        if name is not None and (not isinstance(name, str) or name in named):
             raise ValueError(f"{what}: names must be text, each once; got {name!r}.")
-        count = sum(other == word or other.startswith(f"{word}-") for other in named)
-        named[f"{word}-{count + 1}" if name is None and count else word] = estimator
+        named[unused_name(type(estimator).__name__, named) if name is None else name] = estimator
     return named
+
+
+def unused_name(word: str, names: Collection[str]) -> str:
+    """Return a name that is not among others, with a number if they have it already."""
+    count = sum(other == word or other.startswith(f"{word}-") for other in names)
+    return f"{word}-{count + 1}" if count else word
 
 
 def last_step(estimator: Any) -> Any:

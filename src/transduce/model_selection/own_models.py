@@ -1,0 +1,271 @@
+"""Models that users bring: estimators of any make, named or given, fitted like ours, and written as code."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+
+from transduce.core.types import Array
+from transduce.core.words import on_command_line, option
+from transduce.model_selection.ask import is_transducer, last_step
+from transduce.model_selection.folds import in_a_sentence
+from transduce.model_selection.methods import CLASSES, NUMBERS, Case
+
+SAFE = (
+    "sklearn.",
+    "transduce.methods.",
+)  # packages of which an estimator may be made from a file of a stranger
+AT_FILES = ("memory", "input")  # settings by which an estimator reads files besides its rows
+
+
+# --------------------------------------------------------------------------------------------------- what is given
+
+
+def imported(name: str) -> Any:
+    """Return the estimator that ``package.module:name`` names, of a class an instance; a ValueError if there is none.
+
+    On the command line modules may be in the folder in which it runs.
+    """
+    place, _, word = name.partition(":")
+    if on_command_line() and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(import_module(place), word)
+        found = found() if isinstance(found, type) else found
+    except Exception as error:  # the module may raise anything
+        why = f"{type(error).__name__}: {in_a_sentence(error)}"
+        raise ValueError(f"{option('method', name)} cannot be imported ({why}).") from error
+    return checked(found)
+
+
+def checked(estimator: Any) -> Any:
+    """Return an estimator, or raise a ValueError that says why it is none."""
+    if isinstance(estimator, type):
+        word = estimator.__name__
+        raise ValueError(f"method is the class {word}: give an instance of it, {word}().")
+    if not hasattr(estimator, "fit"):
+        raise ValueError(
+            f"method is the name of a method or an estimator, and {estimator!r} is neither: it has no fit."
+        )
+    if not hasattr(estimator, "predict") and not is_transducer(estimator):
+        raise ValueError(f"{called(estimator)} cannot predict: end it with a regressor or a classifier.")
+    return estimator
+
+
+def called(estimator: Any) -> str:
+    """Return what an estimator is called: by the class of its last step."""
+    return type(last_step(estimator)).__name__
+
+
+def check_task(estimator: Any, task: str) -> None:
+    """Raise a ValueError if an estimator says that it is for the other task."""
+    try:
+        other, good = (is_regressor, "classifier") if task == CLASSES else (is_classifier, "regressor")
+        wrong = other(estimator)
+    except Exception:  # it has no tags: what it can do shows when it is fitted
+        return
+    if wrong:
+        kinds = ("numbers", "classes") if task == CLASSES else ("classes", "numbers")
+        raise ValueError(
+            f"{called(estimator)} fills {kinds[0]}, and these labels are {kinds[1]}: give a {good}."
+        )
+
+
+# ------------------------------------------------------------------------------------------------- how it is fitted
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows for models of two kinds: an array of features for ours, and the columns themselves."""
+
+    matrix: Array  # (n, d)
+    frame: pd.DataFrame  # (n, c)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the features."""
+        return self.matrix.shape
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
+
+    def __getitem__(self, key: Any) -> TableRows:
+        rows = key[0] if isinstance(key, tuple) else key
+        return TableRows(self.matrix[rows], self.frame.iloc[rows].reset_index(drop=True))
+
+
+def columns_of(rows: TableRows) -> pd.DataFrame:
+    """Return the columns themselves."""
+    return rows.frame
+
+
+def _last_has(name: str) -> Any:
+    return available_if(lambda self: hasattr(self.steps[-1][1], name))
+
+
+class OwnModel(Pipeline):
+    """A model that a user brings, after a step that picks its features; its errors name it."""
+
+    def __init__(self, steps: Any, *, task: str = NUMBERS, memory: Any = None, verbose: bool = False) -> None:
+        self.task = task
+        super().__init__(steps, memory=memory, verbose=verbose)
+
+    @classmethod
+    def of(cls, estimator: Any, case: Case, *, columns: bool) -> OwnModel:
+        """Return an estimator for a table; chance in it is seeded where it is not, and it gets features or columns."""
+        model = clone(estimator, safe=False)
+        settings = model.get_params() if hasattr(model, "get_params") else {}
+        chance = [name for name, value in settings.items() if _is_seed(name) and value is None]
+        if chance:
+            model.set_params(**dict.fromkeys(chance, case.random_state))
+        first = FunctionTransformer(columns_of) if columns else "passthrough"
+        return cls([("columns", first), ("model", model)], task=case.task)
+
+    @contextmanager
+    def _doing(self, what: str) -> Iterator[None]:
+        """Let an error of the estimator say whose it is, and what may help."""
+        try:
+            yield
+        except Exception as error:
+            hint = ""
+            if self.steps[0][1] != "passthrough":
+                hint = f"; with {option('features', 'encoded')} it gets numbers only, none of them missing"
+            said = in_a_sentence(error).rstrip(".")
+            raise ValueError(f"{called(self)} cannot {what}: {said}{hint}.") from error
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit the estimator to its features."""
+        with self._doing("be fitted"):
+            super().fit(X, y, **params)
+        self.seen_ = np.unique(y) if self.task == CLASSES and not is_transducer(self) else None
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "seen_")
+
+    @property
+    def classes_(self) -> Any:
+        """The classes, of an estimator that does not say them those of its labels."""
+        return getattr(self.steps[-1][1], "classes_", self.seen_)
+
+    @_last_has("predict")
+    def predict(self, X: Any, **params: Any) -> Any:
+        """Return one value a row, also of estimators that answer with a column."""
+        with self._doing("predict"):
+            values = super().predict(X, **params)
+        if isinstance(values, tuple):
+            return values
+        values = np.asarray(values)
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+    @_last_has("predict_proba")
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """Return the probability of each class."""
+        with self._doing("give probabilities"):
+            return super().predict_proba(X, **params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.task == NUMBERS else "classifier"
+        tags.regressor_tags = RegressorTags() if self.task == NUMBERS else None
+        tags.classifier_tags = None if self.task == NUMBERS else ClassifierTags()
+        return tags
+
+
+def _is_seed(name: str) -> bool:
+    return name == "random_state" or name.endswith("__random_state")
+
+
+# ------------------------------------------------------------------------------------------------------- as code
+
+
+def _settings(estimator: Any) -> dict[str, Any]:
+    """Return the settings of an estimator that are not at their defaults."""
+    if not hasattr(estimator, "get_params"):
+        return {}
+    usual = inspect.signature(type(estimator)).parameters
+    settings = estimator.get_params(deep=False)
+    return {k: one for k, one in settings.items() if k not in usual or not _same(one, usual[k].default)}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and as_code(value) == as_code(default))
+
+
+def as_code(value: Any) -> str:
+    """Return a method, or a setting of one, as Python code."""
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(as_code, value)) + (
+            "," if isinstance(value, tuple) and len(value) == 1 else ""
+        )
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {as_code(one)}' for key, one in value.items())}}}"
+    if hasattr(value, "fit") and not isinstance(value, type):
+        words = ", ".join(f"{name}={as_code(one)}" for name, one in _settings(value).items())
+        return f"{type(value).__name__}({words})"
+    return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+
+
+def import_lines(value: Any) -> list[str]:
+    """Return what must be imported for the code of a method: its classes, from where users import them."""
+    if isinstance(value, list | tuple | dict):
+        every = value.values() if isinstance(value, dict) else value
+        return sorted({line for one in every for line in import_lines(one)})
+    if not hasattr(value, "fit") or isinstance(value, type):
+        return []
+    kind = type(value)
+    public = kind.__module__.partition("._")[0]
+    home = public if getattr(sys.modules.get(public), kind.__name__, None) is kind else kind.__module__
+    return sorted({f"from {home} import {kind.__name__}", *import_lines(_settings(value))})
+
+
+def as_stored(method: Any) -> str:
+    """Return a method as code that `of_stored` can read, or raise a ValueError if it is not safe to."""
+    code = "\n".join([*import_lines(method), as_code(method)])
+    try:
+        of_stored(code)
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(
+            f"{as_code(method)} cannot be saved: a saved file holds estimators of scikit-learn with plain settings, "
+            "and no other code."
+        ) from error
+    return code
+
+
+def of_stored(code: str) -> Any:
+    """Return the method that code describes: names, and known estimators with plain settings; nothing else is run."""
+    *lines, expression = code.splitlines()
+    homes = dict(line.removeprefix("from ").split(" import ")[::-1] for line in lines)
+
+    def build(node: Any) -> Any:
+        match node:
+            case ast.List(items) | ast.Tuple(items):
+                parts = [build(one) for one in items]
+                return parts if isinstance(node, ast.List) else tuple(parts)
+            case ast.Call(ast.Name(word), [], words) if homes.get(word, "").startswith(SAFE):
+                settings = {str(one.arg): build(one.value) for one in words}
+                kind = getattr(import_module(homes[word]), word)
+                if issubclass(kind, BaseEstimator) and not set(AT_FILES) & set(settings):
+                    return kind(**settings)
+        return ast.literal_eval(node)
+
+    return build(ast.parse(expression, mode="eval").body)
