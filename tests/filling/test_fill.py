@@ -661,3 +661,51 @@ def test_a_class_that_only_kept_labels_show_is_possible_where_any_class_is():
     np.testing.assert_array_equal(joined.label_sets[:, 2], [False, True])
     np.testing.assert_array_equal(joined.p_values[:, 2], [0.05, 0.2])
     np.testing.assert_array_equal(joined.unseen, [False, True])
+
+
+def two_targets(n=90):
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(2, n))
+    kind = np.where(np.arange(n) % 3 == 0, None, np.where(a > 0, "up", "down"))
+    price = np.where(np.arange(n) % 4 == 0, np.nan, 2 * a + b)
+    return pd.DataFrame({"a": a, "b": b, "price": price, "kind": kind})
+
+
+def test_several_targets_are_filled_each_by_itself():
+    """One table with all new columns; each as if the other were not there, and that is said."""
+    table = two_targets()
+    both = fill(table, ["price", "kind"], method="ridge", label_conditional=True, guarantee="column")
+    price = fill(table.drop(columns="kind"), "price", method="ridge", guarantee="column")
+    kind = fill(table, "kind", method="ridge", ignore=["price"], label_conditional=True, guarantee="column")
+    pd.testing.assert_frame_equal(both["price"].new, price.new)
+    pd.testing.assert_frame_equal(both["kind"].new, kind.new)
+    pd.testing.assert_frame_equal(both.frame, pd.concat([table, price.new, kind.new], axis=1))
+    assert "'kind' is filled too, and is no feature of 'price'." in both["price"].notes
+    assert list(both) == ["price", "kind"]
+    assert "of 'price' filled" in repr(both)
+    assert "of 'kind' filled" in repr(both)
+    asked = both.ask(minimum=-9.0, probabilities=True)
+    assert asked.frame["price_lower"].min() >= -9.0
+    assert "kind_probability_up" in asked.frame
+    for wrong in ([], ["price", "price"], ["price", "nothing"]):
+        with pytest.raises(ValueError, match=r"each once|no column 'nothing'"):
+            fill(table, wrong, method="ridge")
+    with pytest.raises(ValueError, match="tolerance is for numbers"):
+        fill(table, ["kind"], method="ridge").ask(tolerance=1.0)
+
+
+@pytest.mark.parametrize("library", ["polars", "dask"])
+def test_several_targets_of_frames_of_other_libraries(library):
+    table = two_targets()
+    both = fill(table, ["price", "kind"], method="ridge", guarantee="column")
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        frame = fill(polars.from_pandas(table), ["price", "kind"], method="ridge", guarantee="column").frame
+        assert isinstance(frame, polars.DataFrame)
+        assert frame.columns == list(both.frame.columns)
+        np.testing.assert_array_equal(frame["price_filled"].to_numpy(), both.frame["price_filled"])
+        return
+    dd = pytest.importorskip("dask.dataframe")
+    frame = fill(dd.from_pandas(table, npartitions=2), ["price", "kind"], method="ridge").frame.compute()
+    assert list(frame.columns) == list(both.frame.columns)
+    assert frame[["price_filled", "kind_filled"]].notna().all(axis=None)

@@ -24,8 +24,8 @@ from transduce.datasets import load_houses
 from transduce.display.estimators import plot_comparison
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
-from transduce.filling.engine import fill_table
-from transduce.filling.options import DEFAULTS, LABEL_FLAGS, OPTIONS, Options, design_of
+from transduce.filling.engine import fill_targets
+from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS
 from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
@@ -113,7 +113,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     _check_paths(table, *reports, to.save, out, force=to.force)
     source = _read(table, to.force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
-    results = _fill_targets(source, targets, options)
+    for name in targets:
+        source.check_column(name)
+    results = list(fill_targets(source, targets, options).values())
     if to.save is not None:
         save(to.save, source, targets[0], force=to.force, **vars(options))
     written = _write(source, results, out, ways)
@@ -126,24 +128,6 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
             show_result(result, written if result is results[-1] else [], err=out == "-")
 
     return show
-
-
-def _fill_targets(source: tables.Table, targets: list[str], options: Options) -> list[FillResult]:
-    """Return the results of all targets; one target tells nothing of another, and options suit some of them."""
-    for name in targets:
-        source.check_column(name)
-    check_columns(source.frame, targets)
-    if len(targets) == 1:
-        return [fill_table(source, targets[0], options)]
-    frame = without(source.frame, options.missing)
-    tasks = {t: read_target(frame, t, task=options.task, cells=source.cells(t)).task for t in targets}
-    results = []
-    for name in targets:
-        others = set(tasks.values()) - {tasks[name]}
-        unsuited = {other: DEFAULTS[other] for other, one in OPTIONS.items() if one.kind.task in others}
-        ignored = [*options.ignore, *(other for other in targets if other != name)]
-        results.append(fill_table(source, name, replace(options, ignore=ignored, **unsuited)))
-    return results
 
 
 def _in_parts(table: str, to: Outputs, given: dict[str, Any]) -> bool:

@@ -95,7 +95,7 @@ def calibrate_outside(
     labels: AnyArray,
     *,
     by_class: bool = False,
-    empty: Array | None = None,
+    empty: Any = None,
 ) -> OutsideCalibration:
     """Calibrate a fitted estimator by labelled rows that it has not seen, and such rows that were left without a label.
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from transduce.filling.folder import FilledFolder as FilledFolder
     from transduce.filling.folder import fill_folder as fill_folder
     from transduce.filling.result import FillResult as FillResult
+    from transduce.filling.result import FillResults as FillResults
     from transduce.filling.saved import load as load
     from transduce.filling.saved import save as save
     from transduce.filling.sources import LocalRunner as LocalRunner
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "FillResult": "transduce.filling.result",
+    "FillResults": "transduce.filling.result",
     "FilledFolder": "transduce.filling.folder",
     "FittedFill": "transduce.filling.fitted",
     "LocalRunner": "transduce.filling.sources",

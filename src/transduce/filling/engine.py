@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -23,9 +23,9 @@ from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.fitted import FittedFill, TableFit, estimator_rows
-from transduce.filling.options import FIT, FillOptions, Options, described
+from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
-from transduce.filling.result import FillResult
+from transduce.filling.result import FillResult, FillResults
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
@@ -39,21 +39,25 @@ MOST_LABELS = 50_000  # more are not fitted to
 BATCH = 50_000
 
 
+@overload
+def fill(table: Any, target: list[Any], **given: Unpack[FillOptions]) -> FillResults: ...
+@overload
+def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult: ...
 @described(FIT)
-def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult:
-    """Fill the empty cells of one column, and say what is guaranteed.
+def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | FillResults:
+    """Fill the empty cells of a column, and say what is guaranteed.
 
     Parameters
     ----------
     table : pandas, polars or Dask DataFrame, or Table
         All rows; columns of any kind. A `Table` is one read from a file by `transduce.tables.files.read`.
-    target : str
-        The column to fill.
+    target : str or list of str
+        The column to fill. Of several, none is a feature of another, and options go to those that they suit.
     OPTIONS
 
     Returns
     -------
-    FillResult
+    FillResult or, of a list of columns, FillResults
         ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
         ``_probability``), ``_confidence`` and ``_status`` after its own, lazy for a Dask frame; ``answer``,
         ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it: ``table(minimum=0)``,
@@ -84,7 +88,32 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult:
     >>> fill(table, "price", method="ridge").frame.columns.tolist()
     ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_confidence', 'price_status']
     """
-    return fill_table(table, target, Options.read(given))
+    options = Options.read(given)
+    return (fill_targets if isinstance(target, list) else fill_table)(table, target, options)
+
+
+def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:
+    """Fill several columns: none tells anything of another, and options go to those that they suit."""
+    if not targets or len(set(targets)) < len(targets):
+        raise ValueError(f"target names columns to fill, each once; got {targets!r}.")
+    tasks = {
+        name: "" if is_dask(table) else FrameSource.read(table, name, options).labels.task for name in targets
+    }
+    results = {}
+    for name in targets:
+        others = [other for other in targets if other != name]
+        elsewhere = set(tasks.values()) - {tasks[name]}
+        unsuited = {one: DEFAULTS[one] for one, about in OPTIONS.items() if about.kind.task in elsewhere}
+        own = replace(options, ignore=[*options.ignore, *others], **unsuited)
+        result = fill_table(table, name, own)
+        verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
+        said = (
+            [f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."]
+            if others
+            else []
+        )
+        results[name] = replace(result, fit=replace(result.fit, notes=[*result.fit.notes, *said]))
+    return FillResults(results, options)
 
 
 def fill_table(table: Any, target: Any, options: Options) -> FillResult:
@@ -163,7 +192,8 @@ def fill_told(
     if calibrated is None:
         features = vectorize(frame, target, random_state=options.random_state)
         plan = Plan(None, False, {}, 0.0, [])
-        fit = TableFit(frame, labels, features, plan, None, None, answer.rows, answer, None, 0.0, [])
+        X = features.matrix
+        fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
         result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, "", 0), counts)
     else:
         result = replace(calibrated, source=source, labels=labels, unasked=answer)
@@ -171,7 +201,7 @@ def fill_told(
         if calibrated.fitted is None:  # it saw all rows
             fit = replace(fit, frame=frame, target=labels, answer=answer)
     fit = replace(fit, notes=[*told.notes, *labels.notes])
-    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options.method, options.random_state, told))
+    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options.method_name, options.random_state, told))
 
 
 def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> Answer:

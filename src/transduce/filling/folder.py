@@ -93,7 +93,7 @@ class _FileSource(PartSource):
                 report(done / len(todo))
         return results
 
-    def with_columns(self, result: FillResult) -> FilledFolder | None:
+    def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
         return self.filled
 

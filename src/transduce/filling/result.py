@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -21,7 +22,7 @@ from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray
 from transduce.filling.diagnostics import Diagnosis, NextLabels, right_of
 from transduce.filling.fitted import FittedFill, TableFit
-from transduce.filling.options import QUESTIONS, Options, Questions, described
+from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.sources import FrameSource, Source
 from transduce.report import render_html, render_json, summarize
 from transduce.tables.columns import check_names, new_columns
@@ -424,6 +425,79 @@ class FillResult:
         str
         """
         return _written(render_json(self.summary()), path, force)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FillResults(Mapping[Any, FillResult]):
+    """A table of which several columns were filled: the result of each, by its name, and one table.
+
+    Parameters
+    ----------
+    results : dict
+        The result of each target.
+    options : Options
+        What was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from transduce import fill
+    >>> size = np.arange(60.0)
+    >>> empty = size % 3 == 0
+    >>> table = pd.DataFrame({"size": size, "price": np.where(empty, np.nan, 2 * size)})
+    >>> table["kind"] = np.where(empty, None, np.where(size < 30, "small", "large"))
+    >>> results = fill(table, ["price", "kind"], method="ridge")
+    >>> results["kind"].new["kind_filled"][:3].tolist()
+    ['small', 'small', 'small']
+    >>> [name for name in results.frame if name.endswith("_filled")]
+    ['price_filled', 'kind_filled']
+    """
+
+    results: dict[Any, FillResult]
+    options: Options
+
+    def __getitem__(self, target: Any) -> FillResult:
+        return self.results[target]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The table with the new columns of all targets."""
+        first, *others = self.results.values()
+        frame = first.frame
+        for other in others:
+            frame = other.source.with_columns(other, frame)
+        return frame
+
+    @described(QUESTIONS)
+    def ask(self, **questions: Unpack[Questions]) -> FillResults:
+        """Return the results as they are if other things are asked of those that a question suits.
+
+        Parameters
+        ----------
+        OPTIONS
+
+        Returns
+        -------
+        FillResults
+        """
+        tasks = {result.task for result in self.values()}
+
+        def suited(result: FillResult) -> dict[str, Any]:
+            suits = {name: OPTIONS[name].kind.task if name in OPTIONS else "" for name in questions}
+            return {k: one for k, one in questions.items() if suits[k] not in tasks - {result.task}}
+
+        results = {name: result.ask(**suited(result)) for name, result in self.items()}
+        return replace(self, results=results)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.values()))
 
 
 def _written(text: str, path: str | Path | None, force: bool) -> str:

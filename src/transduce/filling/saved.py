@@ -18,9 +18,9 @@ from transduce.filling.engine import draw, fit_fill
 from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
-from transduce.tables.vectors import to_pandas
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
+from transduce.tables.vectors import to_pandas
 
 _FORMAT = 3
 _TABLE, _OPTIONS = "table.parquet", "options.json"

@@ -59,8 +59,8 @@ class Source:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
         raise NotImplementedError
 
-    def with_columns(self, result: FillResult) -> Any:
-        """Return the table with its new columns after its own."""
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with those of the result after its own."""
         raise NotImplementedError
 
 
@@ -103,11 +103,12 @@ class FrameSource(Source):
         inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
         return every.at(inside), every.at(roles.calibration[:, 1])
 
-    def with_columns(self, result: FillResult) -> Any:
-        """Return the table with its new columns after its own."""
-        if self.given is not self.frame:
-            return with_new_columns(self.given, result.new)
-        return pd.concat([self.frame, result.new], axis=1)
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with those of the result after its own."""
+        table = self.given if table is None else table
+        if not isinstance(table, pd.DataFrame):
+            return with_new_columns(table, result.new)
+        return pd.concat([table, result.new], axis=1)
 
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
@@ -221,15 +222,18 @@ class DaskSource(PartSource):
         done = iter(compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None]))
         return [None if item is None else next(done) for item in items]
 
-    def with_columns(self, result: FillResult) -> Any:
-        """Return a lazy frame with the new columns after its own."""
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return a lazy frame, which may have new columns already, with those of the result after its own."""
         import dask.dataframe as dd
         from dask import delayed
 
         assert self.roles is not None
-        meta = _with_columns(result.fitted, None, self.given._meta)
+        table = self.given if table is None else table
+        meta = _with_columns(result.fitted, None, table._meta)
         sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
-        tasks = [delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in enumerate(self.parts)]
+        tasks = [
+            delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in enumerate(table.to_delayed())
+        ]
         return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
 
 
