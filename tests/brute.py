@@ -482,6 +482,15 @@ def worst_p_value(hidden, n_empty, score, by_class=False):
     return max(found)
 
 
+def possible_beyond_limits(pieces, y, below, above):
+    """Whether y is possible: it, or some limit of its row that hides it, is in a union of intervals."""
+    limits = [end for piece in pieces for end in piece] + [below, above, y]
+    lows = [limit for limit in limits if limit <= below] + [-np.inf]
+    highs = [limit for limit in limits if limit >= above] + [np.inf]
+    written = {min(max(y, low), high) for low in lows for high in highs}
+    return any(low <= one <= high for one in written for low, high in pieces)
+
+
 def benjamini_hochberg(p, level):
     """Rows picked: the r smallest p-values for the largest r such that the r-th is at most level r / m."""
     order, m = np.argsort(p, kind="stable"), len(p)

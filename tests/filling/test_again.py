@@ -42,7 +42,7 @@ COMMON = {
     "order": ["id"],
 }
 OF_TASK = {
-    "price": {"tolerance": [2.5], "minimum": [-40.0], "maximum": [60.0]},
+    "price": {"tolerance": [2.5], "minimum": [-40.0], "maximum": [60.0], "limit": [["<-35", ">55"]]},
     "sort": {"label_conditional": [True], "probabilities": [True]},
 }
 

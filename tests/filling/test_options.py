@@ -39,6 +39,7 @@ OTHER = {
     "task": "regression",
     "minimum": -1.5,
     "maximum": 99.5,
+    "limit": ["<0.5"],
     "probabilities": True,
     "reject": 0.25,
     "label_next": True,

@@ -20,7 +20,10 @@ def table_of(seed, n_drawn, n_empty, n=300, classes=False):
     truth = X[:, 0] + rng.normal(size=n) * rng.choice([0.3, 1.5], size=n)
     purpose = np.argsort(-X[:, 0])[:40]
     drawn = np.isin(np.arange(n), rng.choice(np.setdiff1d(np.arange(n), purpose), n_drawn, replace=False))
-    hardness = -X[:, 0] * np.sign(truth) if classes else np.abs(truth - X[:, 0])
+    hardness = np.abs(truth - X[:, 0])
+    if classes:
+        sure = LogisticRegression().fit(X[purpose], truth[purpose] > 0).predict_proba(X)[:, 1]
+        hardness = np.where(truth > 0, 1.0 - sure, sure)
     hardest = np.flatnonzero(drawn)[np.argsort(-hardness[drawn])[:n_empty]]
     known = drawn | np.isin(np.arange(n), purpose)
     known[hardest] = False

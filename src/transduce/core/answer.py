@@ -33,7 +33,7 @@ class Answer:
     status : array of shape (m,)
         ``"answered"``; ``"unusual"`` where even the answered class is ruled out at the stated confidence; ``"tied"``
         where two classes are equally good; ``"rejected"`` where the answer is too unsure; ``"unreached"`` where there
-        is no answer.
+        is no answer; ``"below"`` and ``"above"`` where the value is a limit, beyond which nothing is told apart.
     guarantee : Guarantee
         What is guaranteed about these answers.
     regions : Regions, optional
@@ -192,6 +192,27 @@ class Answer:
             :, 0
         ]
         return np.where(codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen))
+
+    def opened(self, below: float, above: float) -> Answer:
+        """Return the answer where labels up to `below`, or from `above` on, are limits: regions are open there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> answer = Answer(np.arange(2), np.array([0.2, 2.0]), np.array(["answered"] * 2), Guarantee("none"),
+        ...                 regions=Regions.from_intervals([[0, 1], [1, 3]]))
+        >>> answer.opened(0.5, np.inf).to_frame()[["value", "lower", "upper", "status"]].values.tolist()
+        [[0.5, -inf, 1.0, 'below'], [2.0, 1.0, 3.0, 'answered']]
+        """
+        if self.regions is None or not (np.isfinite(below) or np.isfinite(above)):
+            return self
+        known, values = self.status == "answered", np.clip(self.values, below, above)
+        status = np.select(
+            [known & (values <= below), known & (values >= above)], ["below", "above"], self.status
+        )
+        return replace(
+            self, values=values, status=status, regions=self.regions.opened(below, above).holding(values)
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""

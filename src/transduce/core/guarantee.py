@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from transduce.core.ranks import calibration_rank
-from transduce.core.words import counted, percent
+from transduce.core.words import counted, option, percent
 
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
@@ -17,6 +18,7 @@ BY_CLASS = "chance alone decided, within each class, which rows have a label"
 SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
 STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
+LIMITED = "no row has a limit beyond those of the labels"
 SEEN = "every class of the unlabelled rows has a label"
 NO_SECOND_LOOK = "no block of random draws was begun, or left, because of what the draws before had shown"
 
@@ -78,6 +80,41 @@ class Verdict:
             f"With so many rows a shift of one column by {self.detectable:.1f} standard deviations would be found at "
             "least four times in five; smaller ones may well be there."
         )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Labels that are limits, such as "<0.5", and the outermost of them: beyond those nothing can be told apart."""
+
+    number: int = 0  # labels that are limits
+    below: float = -math.inf  # the largest limit from below: values up to it may be any smaller ones
+    above: float = math.inf  # the smallest limit from above
+    differ: bool = False  # whether labels have several limits on one side
+    named: bool = False  # whether the user has named the outermost limits
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return math.isfinite(self.below) or math.isfinite(self.above)
+
+    def with_named(self, others: Limits) -> Limits:
+        """Return the limits with those that the user names; the outermost count."""
+        if not others.any:
+            return self
+        known = math.isfinite(others.below) or not math.isfinite(self.below)
+        known &= math.isfinite(others.above) or not math.isfinite(self.above)
+        below, above = max(self.below, others.below), min(self.above, others.above)
+        return replace(self, below=below, above=above, named=known)
+
+    def __str__(self) -> str:
+        places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
+        said = [
+            f"An interval that reaches {end:g} is open {way}, and a value there is {end:g}, with the status “{word}”."
+            for end, way, word in places
+            if math.isfinite(end)
+        ]
+        labels = "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
+        return " ".join([labels, *said])
 
 
 @dataclass(frozen=True)
@@ -146,6 +183,8 @@ class Guarantee:
         Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
     verdict : Verdict or None
         What a test found about the assumption `CHANCE`; None if there was no test.
+    limits : Limits or None
+        Labels that are limits, where there are some: intervals are open there.
     drift : Drift or None
         What was found along an order of the rows; None if none was named.
 
@@ -185,6 +224,7 @@ class Guarantee:
     remedy: tuple[int, ...] = ()
     verdict: Verdict | None = None
     drift: Drift | None = None
+    limits: Limits | None = None
 
     @property
     def condition(self) -> str:
@@ -229,6 +269,13 @@ class Guarantee:
         kind = "approximate" if drift.found and self.kind == "exact" else self.kind
         assumptions = tuple(instead if one == CHANCE else one for one in self.assumptions)
         return replace(self, drift=drift, kind=kind, assumptions=assumptions)
+
+    def limited(self, limits: Limits) -> Guarantee:
+        """Return the guarantee of answers that are open at limits; it assumes that no row has one beyond them."""
+        if not limits.any:
+            return self
+        more = () if limits.named or self.kind == "none" else (LIMITED,)
+        return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
 
     def __str__(self) -> str:
         doubt = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels"
@@ -282,7 +329,9 @@ def _statement(guarantee: Guarantee) -> list[str]:
         what = "filled classes are wrong"
         if guarantee.about != "set":
             what = f"filled values are off by more than {guarantee.tolerance:g}"
+            what += ", where a limit stands for all values beyond it" if guarantee.limits else ""
         said.append(f"{_certainly(guarantee.wrong)} {what}.")
+    said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]
 
 
@@ -348,6 +397,13 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said.append(f"They are weighted by the odds that such a row has no label, and {worth}.")
         if guarantee.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}.")
+        if LIMITED in guarantee.assumptions and guarantee.limits is not None:
+            seen = (
+                "Limits differ from label to label"
+                if guarantee.limits.differ
+                else "All labels have the same limits"
+            )
+            said.append(f"{seen}; if a row may have one further out, name it with {option('limit')}.")
         if guarantee.factor > 1.0:
             by = f"by a factor of up to {guarantee.factor:g} either way"
             said.append(f"It holds even if the odds of a label also depend on the value itself, {by}.")

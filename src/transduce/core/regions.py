@@ -240,6 +240,26 @@ class Regions:
             rows.append(kept if len(kept) else cut[:1])
         return Regions.from_pieces(rows)
 
+    def opened(self, below: float, above: float) -> Regions:
+        """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on.
+
+        Examples
+        --------
+        >>> Regions.from_pieces([[(0, 3)], [(2, 9)], [(-2, 0), (4, 5)]]).opened(1, 6)
+        Regions of 3 rows:
+          0: (-∞, 3]
+          1: [2, ∞)
+          2: (-∞, 0] ∪ [4, 5]
+        """
+        rows = []
+        for row in self.to_numpy():
+            low, high = row[row[:, 0] <= below], row[row[:, 1] >= above]
+            rest = row[(row[:, 0] > below) & (row[:, 1] < above)]
+            more = [[-np.inf, low[:, 1].max()]] if len(low) else []
+            more += [[high[:, 0].min(), np.inf]] if len(high) else []
+            rows.append(_joined([*more, *rest.tolist()]))
+        return Regions.from_pieces(rows)
+
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty.
 
@@ -273,6 +293,17 @@ class Regions:
         if shown < len(self):
             lines.append(f"  … and {len(self) - shown} more")
         return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])
+
+
+def _joined(pieces: list[Any]) -> list[Any]:
+    """Return intervals in order, those that meet as one."""
+    joined: list[Any] = []
+    for low, high in sorted(pieces):
+        if joined and low <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], high)
+        else:
+            joined.append([low, high])
+    return joined
 
 
 def _mathematics(pieces: Array) -> str:

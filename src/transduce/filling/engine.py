@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -16,7 +17,7 @@ from transduce.conformal.designs import Drawn, Estimated, calibration_number
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
-from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
 from transduce.core.ranks import fewest_calibration
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
@@ -134,7 +135,9 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     return FillResult(fit, frame, options, frame.labels, fit.answer, diagnosis, counts)
 
 
-def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> FittedFill:
+def fit_fill(
+    table: Any, target: Any, *, prefer: str = "", limits: Limits | None = None, **options: Any
+) -> FittedFill:
     """Fit a model of one column, to answer rows that come later.
 
     Parameters
@@ -145,6 +148,8 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> Fi
         The column.
     prefer : {"point", "comma"}, optional
         The decimal sign of numbers in text, in case of doubt; that of the table by default.
+    limits : Limits, optional
+        Limits among the labels of a larger table, of which these rows are a sample.
     **options
         As those of `fill`, and of `FillResult.ask`.
 
@@ -172,7 +177,7 @@ def fit_fill(table: Any, target: Any, *, prefer: str = "", **options: Any) -> Fi
     read = Options.read(options, questions=True)
     source = FrameSource.read(table, target, read)
     read.check_sampled()
-    fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read).fitted
+    fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read, limits).fitted
     assert fitted is not None
     return fitted
 
@@ -406,13 +411,21 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
     return roles
 
 
-def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
-    """Fit to a sample of a table, calibrate the fit for all other rows, and return the result that shows the sample."""
+def fill_sample(source: Source, target: Any, options: Options, seen: Limits | None = None) -> FillResult:
+    """Fit to a sample of a table, calibrate the fit for all other rows, and return the result that shows the sample.
+
+    `seen` are the limits among the labels of the whole table, where this is only a part of it.
+    """
     with stage("reading"):
-        roles = draw(source.scan(target, options), target, options)
+        scans = source.scan(target, options)
+        roles = draw(scans, target, options)
     with stage("sample"):
         inside, held = source.take(roles, target, options)
-    shown, kept = inside.labels, held.labels
+    column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
+    reading = LabelReading.of(inside.labels, without(column, options.missing)[target], source.prefer)
+    limits = reading.limits_in(sum((Counter(scan.limits) for scan in scans), Counter()))
+    reading = replace(reading, words=source.words, limits=limits if seen is None else seen)
+    shown, kept = replace(inside.labels, limits=reading.limits), held.labels
     options.check_labels(shown)
     options.check_labels(kept)
     settled = options.for_task(shown.task)
@@ -420,16 +433,13 @@ def fill_sample(source: Source, target: Any, options: Options) -> FillResult:
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.label_conditional)
     holds_out = enough or isinstance(options.design, Drawn)
     fit = fit_rows(
-        replace(inside, frame=inside.frame.reset_index(drop=True)),
+        replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown),
         replace(settled, guarantee="column" if holds_out or settled.own else "row"),
         prefer=source.prefer,
         n_outside=n_outside,
         classes=_other_classes(shown, kept),
     )
-    column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
-    reading = LabelReading.of(shown, without(column, options.missing)[target], source.prefer)
     diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
-    reading = replace(reading, words=source.words)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
     answer = join_answers([fit.answer, nobody], by_class=options.label_conditional)

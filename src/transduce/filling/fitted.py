@@ -190,7 +190,9 @@ class FittedFill:
         -------
         Answer
         """
-        return self.unasked(frame, rows).within(*self.options.limits)
+        limits = self.options.limits_with(self.reading.limits)
+        answer = self.unasked(frame, rows).opened(limits.below, limits.above)
+        return answer.within(*self.options.limits)
 
     def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.
@@ -237,10 +239,11 @@ class FittedFill:
         Guarantee
         """
         options = self.options
-        return replace(self.outside, tolerance=options.tolerance).guarantee(
+        found = replace(self.outside, tolerance=options.tolerance).guarantee(
             float(options.confidence),
             n_answered=n_answered,
             n_unreached=n_unreached,
             certainty=float(options.certainty) if certainty is None else certainty,
             verdict=self.verdict,
         )
+        return found.limited(options.limits_with(self.reading.limits))

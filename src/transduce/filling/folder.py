@@ -31,6 +31,7 @@ from transduce.filling.sources import (
     columns_of_part,
     sampled_columns,
 )
+from transduce.report.summary import STATUSES
 from transduce.tables.columns import check_columns, rounded
 from transduce.tables.files import memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
@@ -338,7 +339,7 @@ def _counts(manifest: _Manifest) -> tuple[dict[str, int], dict[str, int]]:
     status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
     classes: Counter[str] = sum((Counter(part["classes"]) for part in parts), Counter())
     rows = sum(part["rows"] for part in parts)
-    words = {word: status.get(word, 0) for word in ("answered", "unusual", "tied", "rejected", "unreached")}
+    words = {word: status.get(word, 0) for word in STATUSES}
     totals = {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
     return totals, dict(classes.most_common())
 

@@ -20,6 +20,7 @@ from transduce.model_selection.methods import METHODS, Method
 
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
+    from transduce.core.guarantee import Limits
     from transduce.tables.labels import Target
 
 # The panels of help, in the order of a user's questions.
@@ -88,6 +89,14 @@ def _design(name: str, value: Any) -> None:
         )
 
 
+def _limits(name: str, value: Any) -> None:
+    from transduce.tables.labels import LabelReading
+
+    texts = {str(one).strip(): 1 for one in value}
+    if LabelReading("", "regression").limits_in(texts).number < len(texts):
+        raise ValueError(f"{option(name)} is a limit such as '<0.5' or '>100'; got {value!r}.")
+
+
 def _one_of(words: tuple[str, ...]) -> Kind:
     return Kind(str, check=partial(checks.check_choice, choices=words), choices=words)
 
@@ -105,6 +114,7 @@ COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_li
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
 METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", _method, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
+LIMITS = Kind(list, "LIMIT", _limits, task="regression")
 
 
 # ------------------------------------------------------------------------------------------------------ the options
@@ -157,6 +167,12 @@ class Options:
         None, NUMBER, "the least value that is possible; intervals and values end there."
     )
     maximum: float | None = _option(None, NUMBER, "the largest value that is possible.")
+    limit: list[Any] = _option(
+        [],
+        LIMITS,
+        "the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; by default that "
+        "of the labels. Intervals that reach it are open there.",
+    )
     probabilities: bool = _option(False, FLAG_OF_CLASSES, "add a column for the probability of every class.")
     reject: float | None = _option(
         None,
@@ -232,6 +248,8 @@ class Options:
             options[name] = given[name] if isinstance(given[name], str) else list(given[name])
         missing = given.get("missing", ())
         several = isinstance(missing, list | tuple | set | frozenset)
+        if "limit" in given:
+            options["limit"] = [given["limit"]] if isinstance(given["limit"], str) else list(given["limit"])
         options["missing"] = list(missing) if several else [missing]
         return cls(**options)
 
@@ -257,6 +275,13 @@ class Options:
         """The least and the largest value that is possible."""
         low = -float("inf") if self.minimum is None else float(self.minimum)
         return low, float("inf") if self.maximum is None else float(self.maximum)
+
+    def limits_with(self, seen: Limits) -> Limits:
+        """Return which limits labels have, and those that the user names."""
+        from transduce.tables.labels import LabelReading
+
+        texts = {str(one).strip(): 1 for one in self.limit}
+        return seen.with_named(LabelReading("", "regression").limits_in(texts))
 
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
@@ -464,6 +489,7 @@ class Questions(TypedDict, total=False):
 
     minimum: float | None
     maximum: float | None
+    limit: Sequence[str]
     probabilities: bool
     reject: float | None
     label_next: bool

@@ -178,7 +178,13 @@ class FillResult:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What is guaranteed of all answers.
+        """What is guaranteed of all answers."""
+        plain = self._guarantee
+        return plain if plain.limits else plain.limited(self.options.limits_with(self.labels.limits))
+
+    @property
+    def _guarantee(self) -> Guarantee:
+        """What is guaranteed of all answers, before labels that are limits are thought of.
 
         Where the fit saw a sample, bounds are sums of one for the sample and one for the other rows, which share the
         uncertainty.
@@ -216,8 +222,13 @@ class FillResult:
     @cached_property
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing."""
-        answer = replace(self.unasked, guarantee=self.guarantee).within(*self.options.limits)
+        answer = self._possible(replace(self.unasked, guarantee=self.guarantee))
         return answer if self.options.reject is None else reject_unsure(answer, float(self.options.reject))
+
+    def _possible(self, answer: Answer) -> Answer:
+        """Return an answer that is open at limits, and cut to what is possible."""
+        limits = self.options.limits_with(self.labels.limits)
+        return answer.opened(limits.below, limits.above).within(*self.options.limits)
 
     @cached_property
     def new(self) -> pd.DataFrame:
@@ -334,7 +345,7 @@ class FillResult:
         """What to label next; None where this shows a sample, whose rows have no places in the table."""
         if self.totals is not None:
             return None
-        advice = self.diagnosis.next_labels(self.fit.answer.within(*self.options.limits))
+        advice = self.diagnosis.next_labels(self._possible(self.fit.answer))
         return advice if self.rows is None else advice.of(self.rows)
 
     @property

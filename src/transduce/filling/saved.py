@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import parquet
 
+from transduce.core.guarantee import Limits
 from transduce.core.safe_files import whole_file
 from transduce.filling.engine import draw, fit_fill
 from transduce.filling.fitted import FittedFill
@@ -67,6 +69,7 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": source.prefer, "target": target}
+    about["limits"] = asdict(source.labels.limits)
     method = read.parts if len(read.parts) > 1 else read.parts[0]
     about["options"] = read.for_task(source.labels.task).as_json() | {"method": as_stored(method)}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
@@ -131,4 +134,5 @@ def load(path: str | Path) -> FittedFill:
         if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names
             raise ValueError(f"{path} names the method {part!r}, which is not known here.")
     options = vars(Options.of_json(about["options"] | {"method": method}))
-    return fit_fill(frame, about["target"], prefer=about["prefer"], **options)
+    limits = Limits(**about["limits"])
+    return fit_fill(frame, about["target"], prefer=about["prefer"], limits=limits, **options)

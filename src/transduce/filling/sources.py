@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -166,6 +167,7 @@ def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame
         np.concatenate([one.missing for one in scans]),
         np.concatenate([one.hashes for one in scans]),
         np.concatenate(drawn) if drawn else None,
+        sum((Counter(one.limits) for one in scans), Counter()),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.answer import Answer
+from transduce.core.guarantee import Limits
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
@@ -119,6 +120,7 @@ class FilledNumbers:
     largest: float | None
     median_width: float | None  # none if it is infinite
     n_unbounded: int
+    n_open: int  # intervals that are open on one side, at a limit
     n_unions: int  # regions of several pieces
     equally_wide: bool
     decimals: int  # for reading
@@ -147,6 +149,10 @@ class FilledNumbers:
             said.append(f"Each comes with an interval at {percent(confidence)}. {self.widths}")
         elif self.n_unbounded:
             said.append(f"At {percent(confidence)} their intervals are unbounded: any number is possible.")
+        if self.n_open:
+            said.append(
+                f"{counted(self.n_open, 'interval')} {'is' if self.n_open == 1 else 'are'} open at a limit."
+            )
         return said
 
     def says_little(self, n_unlabelled: int) -> str:
@@ -192,14 +198,16 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
     values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
     widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
     middle = finite(np.median(widths)) if widths else None
-
+    ends = [(row["pieces"][0][0], row["pieces"][-1][1]) for row in rows if row.get("pieces")]
+    n_unbounded = ends.count((None, None))
     return FilledNumbers(
         n_answered=len(values),
         smallest=float(values.min()) if len(values) else None,
         median=float(np.median(values)) if len(values) else None,
         largest=float(values.max()) if len(values) else None,
         median_width=middle,
-        n_unbounded=int(np.sum(np.isinf(widths))),
+        n_unbounded=n_unbounded,
+        n_open=int(np.sum(np.isinf(widths))) - n_unbounded,
         n_unions=sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
         equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
         decimals=decimals_for([middle] if middle else [values.std() or values.mean()]) if len(values) else 2,
@@ -212,7 +220,9 @@ def _narrower(filled: FillResult) -> float | None:
     labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
     if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
         return None
-    return float(np.median(narrowness(filled.answer.regions.measure(), labels, filled.confidence)))
+    limits = filled.guarantee.limits or Limits()
+    seen = filled.answer.regions.within(limits.below, limits.above)
+    return float(np.median(narrowness(seen.measure(), labels, filled.confidence)))
 
 
 def _classes(rows: list[dict[str, Any]]) -> FilledClasses:

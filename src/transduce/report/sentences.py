@@ -71,7 +71,13 @@ def reply(facts: Facts) -> list[str]:
     lost = [words.format(f"{counts[kind]:,}") for kind, words in _LOST.items() if counts[kind]]
     first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
     if lost:
-        first = f"{counts['answered'] + counts['unusual']:,} of {rows} were answered; {'; '.join(lost)}."
+        n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
+        first = f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
+    if counts["below"] + counts["above"]:
+        words = [f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind]]
+        first += (
+            f" Where labels are limits, values beyond one are written as the limit: {' and '.join(words)}."
+        )
     if counts["unusual"]:
         unusual = counted(counts["unusual"], "row")
         first += f" {unusual} are unusual: even the answered class rarely looks like that."
@@ -234,6 +240,7 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
         small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
     little = facts.answers.says_little(facts.counts["unlabelled"])
     small += f".{little}"
+    small += " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
     if guarantee.in_doubt:
         return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
     return large, small, "good" if guarantee.kind == "exact" and not little else "fair"

@@ -22,7 +22,7 @@ from transduce.report.rows import context_columns, filled_values, row_records
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult
 
-STATUSES = ("answered", "unusual", "tied", "rejected", "unreached")
+STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 GUARANTEED = (  # as `Guarantee` has it
     *("kind", "headline", "statement", "in_doubt", "confidence", "tolerance", "assumptions", "factor"),
@@ -166,6 +166,7 @@ def _guarantee(filled: FillResult) -> dict[str, Any]:
     guarantee = filled.guarantee
     return {
         **{name: plain(getattr(guarantee, name)) for name in GUARANTEED},
+        "limits": None if guarantee.limits is None else plain(asdict(guarantee.limits)),
         "effective": finite(guarantee.effective),
         "wrong": _bound(guarantee.wrong),
         "wrong_by_class": [{"class": name_of(c), **(_bound(b) or {})} for c, b in guarantee.wrong_by_class],

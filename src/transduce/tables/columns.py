@@ -62,7 +62,10 @@ def new_columns(
         assert answer.regions is not None
         filled = at_unlabelled(answer.values, target.labels)
         middle = [at_unlabelled(end) for end in answer.regions.hull().T]
-        confidence = at_unlabelled(narrowness(answer.regions.measure(), known, level))
+        seen = answer.regions
+        if target.limits.any:  # beyond limits nothing is told apart, so that what is there has no width
+            seen = seen.within(target.limits.below, target.limits.above)
+        confidence = at_unlabelled(narrowness(seen.measure(), known, level))
     else:
         assert answer.classes is not None
         filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray, Mask
+from transduce.tables.labels import limit_texts
 from transduce.tables.vectors import read_vectors
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -73,6 +74,9 @@ class PartScan:
     missing: Mask  # (n,) where the label is missing
     hashes: AnyArray  # (n,) one for each row
     drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
+    limits: Mapping[str, int] = field(
+        default_factory=dict
+    )  # labels that are limits, and how often each occurs
 
 
 def scan_part(
@@ -84,7 +88,7 @@ def scan_part(
     if known.any():
         with np.errstate(over="ignore"):
             hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
-    return PartScan(missing, hashes, drawn)
+    return PartScan(missing, hashes, drawn, limit_texts(frame[target]))
 
 
 @dataclass(frozen=True, eq=False)

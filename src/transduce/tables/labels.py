@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.checks import check_choice
+from transduce.core.guarantee import Limits
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import TASKS, counted, missing_option, option
@@ -21,6 +22,7 @@ from transduce.tables.delimited import ColumnCells
 
 _DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 FEWEST_LABELS = 3
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class Target:
     missing: Mask  # (n,)
     task: str
     notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
+    limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
 
     @property
     def known(self) -> AnyArray:
@@ -78,6 +81,9 @@ def read_target(
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
     target = Target(name, values, missing, task, notes)
+    target = replace(
+        target, limits=LabelReading.of(target, column, cells.prefer).limits_in(limit_texts(column))
+    )
     _check_labels(target)
     if said != "auto":
         return target
@@ -149,7 +155,7 @@ def _unusual(name: Any, texts: AnyArray, found: numbers.NumberCells) -> list[str
     notes = numbers.cell_notes(name, texts, others, np.arange(len(texts)))
     limits = np.flatnonzero(found.side).tolist()
     what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
-    said = f"{name!r}: {len(limits):,} {what} learnt as if the value were the limit itself"
+    said = f"{name!r}: {len(limits):,} {what} learnt as the limit itself, and intervals that reach it are open there"
     cells = numbers.named_cells((texts[row].strip(), row) for row in limits)
     return [*notes, f"{said}: {cells}."] if limits else notes
 
@@ -238,6 +244,14 @@ def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
     return missing | np.array([*gone, True], dtype=bool)[codes]
 
 
+def limit_texts(column: pd.Series) -> Counter[str]:
+    """Return the cells of a column that are limits, such as "<0.5", and how often each occurs."""
+    if pd.api.types.is_numeric_dtype(column):
+        return Counter()
+    counts = Counter(cell.strip() for cell in column.tolist() if isinstance(cell, str))
+    return Counter({text: n for text, n in counts.items() if numbers.LIMIT.fullmatch(text)})
+
+
 @dataclass(frozen=True)
 class LabelReading:
     """How the cells of the target are read."""
@@ -248,6 +262,7 @@ class LabelReading:
     unit: str = ""  # of numbers in text
     whole: bool = False  # whether classes are whole numbers
     words: bool = False  # whether texts such as NA stand for a missing label
+    limits: Limits = NO_LIMITS  # labels of the whole table that are limits
 
     @classmethod
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
@@ -261,11 +276,21 @@ class LabelReading:
         found = numbers.read_numbers(texts, prefer)
         return cls(target.name, target.task, found.decimal, found.unit)
 
+    def limits_in(self, texts: Mapping[str, int]) -> Limits:
+        """Return what limits there are among labels, given their texts and how often each occurs."""
+        if self.task != "regression" or not texts:
+            return NO_LIMITS
+        values, side = numbers.read_cells(pd.Series(list(texts), dtype=object), self.decimal, self.unit)
+        low, high = values[side < 0], values[side > 0]
+        several = max(len(np.unique(low)), len(np.unique(high))) > 1
+        number = int(np.array([*texts.values()])[side != 0].sum())
+        return Limits(number, float(low.max(initial=-np.inf)), float(high.min(initial=np.inf)), several)
+
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of some rows; all are missing where the table lacks the column."""
         if self.name not in frame.columns:
             empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
-            return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task)
+            return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task, limits=self.limits)
         column = frame[self.name]
         missing = missing_labels(column, words=self.words)
         if self.task == "classification":
@@ -276,7 +301,7 @@ class LabelReading:
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
             labels = numbers.read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
-        return Target(self.name, labels, missing, self.task)
+        return Target(self.name, labels, missing, self.task, limits=self.limits)
 
     def _class(self, cell: Any) -> Any:
         if self.whole:

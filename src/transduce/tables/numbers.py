@@ -35,7 +35,7 @@ _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}")
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
-_LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
+LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
 _NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
 _MOST_NAMED = 5
@@ -187,7 +187,7 @@ def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArr
 
 def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
     """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
-    limit = _LIMIT.fullmatch(text)
+    limit = LIMIT.fullmatch(text)
     if limit is not None:
         value, side = _mended(limit["rest"], decimal, unit)
         return (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1) if not side else (np.nan, 0)
