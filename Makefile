@@ -18,6 +18,8 @@ EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 # One test process for each core, and one thread in each, so that they don't fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 WORKERS := -n auto --dist worksteal --durations=10
+# What is slow may take its time: neither limit of pyproject.toml ends it.
+UNLIMITED := --timeout 0 -o faulthandler_timeout=0
 # The help that docs/cli.md holds is laid out by the locked version of typer.
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
@@ -45,9 +47,9 @@ minimum: $(MINIMUM)/stamp  ## the same tests with the lowest versions that pypro
 	$(ONE_THREAD) $(MINIMUM)/$(SCRIPTS)/python -m pytest $(WORKERS) $(MINIMUM_TESTS)
 
 slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants, laws with 300 examples (an hour)
-	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) --timeout 0 tests/slow
-	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) --timeout 0 -m slow tests
-	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) --timeout 0 -m hypothesis tests
+	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) tests/slow
+	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m slow tests
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m hypothesis tests
 
 check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings
 	$(BIN)/python -m ruff format --check .

@@ -82,7 +82,7 @@ def test_chance_leaves_answers_as_they_are():
 def test_coverage_under_a_shift():
     """Estimated weights bring coverage near the level, where equal weights fall far behind."""
     inside = {Chance(reweight=False): [], Estimated(): []}
-    for seed in range(12):
+    for seed in range(8):
         X, y, truth, _ = shifted(seed)
         for labels, found in inside.items():
             model = fit(X, y, labels=labels)

@@ -61,8 +61,8 @@ def check_chance(n_draws):
 
 
 def test_chance_is_flagged_as_often_as_stated():
-    """60 draws here, 200 in tests/slow."""
-    check_chance(60)
+    """30 draws here, 200 in tests/slow."""
+    check_chance(30)
 
 
 @pytest.mark.parametrize("shift", ["mean", "spread", "dependence", "rare"])
@@ -177,7 +177,7 @@ def test_refusals():
 @pytest.mark.parametrize("n_features", [2, pytest.param(201, marks=pytest.mark.slow)])
 def test_a_shift_of_the_stated_size_is_found(n_features):
     """Four times in five at least (exact binomial bound), and half of it far less often."""
-    found, half, n = 0, 0, 16
+    found, half, n = 0, 0, 10
     for seed in range(n):
         X = np.random.default_rng(seed).normal(size=(100, n_features))
         labelled = np.arange(100) < 40

@@ -57,13 +57,13 @@ def test_rows_that_differ_bring_weights_where_the_machine_would_be():
     ignored = filled(table()[0], shift="ignore")
     assert type(ignored.model).__name__ == "RidgeConfidenceMachine"
     assert ignored.guarantee.kind == "approximate"
-    by_chance = filled(table(strength=0.0)[0])
+    by_chance = filled(table(strength=0.0, n=240)[0])
     assert type(by_chance.model).__name__ == "RidgeConfidenceMachine"
     assert by_chance.guarantee.headline == "exact if chance chose the labels"
 
 
 def test_too_little_in_common_says_which_rows_to_label():
-    frame, _ = table(strength=6.0)
+    frame, _ = table(strength=6.0, n=240)
     result = filled(frame)
     assert result.guarantee.kind == "none"
     assert len(result.guarantee.remedy) == 20
@@ -90,7 +90,7 @@ def test_known_probabilities():
 
 
 def test_sensitivity_widens_and_the_report_says_how_much():
-    frame, _ = table(strength=0.0)
+    frame, _ = table(strength=0.0, n=240)
     usual = filled(frame, guarantee="column")
     wide = filled(frame, sensitivity=1.5)
     assert np.median(wide.answer.regions.measure()) > np.median(usual.answer.regions.measure())
@@ -103,7 +103,7 @@ def test_sensitivity_widens_and_the_report_says_how_much():
 
 
 def test_groups_categories_and_order():
-    frame, truth = table(strength=0.0)
+    frame, truth = table(strength=0.0, n=240)
     some = frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan))
     result = filled(some, groups="group")
     assert result.guarantee.headline == "exact if chance chose the groups with labels"
@@ -113,7 +113,7 @@ def test_groups_categories_and_order():
     assert result.guarantee.within == "category"
     assert result.columns.set_index("name")["kind"]["kind"] != "ignored"
     assert json.loads(result.json())["law"]["n_unlabelled"] == len(result.answer)
-    result = filled(frame.assign(y=np.where(np.arange(400) < 150, truth, np.nan)), order="day")
+    result = filled(frame.assign(y=np.where(np.arange(240) < 90, truth, np.nan)), order="day")
     assert result.guarantee.headline == "exact if nothing changes along the order of the rows"
     assert "come later than labelled ones" in result.report()
     by_class = frame.assign(y=np.where(frame["y"].isna(), None, np.where(truth > 0, "high", "low")))

@@ -613,7 +613,7 @@ def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
 
 
 def test_second_opinion():
-    session, truth = new_session(120, 40)
+    session, truth = new_session(90, 30)
     session.propose("learn")
     assert not session.think()  # too few labels
     for _ in range(12):

@@ -207,7 +207,7 @@ def page(papers, browser, tmp_path):
         Served(session) as served,
     ):
         page = Page(browser, served.address)
-        page.truth, page.folder = truth, tmp_path
+        page.truth, page.folder, page.session = truth, tmp_path, session
         page.size(1280, 900)
         yield page
         errors = page.errors()
@@ -400,7 +400,11 @@ def test_an_old_page_of_a_restarted_program_says_so(program):
 
 def test_export(page, monkeypatch):
     monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))  # it is quick
-    page.judge(page.truth, 25)
+    for _ in range(22):
+        page.session.answer(page.truth[page.session.propose().row])
+    page.driver.refresh()
+    page.ready()
+    page.judge(page.truth, 3)
     page.press("e")
     page.wait(lambda: page.find("#export-go")).click()
     page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#export-files li"))

@@ -125,9 +125,20 @@ def test_the_bayes_point_is_the_mean_separator():
 # ----------------------------------------------------------------------------------------------------- laws
 
 
-@pytest.mark.parametrize("names", [("no", "yes"), ("a", "b", "c")])
-@pytest.mark.parametrize("setting", [{}, {"softness": 0.5}, {"softness": "loo"}, {"softness": "cv"}])
-def test_same_seed_same_answer_in_any_order(names, setting, monkeypatch):
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        ({}, ("no", "yes")),
+        ({"softness": 0.5}, ("a", "b", "c")),
+        ({"softness": "loo"}, ("a", "b", "c")),
+        ({"softness": "cv"}, ("no", "yes")),
+        pytest.param({}, ("a", "b", "c"), marks=pytest.mark.slow),
+        pytest.param({"softness": 0.5}, ("no", "yes"), marks=pytest.mark.slow),
+        pytest.param({"softness": "loo"}, ("no", "yes"), marks=pytest.mark.slow),
+        pytest.param({"softness": "cv"}, ("a", "b", "c"), marks=pytest.mark.slow),
+    ],
+)
+def test_same_seed_same_answer_in_any_order(setting, names, monkeypatch):
     monkeypatch.setattr("transduce.methods.billiard.billiard_settings.SOFTNESSES", (0.1, 1.0))
     X, y, _ = classes(n=36, unlabelled=15, names=names, gap=2.5)
     one, two = (BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X, y) for _ in range(2))
@@ -339,17 +350,20 @@ def test_memory_does_not_grow_with_positions_times_rows(monkeypatch):
     assert peak < 3e6  # positions times rows of the last round would take 10 MB
 
 
-def test_accuracy_on_real_data():
-    for data, n_labelled, least in ((load_iris(), 40, 0.9), (load_breast_cancer(), 100, 0.93)):
-        X, truth = data.data, data.target
-        shown = np.random.default_rng(0).permutation(len(X))[:n_labelled]
-        y = np.full(len(X), np.nan)
-        y[shown] = truth[shown]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            model = BayesianTransducer(softness="cv", random_state=0).fit(X, y)
-        assert np.mean(model.transduction_.astype(int) == truth) > least
-        assert model.r_hat_ < 1.2
+@pytest.mark.parametrize(
+    ("load", "n_labelled", "least"),
+    [(load_iris, 40, 0.9), pytest.param(load_breast_cancer, 100, 0.93, marks=pytest.mark.slow)],
+)
+def test_accuracy_on_real_data(load, n_labelled, least):
+    X, truth = load(return_X_y=True)
+    shown = np.random.default_rng(0).permutation(len(X))[:n_labelled]
+    y = np.full(len(X), np.nan)
+    y[shown] = truth[shown]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianTransducer(softness="cv", random_state=0).fit(X, y)
+    assert np.mean(model.transduction_.astype(int) == truth) > least
+    assert model.r_hat_ < 1.2
 
 
 # --------------------------------------------------------------------------------------------------- limits

@@ -356,9 +356,18 @@ def test_a_raised_ridge_makes_the_guarantee_approximate():
     assert model.guarantee_.kind == "approximate"
 
 
-@pytest.mark.parametrize("n_labelled", [9, 30, 60])
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_coverage(n_labelled, kernel):
+@pytest.mark.parametrize(
+    ("kernel", "n_labelled"),
+    [
+        ("rbf", 9),
+        ("linear", 30),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("rbf", 30), ("rbf", 60), ("linear", 9), ("linear", 60))
+        ),
+    ],
+)
+def test_coverage(kernel, n_labelled):
     """One unlabelled row a split, so splits are independent: counts stay inside exact binomial bounds (1e-5)."""
     X, y = load_diabetes(return_X_y=True)
     rng = np.random.default_rng(n_labelled)
@@ -621,9 +630,12 @@ def test_precomputed_classifiers_can_be_cross_validated():
     )
 
 
-@pytest.mark.parametrize("make", BOTH)
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_memory_stays_within_the_budget(make, kernel):
+@pytest.mark.parametrize(
+    ("kernel", "make"),
+    [("rbf", BOTH[0]), ("linear", BOTH[1])]
+    + [pytest.param(*case, marks=pytest.mark.slow) for case in (("linear", BOTH[0]), ("rbf", BOTH[1]))],
+)
+def test_memory_stays_within_the_budget(kernel, make):
     """Beyond copies of the features and the answers themselves, asking more rows needs no more memory."""
     rng = np.random.default_rng(0)
     peaks = []
