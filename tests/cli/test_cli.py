@@ -52,7 +52,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     )
     assert result.exit_code == 0, result.output
     assert "36 of 90 cells of 'target' filled (numbers, ridge)" in result.stdout
-    assert "Guarantee, exact if chance chose the labels: Each region holds" in result.stdout
+    assert "Guarantee, exact if chance chose the labels: The region of a row" in result.stdout
     assert "Written: houses-filled.csv, r.html, r.json" in result.stdout
     assert "<h1>target</h1>" in Path("r.html").read_text()
     assert json.loads(Path("r.json").read_text())["target"] == "target"
@@ -61,7 +61,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     direct = fill(tables.read(houses).frame, "target", method="ridge")
     back = pd.read_csv("houses-filled.csv", dtype=str)  # pandas' own reading of numbers may be off by a bit
     wanted = rounded(direct.new, "target", "regression")
-    for name in ("target_filled", "target_lower", "target_upper", "target_confidence"):
+    for name in ("target_filled", "target_lower", "target_upper", "target_narrower"):
         np.testing.assert_array_equal(back[name].astype(float), wanted[name])
     assert back["target_status"].tolist() == direct.frame["target_status"].tolist()
 
@@ -72,14 +72,54 @@ def test_all_options(houses):
     )
     more = "--seed 3 --reject-share 0.2 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
     result = run("fill", houses, "--target", "target", *words.split(), *more.split())
-    assert (result.exit_code, result.output) == (0, "")
+    assert result.exit_code == 0, result.output
+    assert "Guarantee, exact" in result.stdout
+    assert result.stdout.endswith("Written: b.jsonl.gz\n")
+    assert not any(line.startswith(("- ", "To label next")) for line in result.stdout.splitlines())
+    assert result.stderr == ""
     assert tables.read("b.jsonl.gz").frame["target_status"].isin(["given", "answered", "rejected"]).all()
+
+
+def test_files_in_parts_go_to_a_folder_without_a_slash(houses):
+    """A refused run leaves no folder, however deep."""
+    Path("parts").mkdir()
+    frame = pd.read_csv(houses)
+    frame[:50].to_csv("parts/1.csv", index=False)
+    frame[50:].to_csv("parts/2.csv", index=False)
+    words = ["--method", "ridge", "--quiet", "--jobs", 1]
+    assert run("fill", "parts", "--target", "nothing", "--out", "a/b", *words).exit_code == 1
+    assert not Path("a").exists()
+    result = run("fill", "parts", "--target", "target", "--out", "filled", *words)
+    assert result.exit_code == 0, result.output
+    assert "Written: filled (2 parts)" in result.stdout
+    one = run("fill", houses, "--target", "target", "--out", "filled-houses", *words)
+    assert one.exit_code == 2
+    assert "has an unknown format" in " ".join(one.stderr.replace("│", " ").split())
+
+
+def test_answers_of_later_rows_are_rounded_and_compared(houses):
+    saved = run("fill", houses, "--target", "target", "--method", "ridge", "--save", "m.transduce", "--quiet")
+    assert saved.exit_code == 0, saved.output
+    frame = pd.read_csv(houses).drop(columns="target")
+    frame.head(40).to_csv("later.csv", index=False)
+    result = run("answer", "m.transduce", "later.csv", "--json", "later.json", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("40 rows answered.")
+    told = json.loads(Path("later.json").read_text())
+    assert told["counts"] == {"rows": 40, "labelled": 0, "answered": 40, "unreached": 0}
+    assert told["exchangeability"]["verdict"] in result.stdout
+    both = [
+        pd.read_csv(name, dtype=str)["target_lower"].dropna()
+        for name in ("later-answered.csv", "houses-filled.csv")
+    ]
+    digits = [max(len(text.partition(".")[2]) for text in ends) for ends in both]
+    assert digits[0] == digits[1]
 
 
 def test_standard_input_and_output(houses):
     result = run("fill", "-", "--target", "target", "--method", "ridge", input=houses.read_bytes())
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0].endswith("target_confidence,target_status")
+    assert result.stdout.splitlines()[0].endswith("target_narrower,target_status")
     assert len(result.stdout.splitlines()) == 91
     assert "standard input: 36 of 90" in result.stderr
 
@@ -122,7 +162,7 @@ def test_demo_ends_with_guarantee_and_truth(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
     files = sorted(path.name for path in Path("demo-output").iterdir())
     assert files == ["wine-filled.csv", "wine.csv", "wine.html", "wine.json"]
-    assert "Guaranteed: at most 25 of 118 outside, with 95 % certainty. Observed: " in result.stdout
+    assert "Guaranteed: at most 25 of 118, with 95 % certainty." in result.stdout
     assert "of the answers are right" in result.stdout
 
 
@@ -141,8 +181,9 @@ def test_verdict_of_the_confidence_machine():
     assert 0 < verdict.n_outside < 0.2 * verdict.n_unlabelled
     assert "of the variance" in str(verdict)
     assert str(Outcome(10, 1, 0.9, 0.95, 3, 0.5, "regression")).splitlines()[:2] == [
-        "Guaranteed: at least 90 % inside their intervals. Observed: 90.0 %.",
-        "Guaranteed: at most 3 of 10 outside, with 95 % certainty. Observed: 1.",
+        "Inside their intervals: 90.0 % of the hidden labels. Guaranteed: at least 90 % on average over many such "
+        "tables, and less in some.",
+        "Outside their intervals: 1. Guaranteed: at most 3 of 10, with 95 % certainty.",
     ]
     with pytest.raises(ValueError, match="There is no demo"):
         demo_table("iris")
@@ -293,7 +334,7 @@ def test_rounding_never_narrows():
     filled = np.append(np.round(rng.normal(size=20), 3), rng.normal(size=50))
     ends = filled[:, None] + np.array([-1, 1]) * rng.uniform(0, 1e-3, (70, 1))
     new = pd.DataFrame(
-        {"y_filled": filled, "y_lower": ends[:, 0], "y_upper": ends[:, 1], "y_confidence": 1 / 3}
+        {"y_filled": filled, "y_lower": ends[:, 0], "y_upper": ends[:, 1], "y_narrower": 1 / 3}
     )
     new["y_status"] = np.where(np.arange(70) < 20, "given", "answered")
     found = rounded(new, "y", "regression")
@@ -303,7 +344,7 @@ def test_rounding_never_narrows():
     assert (asked["y_upper"] >= new["y_upper"][20:] - 1e-9).all()
     assert (asked["y_lower"] <= asked["y_filled"]).all()
     assert all(len(repr(value).partition(".")[2]) <= 3 for value in asked["y_filled"])
-    assert set(found["y_confidence"]) == {0.3333}
+    assert set(found["y_narrower"]) == {0.3333}
 
 
 def test_compare_speaks_the_language_of_fill(houses):

@@ -134,7 +134,7 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     words = "fill back.csv --target y --random-labels y_random --method ridge"
     found = run(app, words.split())
     assert found.exit_code == 0, found.output
-    assert "Guarantee, exact: Each interval" in found.output
+    assert "Guarantee, exact: The interval" in found.output
     again = run(app, ["draw", "t-draw.csv", "--target", "y"])
     assert again.exit_code == 1
     assert "already, perhaps from an earlier draw" in again.output

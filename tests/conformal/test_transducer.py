@@ -458,8 +458,8 @@ def test_the_guarantee_reads_as_sentences():
     X, y, _ = numbers()
     model = ConformalTransducer(Ridge(), random_state=0).fit(X, y)
     assert str(model.guarantee_).startswith(
-        "exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. "
-        "With 95 % certainty at most "
+        "exact if chance chose the labels: The interval of a row picked at random holds its true value with "
+        "probability at least 90 %. With 95 % certainty at most "
     )
     signs = "There are signs of a difference between 50 labelled and 40 unlabelled rows, too weak to be sure (p = "
     assert signs in str(model.guarantee_)

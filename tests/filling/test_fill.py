@@ -70,7 +70,7 @@ def test_numbers_agree_with_the_library(method):
     assert result.guarantee.kind == "exact"
     labels = frame["target"].dropna().to_numpy(float)
     np.testing.assert_array_equal(
-        result.frame["target_confidence"].to_numpy()[unlabelled],
+        result.frame["target_narrower"].to_numpy()[unlabelled],
         narrowness(model.answer_.regions.measure(), labels, 0.8),
     )
 
@@ -87,7 +87,7 @@ def test_classes_agree_with_the_library():
     np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        RightChance.of(result.out_of_fold).at(model.answer_.probabilities.max(axis=1), len(lines)),
+        RightChance(frame["target"].notna().sum()).of_classes(model.answer_, 0.9).probabilities.max(axis=1),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}

@@ -63,7 +63,7 @@ def read(folder):
 
 
 def columns(frame):
-    return frame[["y_filled", "y_lower", "y_upper", "y_confidence"]].to_numpy()
+    return frame[["y_filled", "y_lower", "y_upper", "y_narrower"]].to_numpy()
 
 
 def test_sampled_table_in_memory(table, filled):
@@ -271,10 +271,27 @@ def test_saved_and_loaded(table, tmp_path):
     other = fit_fill(frame, "y", **SETTINGS)
     assert one.new_columns(later).equals(other.new_columns(later))
     assert one.guarantee_of_later(50) == other.guarantee_of_later(50)
+    assert one.guarantee_of_later(50).headline == "exact if later rows are like the labelled ones"
+    assert one.compare_later(later).verdict == other.compare_later(later).verdict
     with zipfile.ZipFile(tmp_path / "m.transduce") as archive:
         assert sorted(archive.namelist()) == ["options.json", "table.parquet"]
     with pytest.raises(FileExistsError):
         save(tmp_path / "m.transduce", frame, "y", **SETTINGS)
+
+
+def test_later_rows_are_compared_with_the_calibration_rows(table):
+    """A shift puts the guarantee in doubt; of few rows it is said that nothing can be seen."""
+    fitted = fit_fill(table[0].drop(columns="number"), "y", **SETTINGS)
+    later, _ = make(60, seed=9)
+    said = {}
+    for name, rows in {"alike": later, "few": later[:3], "moved": later.assign(u=later["u"] + 3.0)}.items():
+        found = fitted.guarantee_of_later(len(rows), compared=fitted.compare_later(rows))
+        said[name] = str(found)
+        assert found.in_doubt == (name == "moved")
+    assert "No difference between" in said["alike"]
+    assert "later rows and their features, nothing can be seen" in said["few"]
+    assert said["moved"].startswith("in doubt, since labelled and later rows differ. If they did not:")
+    assert fitted.compare_later(later[:0]).verdict.p_value is None
 
 
 def test_what_is_not_a_saved_file(tmp_path):

@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import brute
-from scipy.special import expit, logit
 from scipy.stats import binom
 from sklearn.datasets import load_digits
 
-from transduce import fill
+from transduce import Answer, Guarantee, fill
+from transduce.filling import fit_fill
 from transduce.filling.diagnostics import RightChance
 
 
-def folds_of(probability, right):
-    return pd.DataFrame({"true": "a", "answered": np.where(right, "a", "b"), "probability": probability})
+def stated(probabilities):
+    """Return answers "a", and the probabilities stated for "a" and "b"."""
+    P = np.column_stack([probabilities, 1 - np.asarray(probabilities)])
+    said = {"status": np.array(["answered"] * len(P)), "guarantee": Guarantee("none")}
+    return Answer(
+        np.arange(len(P)), np.array(["a"] * len(P)), classes=np.array(["a", "b"]), probabilities=P, **said
+    )
 
 
-def test_the_line_minimises_the_penalised_loss():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.4, 0.99, 60)
-    right = rng.random(60) < p**3
+def test_one_label_more_is_spread_over_the_classes():
+    """By hand: nine labels, and half a label for each of two classes."""
+    found = RightChance(9).of_classes(stated([1.0, 0.5]), 0.9)
+    np.testing.assert_allclose(found.probabilities, [[0.95, 0.05], [0.5, 0.5]])
+    np.testing.assert_allclose(RightChance(9).right(found), [0.95, 0.5])
+    squared = RightChance(9, power=2.0).of_classes(stated([0.75]), 0.9)
+    np.testing.assert_allclose(squared.probabilities, [[(9 * 0.9 + 0.5) / 10, (9 * 0.1 + 0.5) / 10]])
 
-    def loss(line):
-        z = line[0] * logit(p) + line[1]
-        return np.sum(np.logaddexp(0, z) - right * z) + 0.5 * ((line[0] - 1) ** 2 + line[1] ** 2)
 
-    a, b = brute(loss, ((-3, 3), (-4, 4)), Ns=40)
+def test_where_nothing_is_stated():
+    folds = pd.DataFrame({"true": "a", "answered": list("aaaaaaab")})
+    silent = replace(stated([0.5] * 3), probabilities=None)
     np.testing.assert_allclose(
-        RightChance.of(folds_of(p, right)).at(p, 60), expit(a * logit(p) + b), atol=1e-3
+        RightChance.of(folds, 8).right(RightChance.of(folds, 8).of_classes(silent, 0.9)), 0.8
     )
+    assert np.isnan(RightChance.of(folds[:0], 8).right(silent)).all()
 
 
-def test_limits():
-    assert np.isnan(RightChance.of(pd.DataFrame({"true": [], "answered": []})).at(None, 2)).all()
-    stated = np.array([0.3, 0.8])
+@pytest.mark.parametrize("method", ["auto", "ridge"])
+def test_there_is_one_probability(method):
+    """That of the answer is that of its class, in the table, the answer and the saved model."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.normal(size=90)})
+    word = np.array(["u", "v", "w"])[
+        np.clip(frame["a"] + 1.5 + 0.4 * rng.normal(size=90), 0, 2.9).astype(int)
+    ]
+    frame["y"] = pd.Series(word, dtype=object).where(np.arange(90) % 2 == 0, None)
+    result = fill(frame, "y", method=method, task="classification").ask(probabilities=True)
+    later = fit_fill(frame, "y", method=method, task="classification", probabilities=True)
+    for new in (result.new, later.new_columns(frame.drop(columns="y"))):
+        new = new[new["y_status"] != "given"]
+        own = [line[f"y_probability_{line['y_filled']}"] for line in new.to_dict("records")]
+        np.testing.assert_array_equal(new["y_probability"], own)
+        np.testing.assert_allclose(new.filter(like="y_probability_").sum(axis=1), 1.0)
+        assert (own >= new.filter(like="y_probability_").max(axis=1) - 1e-12).all()
     np.testing.assert_array_equal(
-        RightChance.of(pd.DataFrame({"true": [], "answered": []})).at(stated, 2), stated
+        result.answer.probabilities.max(axis=1), result.new["y_probability"].dropna()
     )
-    without = folds_of(0.5, np.arange(8) < 7).drop(columns="probability")
-    np.testing.assert_allclose(RightChance.of(without).at(None, 3), 0.8)
-    sure = RightChance.of(folds_of(np.ones(50), np.arange(50) < 40)).at(np.ones(1), 1)
-    assert sure[0] < 0.9
 
 
 @pytest.mark.parametrize("method", ["auto", "spectral-graph"])

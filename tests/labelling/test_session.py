@@ -743,7 +743,7 @@ def test_export_of_numbers(tmp_path, monkeypatch):
             session.answer(float(truth[session.propose(mode).row]))
     _, filled, _, guarantee = exported(session, tmp_path, monkeypatch)
     left = filled["y_status"] == "answered"
-    assert guarantee.startswith("exact: Each interval holds")
+    assert guarantee.startswith("exact: The interval of a row picked at random holds")
     assert (filled["y_lower"] <= filled["y_filled"])[left].all()
     assert (filled["y_filled"] <= filled["y_upper"])[left].all()
     assert np.isfinite(filled["y_upper"][left]).all()

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
 from transduce.conformal import Chance, exchangeability_test
+from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, DESIGN, DRAWN
 from transduce.filling.options import Options
 from transduce.report import render_html, render_json, summarize
 from transduce.report.figures import figures
@@ -215,6 +216,7 @@ def test_shifted_rows_are_said_aloud():
     page = render_html(summary)
     assert page.count("rows differ") == 1
     assert 'class="alarm"' in page
+    assert "--random-labels" in summary["to_do"]
 
 
 def test_a_verdict_that_could_not_be_reached_is_not_called_a_check(pages):
@@ -225,7 +227,7 @@ def test_a_verdict_that_could_not_be_reached_is_not_called_a_check(pages):
     assert summary["exchangeability"]["tested"] is False
     page = render_html(summary)
     assert "Checked" not in page
-    assert page.count("could not be tested") == 1
+    assert page.count("nothing can be seen") == 1
 
 
 # -------------------------------------------------------------------------------------------------------- laws
@@ -557,12 +559,40 @@ def test_kinds_of_guarantee_look_different():
     assert len(set(tones.values())) == 3
 
 
+@pytest.mark.parametrize("assumption", [CHANCE, DRAWN, DESIGN, CHANCE_OF_GROUPS])
+def test_caveats_follow_the_design(assumption):
+    filled = examples.numbers()
+    guarantee = replace(filled.answer.guarantee, kind="exact", assumptions=(assumption,), verdict=None)
+    caveats = " ".join(
+        summarize(replace(filled, answer=replace(filled.answer, guarantee=guarantee)))["caveats"]
+    )
+    assert f"assumes that {assumption}." in caveats
+    assert ("A test can find signs" in caveats) == (assumption == CHANCE)
+    assert assumption == CHANCE or "chance alone decided which rows" not in caveats
+
+
+def test_the_first_screen_says_what_to_do(summaries, pages):
+    for name, summary in summaries.items():
+        told = pages[name].find("What to do next:")
+        assert (told > 0) == bool(summary["counts"]["unlabelled"])
+        assert told < pages[name].find("<nav ")
+    assert summaries["unbounded"]["to_do"].startswith("Take the values as suggestions")
+    for page in pages.values():
+        for words in ("candidate label", "Score out of fold"):
+            for place in re.finditer(words, page):
+                assert page.rfind("<details>", 0, place.start()) > page.rfind("</details>", 0, place.start())
+
+
 def test_answers_that_say_little_are_called_so():
     filled = examples.numbers()
     rng = np.random.default_rng(0)
     true = filled.out_of_fold["true"].to_numpy(float)
-    guess = filled.out_of_fold.assign(answered=true.mean() + rng.normal(size=len(true)))
-    assert "hardly better" in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+    guess = filled.out_of_fold.assign(answered=true.mean() + 40.0 * rng.normal(size=len(true)))
+    assert "That is no better." in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+    close = filled.out_of_fold.assign(answered=true.mean() + 0.03 * (true - true.mean()))
+    told = summarize(replace(filled, out_of_fold=close))
+    assert "That is hardly better." in told["cards"][0]["small"]
+    assert told["to_do"].startswith("Add columns that tell more of")
     wide = replace(
         filled.answer, regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1)))
     )

@@ -364,3 +364,48 @@ def test_tabs_come_back_as_tabs(tmp_path):
     path.write_text("x\ty\n1\t2\n")
     table = tables.read(path)
     assert table.kind == "tsv"
+
+
+# ---------------------------------------------------------------------------------------- without a line of names
+
+NAMELESS = {
+    "5.1,3.5,setosa\n4.9,3.0,setosa\n6.2,3.4,virginica\n5.9,3.0,\n": True,
+    "6,148,72,?\n1,85,66,29\n8,183,64,0\n1,89,66,23\n": True,
+    '"3";"1,5";"2"\r\n"1";"5";"6"\r\n"1";"5,5";"6"\r\n"1";"5";"7"\r\n': True,
+    "a,b,c\n1,2,3\n4,5,6\n7,8,9\n": False,
+    "0,1,2\n1.5,4,1\n1,2,5\n4,5,6\n": False,  # numbered columns
+    "country,2001,2005\nx,1,2\ny,2,3\nz,5,6\n": False,
+    "sample,1100.5,1102.5,1104.5\nx,1,2,1\ny,2,3,2\nz,5,6,1\n": False,
+    "x\na\nb\nc\n": False,
+}
+
+
+@pytest.mark.parametrize("text", NAMELESS)
+def test_a_line_of_names_is_told_from_data(tmp_path, text):
+    """Where the first line holds data it is a row, the columns are numbered, and a note says so."""
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    table = tables.read(tmp_path / "t.csv")
+    lines = text.splitlines()
+    assert len(table.frame) == len(lines) - (not NAMELESS[text])
+    if NAMELESS[text]:
+        assert list(table.frame.columns) == [f"column {j + 1}" for j in range(table.frame.shape[1])]
+        assert "holds data and no names" in table.notes[0]
+        with pytest.raises(ValueError, match="There is no column 'y'"):
+            table.check_column("y")
+        write(tmp_path / "back.csv", table, pd.DataFrame({"z": range(len(lines))}))
+        back = (tmp_path / "back.csv").read_text().splitlines()
+        assert back[0].endswith("z")
+        assert [line[: len(given)] for line, given in zip(back[1:], lines, strict=True)] == lines
+    else:
+        assert not table.notes
+
+
+def test_what_a_killed_process_left_is_taken_away(tmp_path):
+    """Except what another process is writing."""
+    torn = tmp_path / ".t.csv.abc.part"
+    torn.write_bytes(b"half")
+    with whole_file(tmp_path / "t.csv") as first, whole_file(tmp_path / "t.csv") as second:
+        assert len(list(tmp_path.glob(".*.part"))) == 2
+        first.write(b"1")
+        second.write(b"2")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

@@ -21,7 +21,7 @@ from transduce.tables.writing import write
 
 N, LENGTH = 400, 16
 SETTINGS = {"method": "ridge", "sample": 100, "random_state": 1, "ignore": ["number"]}
-NEW = ["y_filled", "y_lower", "y_upper", "y_confidence"]
+NEW = ["y_filled", "y_lower", "y_upper", "y_narrower"]
 
 
 @pytest.fixture(scope="module")

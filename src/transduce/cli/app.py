@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -53,8 +54,8 @@ def _out(name: str, value: str) -> None:
 
 
 def _out_or_folder(name: str, value: str) -> None:
-    """Let a name that ends in /, or that of a folder, be."""
-    if not value.endswith(("/", "\\")) and not Path(value).is_dir():
+    """Let a name that ends in /, that of a folder, or one without an ending be: the table says which it is."""
+    if not value.endswith(("/", "\\")) and not Path(value).is_dir() and Path(value).suffix:
         _out(name, value)
 
 
@@ -67,13 +68,13 @@ FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
 OWN = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
     "out": Option(
-        "Where to write the filled table, in the format of its name; - for standard output; a name that ends in / is a "
-        "folder, to which it is written part by part. By default beside the table, as NAME-filled.",
+        "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or "
+        "any name if the table is several files, is a folder. By default beside the table, as NAME-filled.",
         OUTPUT,
         Kind(str, "FILE", _out_or_folder),
     ),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
-    "json": Option("Write the numbers of the report as JSON.", OUTPUT, FILE),
+    "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
     "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
     "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
@@ -215,10 +216,10 @@ def fill_command(
     ],
     **options: Any,
 ) -> None:
-    """Fill the empty cells of a column, with an interval or a set of classes, a confidence and a status at each.
+    """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
 
-    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower and COLUMN_upper (or COLUMN_set),
-    COLUMN_confidence and COLUMN_status. Its own columns stay as they were.
+    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper and COLUMN_narrower
+    (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and COLUMN_status. Its own columns stay as they were.
 
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
     part into a folder; the same command goes on where a stopped one ended.
@@ -227,7 +228,7 @@ def fill_command(
 
 
 @app.command()
-@takes("quiet", "force")
+@takes("json", "quiet", "force")
 def answer(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
     table: TableFile,
@@ -378,5 +379,6 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a request to end it ends it as Ctrl+C does, so that nothing half written is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app(prog_name="transduce")

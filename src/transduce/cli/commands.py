@@ -16,10 +16,10 @@ import typer
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from transduce.cli.demo import TABLES, compare_with_truth, demo_table
-from transduce.cli.terminal import called, say, show_choice, show_result, show_table
+from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
-from transduce.core.safe_files import check_free, whole_file
-from transduce.core.words import option
+from transduce.core.safe_files import check_free, whole_file, write_text
+from transduce.core.words import counted, option
 from transduce.datasets import load_houses
 from transduce.display.estimators import plot_comparison
 from transduce.ensemble.blend import TransductiveBlend
@@ -30,13 +30,15 @@ from transduce.filling.plan import FOLDS
 from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
 from transduce.model_selection.methods import METHODS
+from transduce.report import render_json
+from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
 from transduce.tables.columns import check_columns, rounded
 from transduce.tables.features import vectorize
 from transduce.tables.labels import draw_rows, read_target
 from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
-from transduce.tables.writing import check_fits, write
+from transduce.tables.writing import check_fits, out_kind, write
 
 SCORES = {"regression": "neg_mean_absolute_error", "classification": "accuracy"}
 SIMPLEST = {"regression": "always the mean", "classification": "always the commonest class"}
@@ -108,6 +110,10 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
             raise typer.BadParameter(f"--save is for a table {whole}")
         return _fill_parts(table, targets[0], to, options, given)
     out = default_out(table) if to.out is None else to.out
+    try:
+        out_kind(out, "csv")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     ways = [to.for_target(name if len(targets) > 1 else "") for name in targets]
     reports = [path for way in ways for path in (way.report, way.json)]
     _check_paths(table, *reports, to.save, out, force=to.force)
@@ -119,13 +125,13 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     if to.save is not None:
         save(to.save, source, targets[0], force=to.force, **vars(options))
     written = _write(source, results, out, ways)
-    if not to.quiet:
-        for result in results:
-            result.compute_all()
+    for result in results if not to.quiet else []:
+        result.compute_all()
 
     def show() -> None:
-        for result in results if not to.quiet else []:
-            show_result(result, written if result is results[-1] else [], err=out == "-")
+        for result in results:
+            paths = written if result is results[-1] else []
+            show_result(result, paths, err=out == "-", quiet=to.quiet)
 
     return show
 
@@ -161,11 +167,7 @@ def _fill_parts(table: str, target: str, to: Outputs, options: Options, given: d
     if not to.quiet:
         result.compute_all()
 
-    def show() -> None:
-        if not to.quiet:
-            show_result(result, written)
-
-    return show
+    return lambda: show_result(result, written, quiet=to.quiet)
 
 
 def read_size(text: str) -> float:
@@ -181,27 +183,35 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     """Answer the rows of a table in a file from what was saved, and write them with their new columns."""
     to = Outputs.of(given)
     out = default_out(table, "answered") if to.out is None else to.out
-    _check_paths(table, out, force=to.force)
+    _check_paths(table, to.json, out, force=to.force)
     source = _read(table, to.force)
     fitted = load(model)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
+    target, task = fitted.reading.name, fitted.reading.task
     taken = [name for name in new.columns if name in source.frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: rename or drop it first.")
-    with stage("writing"):
-        write(out, source, new, force=to.force)
-    status = new.iloc[:, list(new.columns).index(f"{fitted.reading.name}_status")]
+    status = new[f"{target}_status"].to_numpy()
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
-    guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost)
+    with stage("exchangeability"):
+        compared = fitted.compare_later(source.frame[status != "given"])
+    guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
+    if to.json is not None:
+        counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
+        about = {"target": target, "task": task, "counts": counts | {"unreached": lost}}
+        write_text(to.json, render_json(summarize_later(about, guarantee, compared)), force=to.force)
+    known = np.concatenate([fitted.labels, fitted.outside.labels])  # answers have the digits of all labels
+    with stage("writing"):
+        write(out, source, rounded(new, target, task, known), force=to.force)
+    said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
+    said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
+    written = [str(path) for path in (None if out == "-" else out, to.json) if path is not None]
+    said += [f"Written: {', '.join(written)}"] if written else []
 
     def show() -> None:
-        if not to.quiet:
-            say(f"{len(new) - labelled:,} rows answered.", err=out == "-")
-            say(f"Guarantee, {guarantee}", err=out == "-")
-            say("It is about rows that come from where the table's rows came from.", err=out == "-")
-            if out != "-":
-                say(f"Written: {out}")
+        for line in said:
+            tell(line, err=out == "-")
 
     return show
 
@@ -263,12 +273,12 @@ def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: 
         write(out, source, new, force=to.force)
 
     def show() -> None:
-        if not to.quiet:
-            places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
-            places += " ..." if len(rows) > 20 else ""
-            drawn = f"{number:,} rows drawn with the seed {seed}"
-            say(f"{drawn}; label all of them in {target!r}: rows {places}.", err=out == "-")
-            say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
+        places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
+        places += " ..." if len(rows) > 20 else ""
+        drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
+        all_of = f"label {'it' if number == 1 else 'all of them'} in {target!r}"
+        tell(f"{drawn}; {all_of}: {'row' if number == 1 else 'rows'} {places}.", err=out == "-")
+        say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
 
     return show
 

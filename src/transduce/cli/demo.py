@@ -62,10 +62,11 @@ class Outcome:
         share = 100 * (1 - self.n_outside / self.n_unlabelled)
         what = "intervals" if self.task == "regression" else "sets"
         least, sure = percent(self.confidence), percent(self.certainty)
-        lines = [f"Guaranteed: at least {least} inside their {what}. Observed: {share:.1f} %."]
+        average = f"at least {least} on average over many such tables, and less in some"
+        lines = [f"Inside their {what}: {share:.1f} % of the hidden labels. Guaranteed: {average}."]
         if self.at_most is not None:
-            most = f"at most {self.at_most} of {self.n_unlabelled} outside, with {sure} certainty"
-            lines.append(f"Guaranteed: {most}. Observed: {self.n_outside}.")
+            most = f"at most {self.at_most} of {self.n_unlabelled}, with {sure} certainty"
+            lines.append(f"Outside their {what}: {self.n_outside}. Guaranteed: {most}.")
         if self.task == "regression":
             lines.append(f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels.")
         else:

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
-CONFIDENCE = {
-    "regression": "how much narrower the interval is than without the other columns, from 0 to 1",
-    "classification": "the level up to which no other class is possible; probability: that the answer is right",
+COLUMNS = {
+    "regression": "narrower: how much narrower the interval is than without the other columns, from 0 to 1.",
+    "classification": "probability: that the answer is right; confidence: the level up to which no other class is "
+    "possible.",
 }
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -113,19 +114,20 @@ def tell(text: str, *, err: bool = False) -> None:
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 
-def show_result(result: FillResult, written: list[str], *, err: bool = False) -> None:
-    """Print what was filled, what is guaranteed, how good it is, a few rows, and what was written."""
+def show_result(result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False) -> None:
+    """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
     source = f"{result.source.name}: " if result.source.name else ""
     what = "numbers" if result.task == "regression" else "classes"
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
     first = f"{source}{count} filled ({what}, {_how(result)})."
-    for line in (first, f"Guarantee, {result.guarantee}", *(f"- {note}" for note in result.notes)):
+    notes = [] if quiet else [f"- {note}" for note in result.notes]
+    for line in (first, f"Guarantee, {result.guarantee}", *notes):
         tell(line, err=err)
     advice = ""
     if result.totals is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
-        advice = f"To label next: {result.advice}" if result.advice is not None else ""
+        advice = f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
     for line in filter(None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")):
         tell(line, err=err)
 
@@ -137,8 +139,9 @@ def how_good(result: FillResult) -> str:
     quality = quality_of(result.task, result.out_of_fold)
     if quality is None:
         return ""
-    hardly = "" if quality.better else " That is hardly better."
-    return f"At labels that were hidden, the answers are {quality.large}; {quality.small}.{hardly}"
+    unit = f", in the unit of '{result.target}'" if result.task == "regression" else ""
+    said = f"At labels that were hidden, the answers are {quality.large}{unit}; {quality.small}."
+    return f"{said} {quality.judged}".rstrip()
 
 
 def _how(result: FillResult) -> str:
@@ -159,7 +162,7 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)
-    tell(f"confidence: {CONFIDENCE[result.task]}.", err=err)
+    tell(COLUMNS[result.task], err=err)
 
 
 def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:

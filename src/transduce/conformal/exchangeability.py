@@ -55,6 +55,8 @@ class Exchangeability:
     detectable : float or None
         The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
         if it would not find any.
+    other : str
+        What the rows without a label are called in sentences: "unlabelled", or "later".
     overlap : tuple of two arrays, optional
         Scores of the better of two classifiers at labelled and at unlabelled rows, each by a fit that had not seen the
         row: larger the more a row looks unlabelled.
@@ -78,6 +80,7 @@ class Exchangeability:
     of_rows: int = 0
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
+    other: str = "unlabelled"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; features of one name become one, the most different.
@@ -108,7 +111,7 @@ class Exchangeability:
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
         named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
         p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
-        return Verdict(p_value, self.shifted, *sizes, named, self.detectable)
+        return Verdict(p_value, self.shifted, *sizes, named, self.detectable, self.other)
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:
@@ -116,7 +119,7 @@ class Exchangeability:
         used = self.n_labelled + self.n_unlabelled
         sampled = f", a random {used} of all {self.of_rows} rows" if used < self.of_rows else ""
         return (
-            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} unlabelled rows "
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} {self.other} rows "
             f"with an area under the curve of {self.auc:.2f}, 0.5 being chance ({self.n_permutations} "
             f"permutations{sampled})."
         )

@@ -171,8 +171,8 @@ class ConformalTransducer(Transducer):
     >>> len(model.calibration_rows_), model.outside_at_most(0.95)
     (29, 22)
     >>> print(model.guarantee_.statement)
-    Each interval holds its row's true value with probability at least 90 %. With 95 % certainty at most 22 of the 100
-    true values are outside their intervals; at most 10 are expected.
+    The interval of a row picked at random holds its true value with probability at least 90 %. With 95 % certainty at
+    most 22 of the 100 true values are outside their intervals; at most 10 are expected.
     """
 
     def __init__(  # noqa: PLR0913

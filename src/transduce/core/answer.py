@@ -31,7 +31,7 @@ class Answer:
     values : array of shape (m,)
         The answer itself: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; ``"unusual"`` where even the answered class is ruled out at the stated confidence; ``"tied"``
+        ``"answered"``; ``"unusual"`` where even the answered class is ruled out, and it is unsure; ``"tied"``
         where two classes are equally good; ``"rejected"`` where the answer is too unsure; ``"unreached"`` where there
         is no answer; ``"below"`` and ``"above"`` where the value is a limit, beyond which nothing is told apart.
     guarantee : Guarantee

@@ -19,6 +19,8 @@ SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
 STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 LIMITED = "no row has a limit beyond those of the labels"
+LATER = "the rows that come later are like the labelled ones, differing from them by chance alone"
+LATER_DRAWN = "the rows that come later are like those drawn at random, differing from them by chance alone"
 SEEN = "every class of the unlabelled rows has a label"
 NO_SECOND_LOOK = "no block of random draws was begun, or left, because of what the draws before had shown"
 
@@ -32,6 +34,8 @@ _CONDITIONS = {
     SHARES: "if the given shares are right, and chance chose the labels within each class",
     STILL: "if nothing changes along the order of the rows",
     NO_SECOND_LOOK: "if no block of draws was begun, or left, because of what draws had shown",
+    LATER: "if later rows are like the labelled ones",
+    LATER_DRAWN: "if later rows are like those drawn at random",
 }
 
 SUSPECTED = 0.1  # p-values below this are signs of a difference
@@ -53,6 +57,7 @@ class Verdict:
     n_unlabelled: int  # rows that were compared
     features: tuple[str, ...] = ()  # the features in which they differ, the most different first
     detectable: float | None = None
+    other: str = "unlabelled"  # what the rows without a label are called: "unlabelled", or "later"
 
     @property
     def suspected(self) -> bool:
@@ -60,14 +65,16 @@ class Verdict:
         return self.p_value is not None and not self.shifted and self.p_value < SUSPECTED
 
     def __str__(self) -> str:
-        rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} unlabelled rows"
+        rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} {self.other} rows"
         if self.p_value is None:
-            return f"Whether labelled and unlabelled rows differ could not be tested with {rows} and their features."
+            return f"With {rows} and their features, nothing can be seen of a difference between them."
         where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
             why = "more than chance decided which rows have a label, and guarantees that rest on chance may fail"
-            return f"Labelled and unlabelled rows differ ({p}{where}): {why}."
+            if self.other == "later":
+                why = "what held for the labelled rows may fail for the later ones"
+            return f"Labelled and {self.other} rows differ ({p}{where}): {why}."
         if self.suspected:
             return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
         return f"No difference between {rows} was found ({p}). {self._power()}"
@@ -192,7 +199,7 @@ class Guarantee:
     --------
     >>> guarantee = Guarantee("exact", about="interval", confidence=0.9, assumptions=(CHANCE,))
     >>> guarantee.statement
-    "Each interval holds its row's true value with probability at least 90 %."
+    'The interval of a row picked at random holds its true value with probability at least 90 %.'
     >>> print(Guarantee("none", reasons=("It is an example.",)))
     none: Nothing is guaranteed. It is an example.
     """
@@ -257,9 +264,16 @@ class Guarantee:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether it rests on chance, and a test has found that more than chance chose the labels."""
+        """Whether it rests on rows being alike except by chance, and a test has found that they are not."""
         shifted = self.verdict is not None and self.verdict.shifted
-        return self.kind == "approximate" and CHANCE in self.assumptions and shifted
+        alike = any(one in self.assumptions for one in (CHANCE, LATER, LATER_DRAWN))
+        return self.kind == "approximate" and alike and shifted
+
+    @property
+    def of_later(self) -> Guarantee:
+        """The guarantee for rows that come later, which must be like the rows that calibrate."""
+        instead = {CHANCE: LATER, DRAWN: LATER_DRAWN}
+        return replace(self, assumptions=tuple(instead.get(one, one) for one in self.assumptions))
 
     def along(self, drift: Drift | None) -> Guarantee:
         """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
@@ -278,7 +292,9 @@ class Guarantee:
         return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
 
     def __str__(self) -> str:
-        doubt = "in doubt, since labelled and unlabelled rows differ. If chance had chosen the labels"
+        other = "unlabelled" if self.verdict is None else self.verdict.other
+        if_not = "If they did not" if other == "later" else "If chance had chosen the labels"
+        doubt = f"in doubt, since labelled and {other} rows differ. {if_not}"
         start = f"{doubt if self.in_doubt else self.headline}:"
         return " ".join([start, *_statement(self), *_grounds(self)])
 
@@ -311,9 +327,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
     within = {"class": ", within every class that has a label", "category": ", within every category"}
     where = within.get(guarantee.within, "")
     holds = f"{truth} with probability at least {percent(guarantee.confidence)}{where}"
-    said = [f"Each {region} holds its row's {holds}."]
-    if guarantee.n_groups:
-        said = [f"For a row drawn at random from a new group, the {region} holds the {holds}."]
+    of_whom = "a row drawn at random from a new group" if guarantee.n_groups else "a row picked at random"
+    said = [f"The {region} of {of_whom} holds its {holds}."]
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
@@ -331,6 +346,11 @@ def _statement(guarantee: Guarantee) -> list[str]:
             what = f"filled values are off by more than {guarantee.tolerance:g}"
             what += ", where a limit stands for all values beyond it" if guarantee.limits else ""
         said.append(f"{_certainly(guarantee.wrong)} {what}.")
+    if guarantee.outside is not None and guarantee.wrong is not None:
+        both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
+        said.append(
+            f"Each of the two bounds has this certainty by itself; both hold with at least {percent(both)}."
+        )
     said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]
 
@@ -380,7 +400,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
     said = list(guarantee.reasons)
     if guarantee.kind != "none":
         labels = f"{guarantee.n_calibration:,} of {counted(guarantee.n_labelled, 'label')}"
-        if guarantee.n_calibration and DRAWN in guarantee.assumptions:
+        by_draw = DRAWN in guarantee.assumptions or LATER_DRAWN in guarantee.assumptions
+        if guarantee.n_calibration and by_draw:
             others = "the others taught the fit, however they were chosen"
             said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
             said += [_about_empty(guarantee)] if guarantee.n_empty else []
@@ -390,7 +411,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             )
             said.append(f"{labels}, {held}; each group counts once.")
         elif guarantee.n_calibration:
-            blind = "the fit could not tell these rows from the unlabelled ones"
+            later = LATER in guarantee.assumptions
+            blind = f"the fit could not tell these rows from the {'later' if later else 'unlabelled'} ones"
             said.append(f"{labels} were held out at random to calibrate; {blind}.")
         if guarantee.effective is not None:
             worth = f"worth {guarantee.effective:.0f} labels of equal weight"

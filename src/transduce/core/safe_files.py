@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -39,10 +40,12 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
         stream.flush()
         return
     target = Path(os.path.realpath(path))  # through a link, so that the link stays
+    _remove_torn(target)
     name = None
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         with os.fdopen(handle, "wb") as file:
+            take(file, f"{name} is in use.")
             yield file
         os.chmod(name, _mode(target))
         os.replace(name, target)
@@ -54,6 +57,15 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
             why = "the disk is full; no half of it is left" if full else str(error.strerror).lower()
             raise OSError(f"{path} cannot be written: {why}.") from error
         raise
+
+
+def _remove_torn(target: Path) -> None:
+    """Remove what a process that was killed left of this file; what another one is writing is held by it."""
+    for torn in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with suppress(OSError):
+            with open(torn, "rb+") as file:
+                take(file, f"{torn} is in use.")
+            torn.unlink()
 
 
 def _mode(target: Path) -> int:

@@ -59,10 +59,10 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     Returns
     -------
     FillResult or, of a list of columns, FillResults
-        ``frame``, the table with the columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
-        ``_probability``), ``_confidence`` and ``_status`` after its own, lazy for a Dask frame; ``answer``,
-        ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it: ``table(minimum=0)``,
-        ``guarantee_at(certainty=0.99)``.
+        ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and ``_narrower`` (or
+        ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its own, lazy for a Dask frame;
+        ``answer``, ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it:
+        ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``.
 
     See Also
     --------
@@ -87,7 +87,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> size = np.arange(60.0)
     >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
     >>> fill(table, "price", method="ridge").frame.columns.tolist()
-    ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_confidence', 'price_status']
+    ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
     options = Options.read(given)
     return (fill_targets if isinstance(target, list) else fill_table)(table, target, options)

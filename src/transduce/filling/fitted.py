@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn
-from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
@@ -17,7 +17,7 @@ from transduce.core.guarantee import Guarantee, Verdict, too_few_labels
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.filling.diagnostics import RightChance, right_of
+from transduce.filling.diagnostics import RightChance
 from transduce.filling.options import Options
 from transduce.filling.plan import Plan
 from transduce.filling.sources import Rows
@@ -27,6 +27,8 @@ from transduce.tables.columns import new_columns
 from transduce.tables.features import Encoder, Features
 from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
+
+MOST_COMPARED = 1000  # calibration rows, and later ones, whose features are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +89,11 @@ class FittedFill:
     outside : OutsideCalibration
         Answers any row that was not fitted to.
     chance : RightChance
-        How probable it is that an answered class is right.
+        How probable classes are.
     options : Options
         What was asked for.
+    held : array of shape (c, d)
+        Features of calibration rows, at most 1000 of them, with which later rows are compared.
     verdict : Verdict or None
         How labelled and unlabelled rows compare.
 
@@ -114,6 +118,7 @@ class FittedFill:
     outside: OutsideCalibration
     chance: RightChance
     options: Options
+    held: Array
     verdict: Verdict | None = None
 
     @classmethod
@@ -157,7 +162,8 @@ class FittedFill:
         )
         outside = replace(outside, drawn=isinstance(options.design, Drawn))
         verdict = None if fit.compared is None else fit.compared.verdict
-        return cls(known, reading, encoder, outside, chance, options, verdict)
+        some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
+        return cls(known, reading, encoder, outside, chance, options, some, verdict)
 
     def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, before anything is asked of them.
@@ -190,9 +196,9 @@ class FittedFill:
         -------
         Answer
         """
-        limits = self.options.limits_with(self.reading.limits)
+        limits, level = self.options.limits_with(self.reading.limits), float(self.options.confidence)
         answer = self.unasked(frame, rows).opened(limits.below, limits.above)
-        return answer.within(*self.options.limits)
+        return self.chance.of_classes(answer, level).within(*self.options.limits)
 
     def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.
@@ -205,7 +211,8 @@ class FittedFill:
         Returns
         -------
         pandas.DataFrame
-            ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set``), ``_confidence`` and ``_status``.
+            ``<target>_filled``, ``_lower``, ``_upper`` and ``_narrower`` (or ``_set``, ``_probability`` and
+            ``_confidence``), and ``_status``.
         """
         frame = without(frame, list(self.options.missing))
         labels = self.reading.read(frame)
@@ -215,17 +222,42 @@ class FittedFill:
     def as_columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
         """Return answers as the new columns of some rows; of the same types, whatever the rows."""
         level, shares = float(self.options.confidence), self.options.probabilities
-        right = right_of(self.chance, answer)
+        right = None if self.reading.task == "regression" else self.chance.right(answer)
         new = new_columns(labels, answer, level, index, right=right, probabilities=shares, known=self.labels)
         kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
         if self.reading.whole:
             kinds[f"{self.reading.name}_filled"] = "Int64"
         return new.astype(kinds)
 
+    def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
+        """Return how rows that come later compare with the calibration rows, by their features.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The later rows; of many, 1000 are drawn at random.
+
+        Returns
+        -------
+        Exchangeability
+            The later rows are its unlabelled ones.
+        """
+        later = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:MOST_COMPARED]]
+        features = self.encoder.transform(without(later, list(self.options.missing)))
+        known = np.arange(len(self.held) + len(later)) < len(self.held)
+        compared = exchangeability_test(np.concatenate([self.held, features]), known)
+        names = [scale.column for scale in self.encoder.scales]
+        return replace(compared.named(names), other="later")
+
     def guarantee_of_later(
-        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+        self,
+        n_answered: int,
+        n_unreached: int = 0,
+        *,
+        certainty: float | None = None,
+        compared: Exchangeability | None = None,
     ) -> Guarantee:
-        """Return what is guaranteed of rows that the fit did not see.
+        """Return what is guaranteed of rows that come later, if they are like the labelled ones.
 
         Parameters
         ----------
@@ -233,11 +265,24 @@ class FittedFill:
             How many have an answer, and how many have none.
         certainty : float, optional
             Of the bounds for all of them together; that of the options by default.
+        compared : Exchangeability, optional
+            What `compare_later` found. If it saw too few rows to tell, what was found in the table counts.
 
         Returns
         -------
         Guarantee
         """
+        verdict = self.verdict
+        if compared is not None:
+            blind = compared.verdict.p_value is None and verdict is not None and verdict.shifted
+            verdict = verdict if blind else compared.verdict
+        counts = (n_answered, n_unreached)
+        return replace(self, verdict=verdict).guarantee_of_others(*counts, certainty=certainty).of_later
+
+    def guarantee_of_others(
+        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+    ) -> Guarantee:
+        """Return what is guaranteed of the rows of the table that the fit did not see, so many with an answer."""
         options = self.options
         found = replace(self.outside, tolerance=options.tolerance).guarantee(
             float(options.confidence),

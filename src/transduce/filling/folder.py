@@ -266,9 +266,12 @@ def fill_folder(
     """
     read, folder = Options.read(options, questions=True), Path(out)
     read.check_sampled()
-    folder.mkdir(parents=True, exist_ok=True)
     runner = runner or LocalRunner(read.n_jobs)
-    with locked(folder / ".lock", f"{folder} is being filled by another process."), _disk(folder):
+    with (
+        _made(folder),
+        locked(folder / ".lock", f"{folder} is being filled by another process."),
+        _disk(folder),
+    ):
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
         names = read.columns(target)
@@ -342,6 +345,21 @@ def _counts(manifest: _Manifest) -> tuple[dict[str, int], dict[str, int]]:
     words = {word: status.get(word, 0) for word in STATUSES}
     totals = {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
     return totals, dict(classes.most_common())
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder; if the work in it is refused before a part is complete, take it away again."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except Exception:
+        if folder in new and not any(folder.glob("part-*")):
+            shutil.rmtree(folder, ignore_errors=True)
+            for path in new[1:]:
+                path.rmdir()
+        raise
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from transduce.core.computing import stage
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray
-from transduce.filling.diagnostics import Diagnosis, NextLabels, right_of
+from transduce.filling.diagnostics import Diagnosis, NextLabels
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.sources import FrameSource, Source
@@ -44,9 +44,9 @@ class FillResult:
     ----------
     frame : pandas, polars or Dask DataFrame, or FilledFolder
         The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
-        ``_probability``, that the class is right), ``_confidence`` and ``_status`` after its own. The confidence of a
-        number is how much narrower its interval is than one made without features, from 0 to 1; that of a class is
-        the level up to which no other class is possible. Of a Dask frame it is lazy; of files, the folder.
+        ``_probability``, that the class is right), ``_narrower`` (or ``_confidence``) and ``_status`` after its own.
+        ``_narrower`` is how much narrower an interval is than one made without features, from 0 to 1; the confidence
+        of a class is the level up to which no other is possible. Of a Dask frame it is lazy; of files, the folder.
     new : pandas.DataFrame
         The new columns alone.
     target : str
@@ -102,7 +102,7 @@ class FillResult:
     >>> result = fill(table, "price", method="ridge", guarantee="column")
     >>> result
     FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
-    exact if chance chose the labels: Each interval holds its row's true value with probability at least 90 %. ...
+    exact if chance chose the labels: The interval of a row picked at random holds its true value with probability ...
     >>> result.guarantee_at(certainty=0.99).outside.certainty
     0.99
     >>> bool(result.table(maximum=118)["price_upper"].max() <= 118)
@@ -198,11 +198,11 @@ class FillResult:
         if self.fitted is None or n_others + n_lost <= 0:
             return self.fit.guarantee(certainty, tolerance)
         if n_inside == 0 or not isinstance(model, ConformalTransducer):
-            others = self.fitted.guarantee_of_later(n_others, n_lost)
+            others = self.fitted.guarantee_of_others(n_others, n_lost)
             return replace(others, outside=None, wrong=None) if n_inside else others
         doubt = 1.0 - certainty
         sure = 1.0 - (1.0 - _SAMPLE_DOUBT) * doubt
-        others = self.fitted.guarantee_of_later(n_others, n_lost, certainty=sure)
+        others = self.fitted.guarantee_of_others(n_others, n_lost, certainty=sure)
         inside = model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt, tolerance=tolerance)
         if others.kind == "none":
             return replace(others, n_labelled=self.fit.target.n_labels)
@@ -223,6 +223,8 @@ class FillResult:
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing."""
         answer = self._possible(replace(self.unasked, guarantee=self.guarantee))
+        if answer.probabilities is not None:
+            answer = self.diagnosis.chance.of_classes(answer, self.confidence)
         return answer if self.options.reject is None else reject_unsure(answer, float(self.options.reject))
 
     def _possible(self, answer: Answer) -> Answer:
@@ -237,7 +239,7 @@ class FillResult:
         if self.fitted is not None:
             new = self.fitted.as_columns(self.labels, self.answer, index)
         else:
-            right = right_of(self.diagnosis.chance, self.answer)
+            right = None if self.task == "regression" else self.diagnosis.chance.right(self.answer)
             level, shares = float(self.options.confidence), self.options.probabilities
             new = new_columns(self.labels, self.answer, level, index, right=right, probabilities=shares)
         if self.options.label_next:

@@ -9,6 +9,7 @@ rises with r. Totals whose martingale has reached it are rejected for good: look
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -453,6 +454,11 @@ def rounded_down(share: float) -> str:
     return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
 
 
+def rounded_up(share: float) -> str:
+    """Return a bound on a share in percent with at most one decimal, never rounded down."""
+    return rounded_down(math.ceil(1000 * share - 1e-9) / 1000)
+
+
 def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
     """Return what is certain about the rows found, in a headline and a sentence."""
     sure, goal = rounded_down(certificate.certainty), rounded_down(certificate.recall)
@@ -483,7 +489,7 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     if certificate.n_draws == 0:
         head, text = "Nothing is certain yet.", f"{remaining} frozen."
     else:
-        sure, share = rounded_down(certificate.certainty), rounded_down(many / certificate.remaining)
+        sure, share = rounded_down(certificate.certainty), rounded_up(many / certificate.remaining)
         head = f"At most {many:,} of {remaining} {_is(many)} wrong."
         known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
         text = f"That is {sure} certain ({share}). {known}."
@@ -492,7 +498,7 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     if certificate.draws_needed is None:
         return head, f"{text} Judge the random draws that you skipped first."
     ahead = f"{counted(certificate.draws_needed, 'more random draw')} without a wrong answer"
-    return head, f"{text} {ahead} would show that at most {rounded_down(certificate.share)} are."
+    return head, f"{text} {ahead} would show that at most {rounded_up(certificate.share)} are."
 
 
 def about_intervals(intervals: Intervals) -> str:

@@ -24,6 +24,13 @@ def evenly(length: int, most: int) -> AnyArray:
     return np.round(np.linspace(0, length - 1, min(length, most))).astype(int)
 
 
+def _judged(error: float, simplest: float) -> str:
+    """Return that errors are hardly smaller than the simplest method's, or not at all; "" if they are."""
+    if error < NO_BETTER * simplest:
+        return ""
+    return "That is hardly better." if error < simplest else "That is no better."
+
+
 def _hidden(n: int) -> str:
     return f"{counted(n, 'known value')} {'was' if n == 1 else 'were'} hidden in turn and answered."
 
@@ -49,14 +56,14 @@ class NumberQuality:
     @property
     def small(self) -> str:
         """What the simplest method would do."""
-        r2 = self.r2 or 0.0
-        explained = f"; the answers explain {100 * r2:.0f} % of the variance" if r2 > 0.0 else ""
+        explained = f"{100 * (self.r2 or 0.0):.0f}"
+        explained = f"; the answers explain {explained} % of the variance" if float(explained) > 0.0 else ""
         return f"always answering the mean would be off by {self.shown(self.of_the_mean)}{explained}"
 
     @property
-    def better(self) -> bool:
-        """Whether they are better than the simplest method's."""
-        return self.mean_absolute_error < NO_BETTER * self.of_the_mean
+    def judged(self) -> str:
+        """That they are hardly better, or no better; "" if they are."""
+        return _judged(self.mean_absolute_error, self.of_the_mean)
 
     @property
     def sentence(self) -> str:
@@ -99,9 +106,9 @@ class ClassQuality:
         )
 
     @property
-    def better(self) -> bool:
-        """Whether they are better than the simplest method's."""
-        return 1.0 - self.accuracy < NO_BETTER * (1.0 - self.of_the_commonest)
+    def judged(self) -> str:
+        """That they are hardly better, or no better; "" if they are."""
+        return _judged(1.0 - self.accuracy, 1.0 - self.of_the_commonest)
 
     @property
     def sentence(self) -> str:

@@ -81,7 +81,7 @@ def reply(facts: Facts) -> list[str]:
     if counts["unusual"]:
         unusual = counted(counts["unusual"], "row")
         first += f" {unusual} are unusual: even the answered class rarely looks like that."
-    if facts.shifted:
+    if facts.shifted and facts.filled.guarantee.kind != "exact":
         first += f" Rows with and without a value differ, and the guarantee is {facts.filled.guarantee.kind}."
     return [first, *facts.answers.sentences(facts.filled.confidence)]
 
@@ -96,8 +96,8 @@ def column_guarantee(facts: Facts) -> str:
         return ""
     if filled.miscoverage is None and filled.guarantee.kind != "none":
         return (
-            f"How many {what} in total is not guaranteed: the guarantee is for each row alone, so that on average "
-            f"at most {percent(1 - filled.confidence)} are."
+            f"How many {what} in total is not guaranteed, except that on average over many such tables at most "
+            f"{percent(1 - filled.confidence)} are."
         )
     return f"Nothing is guaranteed about how many {what}."
 
@@ -108,20 +108,20 @@ def caveats(facts: Facts) -> list[str]:
     if not unlabelled:
         return []
     said = []
-    if facts.shifted:
+    if facts.shifted and filled.guarantee.kind != "exact":
         said.append(
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
             "by chance; then intervals and sets contain the truth less often than stated, or more often."
         )
-    elif filled.guarantee.kind != "none":
-        said.append(
-            "The guarantee assumes that chance alone decided which rows have a value. A test can find signs against "
-            "this in the other columns, but it cannot prove it."
-        )
+    elif filled.guarantee.assumptions:
+        seen = "A test can find signs against this in the other columns, but it cannot prove it."
+        if CHANCE not in filled.guarantee.assumptions:
+            seen = "Nothing in the table can prove this."
+        said.append(f"The guarantee assumes that {' and that '.join(filled.guarantee.assumptions)}. {seen}")
     if filled.guarantee.kind != "none":
         said += [
-            "The guarantee is about rows picked at random, not about one particular row, or about groups of rows: "
-            "some kinds of row may be outside more often than others.",
+            "The guarantee is about rows picked at random, not about one particular row or kind of row: some kinds of "
+            "row may be outside more often than others.",
             "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
         ]
     n_unbounded = getattr(facts.answers, "n_unbounded", 0)
@@ -187,7 +187,7 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
     for line in table.to_dict("records"):
         free = f"{int(line['n_unbounded']):,} of {n:,}"
         if "width" not in line:
-            words = f"sets hold {line['size']:.3g} classes on average"
+            words = f"sets hold {line['size']:.3g} {'class' if line['size'] == 1.0 else 'classes'} on average"
         elif not math.isfinite(line["width"]):
             words = f"{free} intervals have no bound"
         else:
@@ -219,10 +219,36 @@ def cards(facts: Facts) -> list[dict[str, str]]:
     ]
 
 
+def to_do(facts: Facts) -> str:
+    """Return what to do next, in a sentence or two; "" if nothing was filled."""
+    filled, guarantee = facts.filled, facts.filled.guarantee
+    if not facts.counts["unlabelled"]:
+        return ""
+    draw = "rows drawn at random, which `transduce draw` picks"
+    if guarantee.kind == "none":
+        return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
+    if guarantee.in_doubt:
+        return (
+            f"Label {draw}, and fill again with --random-labels: that holds however other labels were chosen."
+        )
+    if facts.quality is not None and facts.quality.judged:
+        return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
+    look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]
+    first = f"Look at the rows whose status is {' or '.join(look)}" if look else ""
+    if facts.answers.says_little(facts.counts["unlabelled"]):
+        first = "Label more rows: so far the answers are too unsure to tell much"
+    elif not look:
+        what = "interval" if facts.numbers else "set"
+        first = f"Use each answer with its {what}, and look at the least certain rows"
+    more = "To be surer, label the rows named under “What to label next”."
+    return f"{first}. {more}" if filled.advice is not None and filled.advice.rows else f"{first}."
+
+
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
-    large, small = quality.large, f"At known values that were hidden; {quality.small}."
-    if not quality.better:
-        return large, f"{small} That is hardly better.", "bad"
+    unit = f", in the unit of “{name_of(facts.filled.target)}”" if facts.numbers else ""
+    large, small = quality.large, f"At known values that were hidden{unit}; {quality.small}."
+    if quality.judged:
+        return large, f"{small} {quality.judged}", "bad"
     if facts.filled.guarantee.in_doubt:
         return large, f"{small} The rows to be filled differ from those.", "fair"
     return large, small, "good"

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Miscoverage
-from transduce.core.guarantee import CountBound
+from transduce.core.guarantee import CountBound, Guarantee
 from transduce.report import sentences
 from transduce.report.plain import clean, finite, name_of, plain
 from transduce.report.quality import evenly, quality_of
@@ -47,7 +48,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         Only numbers, texts, lists and dictionaries. A number that does not exist is None; so is an end of an
         interval that is infinite. The same table, settings and versions give the same dictionary.
     """
-    rows, tested = row_records(filled), _exchangeability(filled)
+    rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = sentences.Facts(
         filled=filled,
         source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
@@ -69,7 +70,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "answers": asdict(facts.answers),
         "law": _law(filled),
         "exchangeability": tested,
-        "guarantee": _guarantee(filled) | {"column": sentences.column_guarantee(facts)},
+        "guarantee": _guarantee(filled.guarantee) | {"column": sentences.column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
         "quality": None if facts.quality is None else asdict(facts.quality),
         "members": _members(filled.members),
@@ -86,8 +87,21 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "caveats": sentences.caveats(facts),
         "next": "" if filled.advice is None else clean(str(filled.advice)),
         "cards": plain(sentences.cards(facts)),
+        "to_do": sentences.to_do(facts),
         "again": filled.again,
         "notes": plain(filled.notes),  # last: what could not be computed is among them
+        "made": today(),
+    }
+
+
+def summarize_later(about: dict[str, Any], guarantee: Guarantee, compared: Exchangeability) -> dict[str, Any]:
+    """Return what there is to say about rows that came later and were answered: numbers and sentences for JSON."""
+    return {
+        "format": 1,
+        **plain(about),
+        "guarantee": _guarantee(guarantee) | {"outside": _bound(guarantee.outside)},
+        "exchangeability": _exchangeability(compared),
+        "versions": versions(),
         "made": today(),
     }
 
@@ -143,8 +157,7 @@ def _law(filled: FillResult) -> dict[str, Any] | None:
     }
 
 
-def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
-    test = filled.exchangeability
+def _exchangeability(test: Exchangeability | None) -> dict[str, Any] | None:
     if test is None:
         return None
     telling = test.features[test.features["p_value"] <= 0.05].head(5 if test.shifted else 0)["distance"]
@@ -161,9 +174,8 @@ def _exchangeability(filled: FillResult) -> dict[str, Any] | None:
     }
 
 
-def _guarantee(filled: FillResult) -> dict[str, Any]:
+def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
     """Return the guarantee: its data, and its sentences; the verdict of the test stands by itself."""
-    guarantee = filled.guarantee
     return {
         **{name: plain(getattr(guarantee, name)) for name in GUARANTEED},
         "limits": None if guarantee.limits is None else plain(asdict(guarantee.limits)),

@@ -24,8 +24,9 @@ SEPARATOR = " | "
 
 def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     """Return the names of the new columns; with `classes`, one for the probability of each."""
-    ends = ("lower", "upper") if task == "regression" else ("set", "probability")
-    names = [f"{target}_{end}" for end in ("filled", *ends, "confidence", "status")]
+    numbers, words = ("lower", "upper", "narrower"), ("set", "probability", "confidence")
+    ends = numbers if task == "regression" else words
+    names = [f"{target}_{end}" for end in ("filled", *ends, "status")]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
@@ -65,16 +66,16 @@ def new_columns(
         seen = answer.regions
         if target.limits.any:  # beyond limits nothing is told apart, so that what is there has no width
             seen = seen.within(target.limits.below, target.limits.above)
-        confidence = at_unlabelled(narrowness(seen.measure(), known, level))
+        surer = at_unlabelled(narrowness(seen.measure(), known, level))
     else:
         assert answer.classes is not None
         filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
         sets = at_unlabelled(_sets(answer), None, object)
         middle = [sets, at_unlabelled(np.nan if right is None else right)]
-        confidence = at_unlabelled(answer.confidence)
+        surer = at_unlabelled(answer.confidence)
         classes = answer.classes.tolist() if probabilities and answer.probabilities is not None else []
     shares = [at_unlabelled(answer.probabilities[:, j]) for j in range(len(classes))]  # type: ignore[index]
-    columns = [filled, *middle, confidence, at_unlabelled(answer.status, "given", object), *shares]
+    columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
     return pd.DataFrame(dict(zip(names, map(_typed, columns), strict=True))).set_index(index)
 
@@ -87,7 +88,7 @@ def _objects(values: list[Any]) -> AnyArray:
 def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None) -> pd.DataFrame:
     """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it."""
     new = new.copy()
-    starts = (f"{target}_probability", f"{target}_confidence")
+    starts = (f"{target}_probability", f"{target}_confidence", f"{target}_narrower")
     shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
     if task == "regression":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -44,6 +45,7 @@ class Delimited:
     ends: bool = True  # whether the last record has a line end
     decimal: str = "point"  # how numbers are written
     cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
+    unnamed: bool = False  # whether the first line holds data, so that the names are ours
 
 
 def decode(content: bytes) -> tuple[str, str, bytes]:
@@ -106,6 +108,11 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     delimiter = delimiter or sniff_delimiter(text)
     pairs = list(_records(text, delimiter))
     _check_end(pairs[-1][0])
+    unnamed = _is_data(pairs[0][1], [fields for _, fields in pairs[1:1000]])
+    if unnamed:
+        names = [f"column {place + 1}" for place in range(len(pairs[0][1]))]
+        end = pairs[0][0][len(pairs[0][0].rstrip("\r\n")) :]
+        pairs.insert(0, (f"{delimiter.join(names)}{end}", names))
     names, records = pairs[0][1], [fields for _, fields in pairs[1:]]
     _check_lengths(names, records, delimiter)
     columns = [np.array([fields[j] for fields in records], dtype=object) for j in range(len(names))]
@@ -119,7 +126,32 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     header, *raw = [record.rstrip("\r\n") for record, _ in pairs]
     line_end, ends = pairs[0][0][len(header) :] or "\n", pairs[-1][0].endswith(("\n", "\r"))
     decimal = "comma" if "comma" in decimals else "point"
-    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, cells)
+    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, cells, unnamed)
+
+
+def _is_data(first: list[str], others: list[list[str]]) -> bool:
+    """Return whether the first line holds data and no names.
+
+    Then numbers stand above numbers everywhere, and a text comes again below or, as years and wavelengths in names do
+    not, the numbers neither rise nor fall from left to right.
+    """
+    cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
+    columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
+    numbers = [
+        j for j, column in enumerate(columns) if any(column) and all(map(_number, filter(None, column)))
+    ]
+    heads = [head for head in (first[j].strip() for j in numbers) if head.casefold() not in MISSING]
+    if len(others) < 3 or not heads or not all(map(_number, heads)):
+        return False
+    texts = [j for j in range(len(first)) if j not in numbers and first[j].strip()]
+    if any(first[j].strip() in columns[j] for j in texts):
+        return True
+    steps = np.diff([float(head.replace(",", ".")) for head in heads])
+    return len(heads) > 2 and not (np.all(steps > 0.0) or np.all(steps < 0.0))
+
+
+def _number(text: str) -> bool:
+    return re.fullmatch(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?", text) is not None
 
 
 def decimal_sign(delimiter: str) -> str:

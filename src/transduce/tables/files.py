@@ -55,7 +55,9 @@ class Table:
         return ColumnCells()
 
     def check_column(self, name: Any) -> None:
-        """Raise a ValueError if a column is in another sheet, or holds formulas without a stored value."""
+        """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""
+        if isinstance(self.source, Delimited) and self.source.unnamed and name not in self.frame.columns:
+            raise ValueError(f"{self._unnamed} There is no column {name!r}.")
         if not isinstance(self.source, Workbook):
             return
         sheets = [sheet for sheet, names in self.source.others.items() if str(name) in names]
@@ -69,9 +71,18 @@ class Table:
     @property
     def notes(self) -> list[str]:
         """What the user should know about how the file was read."""
+        if isinstance(self.source, Delimited) and self.source.unnamed:
+            return [self._unnamed]
         if not isinstance(self.source, Workbook):
             return []
         return [_uncomputed(name, count) for name, count in self.source.uncomputed.items()]
+
+    @property
+    def _unnamed(self) -> str:
+        """That the columns got names, and how to prevent it."""
+        called = f"its columns are called 'column 1' to 'column {self.frame.shape[1]}'"
+        undo = "If the first line does hold names, let each begin with a letter."
+        return f"The first line of {self.name} holds data and no names: {called}. {undo}"
 
     @property
     def prefer(self) -> str:
