@@ -1,10 +1,11 @@
-"""Hypothesis strategies: partly labelled problems of every kind the confidence machine meets."""
+"""Problems of every kind the confidence machine meets: Hypothesis strategies, and grids of which a part is slow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from transduce.device.kernels import Kernel
@@ -20,6 +21,14 @@ KERNELS = [
 ]
 RESIDUALS = ["plain", "deleted", "studentized"]
 SIDES = ["two", "lower", "upper"]
+
+
+def every_other(grid, *, keep):
+    """Return the cases of a grid with all but some marked as slow, so that each value meets several of each other."""
+    sizes = [sorted(set(values), key=values.index) for values in zip(*grid, strict=True)]
+    places = [sum(values.index(value) for values, value in zip(sizes, case, strict=True)) for case in grid]
+    marks = [[] if place % keep == 0 else pytest.mark.slow for place in places]
+    return [pytest.param(*case, marks=mark) for case, mark in zip(grid, marks, strict=True)]
 
 
 @dataclass

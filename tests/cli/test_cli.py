@@ -157,11 +157,14 @@ def test_methods_and_version():
 
 def test_demo_ends_with_guarantee_and_truth(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for _ in range(2):  # files of an earlier demo are replaced
-        result = run("demo", "wine", "--method", "ridge")
-        assert result.exit_code == 0, result.output
-    files = sorted(path.name for path in Path("demo-output").iterdir())
-    assert files == ["wine-filled.csv", "wine.csv", "wine.html", "wine.json"]
+    Path("demo-output").mkdir()
+    files = [Path("demo-output") / name for name in ("wine-filled.csv", "wine.csv", "wine.html", "wine.json")]
+    for path in files:
+        path.write_text("of an earlier demo")
+    result = run("demo", "wine", "--method", "ridge")
+    assert result.exit_code == 0, result.output
+    assert sorted(Path("demo-output").iterdir()) == files
+    assert not any("of an earlier demo" in path.read_text(encoding="utf-8") for path in files)
     assert "Guaranteed: at most 25 of 118, with 95 % certainty." in result.stdout
     assert "of the answers are right" in result.stdout
 

@@ -179,7 +179,7 @@ def test_the_machine_and_few_labels_are_refused():
 
 def test_options_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    frame, truth = table(strength=0.0, n=240)
+    frame, truth = table(strength=0.0, n=160)
     frame.to_csv("t.csv", index=False)
     run = CliRunner().invoke
     common = ["fill", "t.csv", "--target", "y", "--method", "ridge", "--force"]

@@ -483,7 +483,7 @@ def test_missing_values_and_numbers_in_folders():
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_texts_are_written_as_a_fill_in_memory_writes_them(tmp_path, kind):
     """Every line begins as it was; quotes stand where a cell needs them; numbers have the digits of the labels."""
-    frame, _ = make(900, seed=3)
+    frame, _ = make(600, seed=3)
     frame["word"] = frame["word"].replace({"a": 'a, "b"', "b": "two words"})
     frame["y"] = frame["y"].round(2)
     frame = frame.drop(columns="number").round(3)
@@ -573,5 +573,7 @@ def test_a_class_whose_labels_are_all_held_out(labels):
             assert (new["kind_filled"].iloc[1:].astype(str) == str(names[0])).all()
             assert new["kind_set"].dropna().str.contains(str(names[0])).all()
             alone = found
+        if seen == {1, 2}:
+            break
     assert seen == {1, 2}
     assert alone.report()

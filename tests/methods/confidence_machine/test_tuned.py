@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import brute
-from tests.strategies import RESIDUALS, SIDES
+from tests.strategies import RESIDUALS, SIDES, every_other
 from transduce.core.computing import show_progress
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.device.kernels import Kernel
@@ -86,13 +86,7 @@ def candidates(machine, X, regions, rng):
 GRID = list(itertools.product(RESIDUALS, [False, True], ["normal", "heavy", "duplicates"]))
 
 
-@pytest.mark.parametrize(
-    ("residual", "fit_intercept", "kind"),
-    [
-        pytest.param(*case, marks=[] if k in (0, 4, 7, 11, 14, 15) else pytest.mark.slow)
-        for k, case in enumerate(GRID)
-    ],
-)
+@pytest.mark.parametrize(("residual", "fit_intercept", "kind"), every_other(GRID, keep=3))
 def test_regions_and_p_values_equal_refits(residual, fit_intercept, kind):
     """A label is in the region exactly when the setting that the completed sample chooses gives it a large p-value."""
     for seed in range(2):
@@ -143,10 +137,8 @@ def test_parabolas_are_leave_one_out_errors(fit_intercept):
         )
 
 
-@pytest.mark.parametrize("label_conditional", [False, True])
-@pytest.mark.parametrize("residual", RESIDUALS)
-@pytest.mark.parametrize("kind", ["normal", "heavy", "duplicates"])
-def test_class_p_values_equal_refits(label_conditional, residual, kind):
+@pytest.mark.parametrize(("residual", "label_conditional", "kind"), every_other(GRID, keep=3))
+def test_class_p_values_equal_refits(residual, label_conditional, kind):
     for n_classes, fit_intercept in itertools.product((2, 4), (False, True)):  # of four, one has one label
         X, _ = make_rows([n_classes, 2], kind=kind, n_labelled=7)
         codes = np.random.default_rng(n_classes).permutation(np.arange(7) % n_classes)
@@ -272,7 +264,7 @@ def test_shifting_labels_shifts_all_with_an_intercept(sample, residual, shift):
     np.testing.assert_allclose(after.regions.hull(), before.regions.hull() + shift, rtol=1e-8, atol=1e-8)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(samples, fitted, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(sample, rule, random):
     """Of labelled and of unlabelled rows, trees included."""
