@@ -1,5 +1,7 @@
 """Rows that no fit saw, calibrated by labelled rows that no fit saw either."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import betabinom, binom
@@ -79,7 +81,8 @@ def test_classes(by_class):
         X = random.normal(size=(220, 3))
         y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1.8)
         fitted = FittedEstimator(LogisticRegression().fit(X[:60], y[:60]), np.arange(3), np.arange(60), 60)
-        model = calibrate_outside(fitted, X[:60], y[:60], X[60:120], y[60:120], by_class=by_class)
+        model = calibrate_outside(fitted, X[:60], y[:60], X[60:120], y[60:120])
+        model = replace(model, by_class=by_class)
         sets = model.answer(X[120:], 0.9).label_sets
         missed += int((~sets[np.arange(100), y[120:]]).sum())
         total += 100

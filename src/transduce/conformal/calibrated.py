@@ -330,7 +330,7 @@ class CalibratedTable:
 
     def _any_class_possible(self, confidence: float) -> bool:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
-        if self.classes is None:
+        if self.classes is None or self.weights.kind == CLASSES:  # classes that were chosen by are known
             return False
         if self.pooled:  # there may be billions of rows, and all are alike
             rank = nonconformity_rank(confidence, int(self.calibration.given.sum()) + self.n_empty)

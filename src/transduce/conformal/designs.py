@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -648,7 +649,7 @@ def read_shares(shares: Any) -> dict[Any, float]:
 
 def _class_name(value: Any) -> str:
     """Return a class as it is written in a file or on the command line: whole numbers without ``.0``."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
 
 
 # ------------------------------------------------------------------------------------------------- reading

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.calibrated import CalibratedTable, holding_values
-from transduce.conformal.designs import Weights
+from transduce.conformal.calibrated import CalibratedTable, holding_values, named, with_values
+from transduce.conformal.designs import CLASSES, Weights
 from transduce.conformal.scores import Scoring
+from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
-from transduce.core.guarantee import CHANCE, DRAWN, Guarantee, Verdict
+from transduce.core.guarantee import BY_CLASS, CHANCE, DRAWN, SHARES, Guarantee, Verdict
 from transduce.core.types import AnyArray
 from transduce.model_selection.ask import PARTS, FittedEstimator, Reply
 
@@ -39,6 +40,7 @@ class OutsideCalibration:
     n_labels: tuple[int, ...]  # of every class, calibration ones included; one number for numbers
     by_class: bool = False  # whether every class is compared with its own calibration rows
     tolerance: float | None = None  # numbers: by how much an answer may be off
+    shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
     drawn: bool = False  # whether the calibration rows were drawn at random by the user
     n_empty: int = 0  # rows that were drawn with them, have an answer, and have no label
 
@@ -60,14 +62,27 @@ class OutsideCalibration:
             tolerance=self.tolerance,
             scoring=self.scoring,
             ties=(np.zeros(c), np.zeros(m)),
-            weights=Weights.equal(c, m, assumption=DRAWN if self.drawn else CHANCE, n_empty=self.n_empty),
+            weights=self._weights(c, m),
         )
+
+    def _weights(self, c: int, m: int) -> Weights:
+        """Return that all rows weigh the same, and what that rests on."""
+        shares, plain = self.shares, DRAWN if self.drawn else CHANCE
+        if shares is None:
+            return Weights.equal(c, m, assumption=plain, n_empty=self.n_empty)
+        given = shares.shares if shares.given and not self.by_class else None
+        why = BY_CLASS if given is None else SHARES
+        return Weights.equal(c, m, kind=CLASSES, shares=given, assumption=why, testable=False)
 
     def answer(self, X: Any, confidence: float, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
         reply = _in_blocks(self.fitted, X) if len(X) else self.calibration.at(np.arange(0))
         places = np.arange(len(reply.values)) if rows is None else rows
-        return holding_values(self._beside(reply).answer(confidence, places))
+        if self.shares is None:
+            return holding_values(self._beside(reply).answer(confidence, places))
+        last = self.shares.applied(reply)
+        answer = self._beside(last if self.shares.given else reply).answer(confidence, places)
+        return with_values(answer, named(last, self.classes), last.status, None, last.probabilities)
 
     def guarantee(
         self,
@@ -94,7 +109,7 @@ def calibrate_outside(
     X: Any,
     labels: AnyArray,
     *,
-    by_class: bool = False,
+    shares: ClassShares | None = None,
     empty: Any = None,
 ) -> OutsideCalibration:
     """Calibrate a fitted estimator by labelled rows that it has not seen, and such rows that were left without a label.
@@ -103,13 +118,15 @@ def calibrate_outside(
     """
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)
-    scoring = Scoring.of(fitted.predict(inside, once=True), shown, n_classes)
-    reply = _in_blocks(fitted, X)
+    first, reply = fitted.predict(inside, once=True), _in_blocks(fitted, X)
+    if shares is not None and shares.given:  # estimated ones are no part of the scores, as in the fit itself
+        first, reply = shares.applied(first), shares.applied(reply)
+    scoring = Scoring.of(first, shown, n_classes)
     sizes: tuple[int, ...] = (len(shown) + len(labels),)
     if classes is not None:
         sizes = tuple(np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist())
     n_empty = 0 if empty is None or not len(empty) else int(_in_blocks(fitted, empty).given.sum())
-    return OutsideCalibration(fitted, scoring, reply, labels, sizes, by_class, n_empty=n_empty)
+    return OutsideCalibration(fitted, scoring, reply, labels, sizes, shares=shares, n_empty=n_empty)
 
 
 def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:

@@ -18,6 +18,7 @@ PULL = 2.0  # labels, which the labels' shares weigh; measured by benchmarks/by_
 MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
+MOST_SAID = 5  # classes
 _SMALLEST = 1e-6  # probabilities below this count as this
 _POWER_PRIOR = 4.0
 
@@ -88,6 +89,37 @@ class ClassShares:
         status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
         status = np.where(reply.given, status, reply.status)
         return replace(reply, values=said.argmax(axis=1), status=status, probabilities=said, scores=None)
+
+    def at(self, classes: AnyArray) -> ClassShares:
+        """Return the same of fewer or more classes; one that no label in the fit has is never answered."""
+        place = {name: number for number, name in enumerate(self.classes.tolist())}
+        at = np.array([place.get(name, -1) for name in classes.tolist()], dtype=int)
+        parts: dict[str, Any] = {}
+        for name in ("labels", "shares", "lower", "upper"):
+            numbers = getattr(self, name)
+            parts[name] = None if numbers is None else np.where(at >= 0, numbers[at], 0.0)
+        return replace(self, classes=classes, **parts)
+
+    def weights(self, labels: AnyArray) -> Array:
+        """Return how many unlabelled rows each label stands for, up to a factor: its class's share over the labels'."""
+        own = self.at(np.asarray(labels))
+        return np.divide(own.shares, own.labels, out=np.zeros(len(labels)), where=own.labels > 0.0)
+
+    def __str__(self) -> str:
+        """Return the shares in a sentence, the most frequent classes first."""
+        order, said = np.argsort(-self.shares, kind="stable"), []
+        for k in order[:MOST_SAID].tolist():
+            ends = ""
+            if self.lower is not None and self.upper is not None:
+                ends = f" ({100 * self.lower[k]:.0f} to {100 * self.upper[k]:.0f} %)"
+            said.append(f"{100 * self.shares[k]:.3g} % {str(self.classes[k])!r}{ends}")
+        more = f", and {len(order) - MOST_SAID} more classes" if len(order) > MOST_SAID else ""
+        if self.given:
+            return f"Answers are for the given shares of the classes: {', '.join(said)}{more}."
+        level = f"intervals at about {100 * self.confidence:.0f} %"
+        return (
+            f"Shares of the classes among the unlabelled rows, estimated ({level}): {', '.join(said)}{more}."
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each class: its share of the labels, of the unlabelled rows, and the interval."""

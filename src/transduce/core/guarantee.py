@@ -16,6 +16,8 @@ CHANCE_OF_GROUPS = "chance alone decided which groups have labels and, within th
 CHANCE_WITHIN = "chance alone decided, within each category, which rows have a label"
 BY_CLASS = "chance alone decided, within each class, which rows have a label"
 SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
+LATER_BY_CLASS = "rows that come later are like the labelled ones of their class"
+LATER_SHARES = f"the given shares of the classes are right, and {LATER_BY_CLASS}"
 STILL = "nothing changes along the order of the rows, except by chance"
 ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
 LIMITED = "no row has a limit beyond those of the labels"
@@ -32,6 +34,8 @@ _CONDITIONS = {
     CHANCE_WITHIN: "if chance chose the labels within each category",
     BY_CLASS: "if chance chose the labels within each class",
     SHARES: "if the given shares are right, and chance chose the labels within each class",
+    LATER_BY_CLASS: "if later rows are like the labelled ones of their class",
+    LATER_SHARES: "if the given shares are right, and later rows are like the labelled ones of their class",
     STILL: "if nothing changes along the order of the rows",
     NO_SECOND_LOOK: "if no block of draws was begun, or left, because of what draws had shown",
     LATER: "if later rows are like the labelled ones",
@@ -272,7 +276,7 @@ class Guarantee:
     @property
     def of_later(self) -> Guarantee:
         """The guarantee for rows that come later, which must be like the rows that calibrate."""
-        instead = {CHANCE: LATER, DRAWN: LATER_DRAWN}
+        instead = {CHANCE: LATER, DRAWN: LATER_DRAWN, BY_CLASS: LATER_BY_CLASS, SHARES: LATER_SHARES}
         return replace(self, assumptions=tuple(instead.get(one, one) for one in self.assumptions))
 
     def along(self, drift: Drift | None) -> Guarantee:

@@ -38,15 +38,16 @@ SMALL = 20_000  # rows up to which idle threads of matrix products take more tim
 SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 
-def score(task: str, true: AnyArray, answered: AnyArray) -> float:
-    """Return R², or the share of right answers; NaN if there is nothing to score."""
+def score(task: str, true: AnyArray, answered: AnyArray, weights: AnyArray | None = None) -> float:
+    """Return R², or the (weighted) share of right answers; NaN if there is nothing to score."""
     from sklearn.metrics import accuracy_score, r2_score
 
     if len(true) < 2:
         return np.nan
     if task == "regression":
         return float(r2_score(true.astype(float), answered.astype(float)))
-    return float(accuracy_score([str(label) for label in true], [str(label) for label in answered]))
+    names = [str(label) for label in true], [str(label) for label in answered]
+    return float(accuracy_score(*names, sample_weight=weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +85,24 @@ class Diagnosis:
             return {self.told.source: score(task, folds["true"], folds["answered"])}, folds, 1.0
         if not isinstance(blend, TransductiveBlend):
             folds, power = _cross_validate(self.fit, self.seed)
-            return {self.method: score(task, folds["true"], folds["answered"])}, folds, power
+            return (
+                {self.method: score(task, folds["true"], folds["answered"], folds.get("weight"))},
+                folds,
+                power,
+            )
         hidden = getattr(blend, "out_of_fold_", None)
         if hidden is None:
             return {}, NO_FOLDS, 1.0
         true = self.fit.target.labels[self.fit.order[hidden.index]]
-        answers = {name: _answered(hidden[name]) for name in [*blend.weights_.index, "blend"]}
+        shown = {name: _at_shares(hidden[name], self.fit) for name in [*blend.weights_.index, "blend"]}
+        answers = {name: _answered(part) for name, part in shown.items()}
         folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")})
         if task == "classification":
-            folds["probability"] = hidden["blend"].to_numpy().max(axis=1)
-        return {name: score(task, true, answered) for name, answered in answers.items()}, folds, 1.0
+            folds["probability"] = shown["blend"].to_numpy().max(axis=1)
+        weights = None
+        if self.fit.shares is not None:
+            weights = folds["weight"] = self.fit.shares.weights(true)
+        return {name: score(task, true, answered, weights) for name, answered in answers.items()}, folds, 1.0
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
@@ -120,9 +129,14 @@ class Diagnosis:
 
     @cached_property
     def chance(self) -> RightChance:
-        """How probable classes are; of numbers nothing is said."""
+        """How probable classes are; of numbers nothing is said.
+
+        Where labels were chosen by their class, what is stated is calibrated and for the right shares already.
+        """
         if self.fit.target.task == "regression":
             return RightChance()
+        if self.fit.shares is not None:
+            return RightChance(self.fit.target.n_labels)
         return RightChance.of(self.out_of_fold, self.fit.target.n_labels, self._quality[2])
 
     @cached_property
@@ -175,6 +189,14 @@ def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
     return hidden.columns.to_numpy()[hidden.to_numpy().argmax(axis=1)]
 
 
+def _at_shares(hidden: pd.DataFrame, fit: TableFit) -> pd.DataFrame:
+    """Return out-of-fold probabilities: those of the unlabelled rows' shares, where labels were chosen by class."""
+    if fit.shares is None:
+        return hidden
+    said = fit.shares.at(hidden.columns.to_numpy()).reweigh(hidden.to_numpy())
+    return pd.DataFrame(said, index=hidden.index, columns=hidden.columns)
+
+
 def _hide_labels(
     method: Any, fit: TableFit, folds: int, seed: int, groups: AnyArray | None = None
 ) -> tuple[AnyArray, Answer]:
@@ -192,10 +214,13 @@ def _cross_validate(fit: TableFit, seed: int) -> tuple[pd.DataFrame, float]:
     true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed, fit.groups)
     folds, power = pd.DataFrame({"true": true, "answered": answers.values}), 1.0
     if answers.probabilities is not None and answers.classes is not None:
-        folds["probability"] = answers.probabilities.max(axis=1)
+        said = _at_shares(pd.DataFrame(answers.probabilities, columns=answers.classes), fit)
+        folds["probability"] = said.to_numpy().max(axis=1)
         codes = class_codes(true, answers.classes)
         given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0)
         power = fit_power(answers.probabilities[given], codes[given])
+        if fit.shares is not None:
+            folds = folds.assign(answered=_answered(said), weight=fit.shares.weights(true))
     return folds, power
 
 

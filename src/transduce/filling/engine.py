@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
-from transduce.conformal.calibrated import holding_values, with_values
-from transduce.conformal.designs import Drawn, Estimated, calibration_number
+from transduce.conformal.calibrated import holding_values, named, with_values
+from transduce.conformal.designs import ByClass, Drawn, Estimated, calibration_number
+from transduce.conformal.shares import ClassShares
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
@@ -125,6 +126,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
         return fill_sample(DaskSource(table, parts=table.to_delayed()), target, options)
     frame = FrameSource.read(table, target, options)
     options.check_labels(frame.labels)
+    _check_design(options, frame.labels)
     settled = options.for_task(frame.labels.task)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
@@ -287,7 +289,7 @@ def _planned(
     case = Case(target.task, *sizes, standardize=False, random_state=options.random_state)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     plan = make_plan(case, options, options.design.read(target.missing, rows.frame), **more)
-    if plan.calibrated:
+    if plan.calibrated or not options.design.testable:
         return plan, None
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
@@ -312,14 +314,14 @@ def _fit(
         pass
     with stage("answers"):
         model = _fit_model(plan.model, X, options.device, y)
-    answer, values_model, order = _values(model, plan, features, target)
+    answer, values_model, order, shares = _values(model, plan, features, target, options)
     seconds = time.perf_counter() - began
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
     if compared is not None:
         compared = compared.named(features.origins)
     return TableFit(
-        frame, target, features, X, plan, model, values_model, order, answer, compared, seconds, notes=[]
+        frame, target, features, X, plan, model, values_model, order, answer, compared, seconds, [], shares
     )
 
 
@@ -333,20 +335,31 @@ def _fit_model(model: Any, X: Any, device: str | None, y: pd.Series) -> Any:
         return model.fit(to_device(X, device), y)
 
 
-def _values(model: Any, plan: Plan, features: Features, target: Target) -> tuple[Answer, Any, AnyArray]:
-    """Return the answer with values from a fit to all labels, the estimator that was fitted so, and to which rows."""
+def _values(
+    model: Any, plan: Plan, features: Features, target: Target, options: Options
+) -> tuple[Answer, Any, AnyArray, ClassShares | None]:
+    """Return the answer with values from a fit to all labels, the estimator that was fitted so, and to which rows.
+
+    And the shares of the classes that the values are for, where labels were chosen by their class.
+    """
     if isinstance(model, ConformalTransducer):
-        return model.answer_, model.refitted_, model.fitted_rows_
+        return model.answer_, model.refitted_, model.fitted_rows_, model.class_shares_
     every = np.arange(len(target.labels))
     if plan.values is None:
-        return holding_values(model.answer_), model, every
+        return holding_values(model.answer_), model, every, None
     with stage("values"):
         problem = read_problem(features.matrix, target.labels, task=target.task)
         reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
         own = answer_of(reply, problem, Guarantee("none"))
     assert reply.fitted is not None
+    random, none = np.random.RandomState(options.random_state), np.zeros(len(problem.labels), dtype=bool)
+    shares = options.design.class_shares(problem, none, reply, reply, random)
+    if shares is not None:
+        last = shares.applied(reply)
+        own = replace(own, values=named(last, problem.classes), status=last.status)
+        own = replace(own, probabilities=last.probabilities)
     answer = with_values(model.answer_, own.values, own.status, own.standard_errors, own.probabilities)
-    return answer, reply.fitted.estimator, every
+    return answer, reply.fitted.estimator, every, shares
 
 
 def _about_features(features: Features) -> list[str]:
@@ -393,7 +406,7 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
 def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
     """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
-    number = calibration_number(n_labels, float(options.confidence), by_class=options.label_conditional)
+    number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
     if isinstance(options.design, Drawn):
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
         least = 2 * fewest_calibration(float(options.confidence))
@@ -428,33 +441,45 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     shown, kept = replace(inside.labels, limits=reading.limits), held.labels
     options.check_labels(shown)
     options.check_labels(kept)
+    _check_design(options, shown, kept)
     settled = options.for_task(shown.task)
     n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
-    enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.label_conditional)
+    enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
     holds_out = enough or isinstance(options.design, Drawn)
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown),
         replace(settled, guarantee="column" if holds_out or settled.own else "row"),
         prefer=source.prefer,
         n_outside=n_outside,
-        classes=_other_classes(shown, kept),
+        classes=_other_classes(shown, kept, options),
     )
     diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
-    answer = join_answers([fit.answer, nobody], by_class=options.label_conditional)
+    answer = join_answers([fit.answer, nobody], by_class=options.by_class)
     counts = {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)}
     totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
     result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis, counts)
     return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
 
 
-def _other_classes(shown: Target, kept: Target) -> tuple[Any, ...]:
+def _check_design(options: Options, *targets: Target) -> None:
+    """Raise a ValueError if how the labels came about does not suit them."""
+    known = None
+    if targets[0].task == "classification":
+        known = np.array(
+            sorted({one for target in targets for one in target.known.tolist()}, key=str), object
+        )
+    options.design.check(known)
+
+
+def _other_classes(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:
     """Return the classes of labels that are kept from the fit where chance left one class to it.
 
-    That class is the answer then, as where all others are held out of the fit.
+    That class is the answer then, as where all others are held out of the fit. Given shares are of all classes.
     """
-    if shown.task != "classification" or len({*shown.known.tolist()}) > 1:
+    every = isinstance(options.design, ByClass) and options.design.shares is not None
+    if shown.task != "classification" or (len({*shown.known.tolist()}) > 1 and not every):
         return ()
     return tuple(sorted({*kept.known.tolist()}, key=str))
 
@@ -473,7 +498,7 @@ def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
             some = others[start : start + BATCH]
             answers.append(fitted.unasked(known.iloc[some], some))
             report((start + len(some)) / len(others))
-    answer = join_answers(answers, by_class=fitted.options.label_conditional)
+    answer = join_answers(answers, by_class=fitted.options.by_class)
     lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
     id = fitted.options.id
     index = source.frame.index if id is None else pd.Index(source.frame[id])

@@ -11,9 +11,10 @@ import pandas as pd
 from transduce.conformal.designs import Drawn
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
+from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee, Verdict, too_few_labels
+from transduce.core.guarantee import BY_CLASS, CHANCE, SEEN, Guarantee, Verdict, too_few_labels
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
@@ -47,6 +48,7 @@ class TableFit:
     compared: Exchangeability | None  # how labelled and unlabelled rows compare
     seconds: float
     notes: list[str]
+    shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
 
     @property
     def groups(self) -> AnyArray | None:
@@ -58,6 +60,9 @@ class TableFit:
         found, confidence = self.model.guarantee_, float(self.model.confidence)
         if isinstance(self.model, ConformalTransducer):
             found = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
+        elif self.shares is not None:
+            others = [one for one in found.assumptions if one not in (CHANCE, SEEN)]
+            found = replace(found, assumptions=(BY_CLASS, SEEN, *others) if found.kind != "none" else ())
         if self.compared is not None:
             found = found.doubted(self.compared.verdict)
         least = fewest_calibration(confidence)
@@ -157,10 +162,11 @@ class FittedFill:
             shown,
             kept_rows[~held.labels.missing],
             kept,
-            by_class=options.label_conditional,
+            shares=None if fit.shares is None or classes is None else fit.shares.at(classes),
             empty=kept_rows[held.labels.missing],
         )
-        outside = replace(outside, drawn=isinstance(options.design, Drawn))
+        drawn = isinstance(options.design, Drawn)
+        outside = replace(outside, by_class=options.by_class, drawn=drawn)
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
         return cls(known, reading, encoder, outside, chance, options, some, verdict)
@@ -273,7 +279,9 @@ class FittedFill:
         Guarantee
         """
         verdict = self.verdict
-        if compared is not None:
+        if (
+            compared is not None and self.outside.shares is None
+        ):  # labels by class differ from later rows anyhow
             blind = compared.verdict.p_value is None and verdict is not None and verdict.shifted
             verdict = verdict if blind else compared.verdict
         counts = (n_answered, n_unreached)

@@ -7,6 +7,8 @@ module imports nothing heavy, so that help is quick.
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -84,8 +86,8 @@ def _design(name: str, value: Any) -> None:
 
     if not isinstance(value, Design):
         raise ValueError(
-            "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column) or "
-            f"Estimated(); got {value!r}."
+            "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column), "
+            f"ByClass() or Estimated(); got {value!r}."
         )
 
 
@@ -186,8 +188,8 @@ class Options:
     labels: Design | None = _option(
         None,
         DESIGN,
-        "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column) or "
-        "Estimated() of `transduce.conformal`; each takes within, order and sensitivity.",
+        "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column), "
+        "ByClass() or Estimated() of `transduce.conformal`; most take within, order and sensitivity.",
         LABELS,
     )
     confidence: float = _option(
@@ -271,6 +273,11 @@ class Options:
         return Chance() if self.labels is None else self.labels
 
     @property
+    def by_class(self) -> bool:
+        """Whether every class is to be compared with its own calibration labels."""
+        return self.label_conditional or self.design.by_class
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest value that is possible."""
         low = -float("inf") if self.minimum is None else float(self.minimum)
@@ -296,6 +303,9 @@ class Options:
             raise ValueError(
                 f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
             )
+        if not design.testable and not said and self.parts == ["confidence-machine"]:
+            said = _spelled_design(design)
+            raise ValueError(f"{said} needs probabilities, which the machine lacks: choose another method.")
         if said and self.parts == ["confidence-machine"]:
             raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
         return [target, *names]
@@ -532,14 +542,22 @@ _ABOUT_LABELS = {
     "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
     "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if known.",
     "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
+    "labels_by_class": "Labels were chosen by their class: answer for the shares that the classes seem to have among "
+    "rows without a label.",
+    "class_shares": "The same, with the share of every class among rows without a label, such as yes=0.06,no=0.94.",
     "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
     "within": "A column of categories: the guarantee holds within each.",
     "order": "A column that orders the rows, such as a date: test for drift along it.",
     "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
 }
 _KINDS = dict.fromkeys(_ABOUT_LABELS, COLUMN) | {"shift": _one_of(SHIFTS), "sensitivity": FACTOR}
+_KINDS |= {
+    "labels_by_class": FLAG,
+    "class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text)),
+}
 LABEL_FLAGS = {name: Option(help, LABELS, _KINDS[name]) for name, help in _ABOUT_LABELS.items()}
 LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
+LABEL_DEFAULTS |= {"labels_by_class": False}
 _OF_ROWS = {  # the flag and the field of designs that describe rows
     "Drawn": ("random_labels", "rows"),
     "Sampled": ("sampling_probability", "probability"),
@@ -557,7 +575,9 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
     if not given:
         return None
     kinds = [name for name, _ in _OF_ROWS.values() if name in given]
-    kinds += ["shift"] if flags["shift"] == "estimate" else []
+    by_class = [name for name in ("labels_by_class", "class_shares") if name in given]
+    kinds += [*by_class[:1], *(["shift"] if flags["shift"] != "auto" and by_class else [])]
+    kinds += ["shift"] if flags["shift"] == "estimate" and not by_class else []
     if len(kinds) > 1:
         one, other = map(option, kinds[:2])
         raise ValueError(
@@ -567,6 +587,9 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
     for kind, (name, _) in _OF_ROWS.items():
         if name in given:
             return getattr(designs, kind)(flags[name], **modifiers)
+    if by_class:
+        text = flags["class_shares"]
+        return designs.ByClass(None if text is None else read_spelled(text), **modifiers)
     if flags["shift"] == "estimate":
         return designs.Estimated(**modifiers)
     return designs.Chance(reweight=flags["shift"] == "auto", **modifiers)
@@ -578,9 +601,43 @@ def flags_of(design: Design) -> dict[str, Any]:
     flags = {names.get(name, name): value for name, value in _changed(design).items()}
     if type(design).__name__ == "Estimated":
         flags["shift"] = "estimate"
+    if type(design).__name__ == "ByClass":
+        shares = flags.pop("shares", None)
+        flags |= {"labels_by_class": True} if shares is None else {"class_shares": spelled_shares(shares)}
     if not flags.pop("reweight", True):
         flags["shift"] = "ignore"
     return {name: flags[name] for name in LABEL_FLAGS if name in flags}
+
+
+_SHARE = re.compile(r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL)  # a name ends where = and a number follow
+
+
+def read_spelled(text: str) -> dict[str, float]:
+    """Return shares of classes as ``yes=0.06,no=0.94``, or as JSON, says them."""
+    try:
+        if text.lstrip().startswith("{"):
+            return {str(name): float(share) for name, share in json.loads(text).items()}
+        pairs, at = [], 0
+        while found := _SHARE.match(text, at):
+            pairs.append((found[1].strip(), float(found[2])))
+            at = found.end()
+        if pairs and at == len(text) and len(dict(pairs)) == len(pairs):
+            return dict(pairs)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
+    raise ValueError(f"{option('class_shares')} gives each class once, as in {example}; got {text!r}.")
+
+
+def spelled_shares(shares: Mapping[Any, Any]) -> str:
+    """Return shares of classes as the command line reads them: as JSON where names would be misread."""
+    names = {str(name): float(share) for name, share in shares.items()}
+    text = ",".join(f"{name}={share!r}" for name, share in names.items())
+    try:
+        plain = read_spelled(text) == names
+    except ValueError:
+        plain = False
+    return text if plain else json.dumps(names, ensure_ascii=False)
 
 
 def _spelled_design(design: Design) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import Design, labels_needed
+from transduce.conformal.designs import ByClass, Design, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
@@ -58,7 +58,7 @@ def make_plan(
     """
     parts, n_calibration = options.parts, _held_out(case, options, design)
     if parts == ["confidence-machine"]:
-        return Plan(_machine(case.task, options), False, {}, 1.0, [])
+        return Plan(_machine(case.task, options, design), False, {}, 1.0, [])
     blended = len(parts) > 1 or parts[0] in BLENDS
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
@@ -78,7 +78,7 @@ def make_plan(
             f"from {'the blend' if blended else options.method_name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
-        return Plan(_machine(case.task, options), False, left_out, seconds, notes, inner)
+        return Plan(_machine(case.task, options, design), False, left_out, seconds, notes, inner)
     notes.append(_about_guarantee(what, case.labels, n_calibration, design))
     model = ConformalTransducer(
         inner,
@@ -95,7 +95,7 @@ def make_plan(
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
     """Return which labels values and intervals come from."""
     about = f"Guarantee for each row{' and for the column' if design.for_column else ''}"
-    if design.together is not None or design.within is not None:
+    if design.together is not None or design.within is not None or isinstance(design, ByClass):
         return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
     return (
         f"{about}: values come from all {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
@@ -106,8 +106,11 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
     n_labels, confidence = case.labels, float(options.confidence)
-    number = design.n_calibration(n_labels, confidence, by_class=options.label_conditional)
-    by_row = options.guarantee == "row" or (options.guarantee == "auto" and n_labels < ROW_BELOW[case.task])
+    number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
+    few = n_labels < ROW_BELOW[case.task]
+    if isinstance(design, ByClass):  # labels of a class stand for that class alone
+        few |= n_labels // max(case.n_classes, 1) < labels_needed(confidence)
+    by_row = options.guarantee == "row" or (options.guarantee == "auto" and few)
     if by_row and not design.calibrates:
         return 0
     if design.calibrates and number < fewest_calibration(confidence):
@@ -121,7 +124,7 @@ def _held_out(case: Case, options: Options, design: Design) -> int:
     return number
 
 
-def _machine(task: str, options: Options) -> Any:
+def _machine(task: str, options: Options, design: Design) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
 
@@ -129,7 +132,8 @@ def _machine(task: str, options: Options) -> Any:
     common["confidence"] = float(options.confidence)
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
-    return RidgeConfidenceClassifier(label_conditional=options.label_conditional, **common)
+    by_class = options.label_conditional or isinstance(design, ByClass)
+    return RidgeConfidenceClassifier(label_conditional=by_class, **common)
 
 
 def slow_to_answer(members: Collection[str], case: Case, n_outside: int, budget: float) -> dict[str, float]:

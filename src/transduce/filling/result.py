@@ -14,6 +14,7 @@ import pandas as pd
 
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Law
+from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
@@ -68,6 +69,8 @@ class FillResult:
     sensitivity : pandas.DataFrame or None
         How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
         1, 1.5 and 2; None if no label calibrates.
+    class_shares : ClassShares or None
+        The shares of the classes among the unlabelled rows, where labels were chosen by their class.
     members : pandas.DataFrame
         One line for each method: ``name``, ``weight`` (NaN if it was not blended), ``score`` (out of fold), ``scorer``,
         ``seconds``, ``note`` (why it was left out, or empty).
@@ -313,9 +316,16 @@ class FillResult:
         model, certainty = self.fit.model, self.certainty
         if not isinstance(model, ConformalTransducer) or self.diagnosis.told is not None:
             return None
+        if self.class_shares is not None:  # within a class the label is the same
+            return None
         if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
             return None
         return model.widths_at(sorted({1.0, 1.5, 2.0, float(model.labels.sensitivity)}))
+
+    @property
+    def class_shares(self) -> ClassShares | None:
+        """The shares of the classes among the unlabelled rows, where labels were chosen by their class."""
+        return self.fit.shares
 
     @property
     def members(self) -> pd.DataFrame:
@@ -354,6 +364,9 @@ class FillResult:
     def notes(self) -> list[str]:
         """What the user should know."""
         notes = list(self.fit.notes)
+        if self.class_shares is not None:
+            weighed = "How good the answers are is counted by these shares."
+            notes.insert(0, f"{self.class_shares} {weighed}")
         if self.fitted is not None:
             notes.append(_sample_note(self.counts, len(self.fitted.outside.labels)))
         if self.options.reject is not None:

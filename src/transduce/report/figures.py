@@ -41,6 +41,7 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
     numbers = summary["task"] == "regression"
     painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
         "answers": _intervals if numbers else _class_bars,
+        "shares": _shares,
         "law": _law,
         "quality": _pairs if numbers else _confusion,
         "rejection": _rejection,
@@ -127,6 +128,38 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         rows = counted(answers.n_one, "row")
         text += f" One class is possible at {rows}, several at {answers.n_several:,}."
     return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
+
+
+def _shares(summary: dict[str, Any]) -> Drawing | None:
+    found = summary["class_shares"]
+    if found is None:
+        return None
+    shown = found["classes"][:MOST_BARS]
+
+    def paint(ax: Any) -> None:
+        places = np.arange(len(shown))[::-1]
+        share, low, high = (np.array([one[name] for one in shown]) for name in ("share", "lower", "upper"))
+        ax.errorbar(
+            share,
+            places,
+            xerr=[share - low, high - share],
+            fmt="o",
+            ms=5,
+            color=INSIDE,
+            label="unlabelled rows",
+        )
+        ax.plot([one["labels"] for one in shown], places, "d", ms=5, color=OCHRE, label="labels")
+        ax.set_yticks(places, [_short(one["class"]) for one in shown])
+        ax.set(xlabel="share of the class", xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
+        _legend_above(ax)
+
+    said = [f"“{one['class']}” {rough_percent(one['share'])}" for one in shown[:6]]
+    text = f"Shares of the classes among the unlabelled rows: {', '.join(said)}."
+    if found["given"]:
+        text += " They were given."
+    else:
+        text += f" Lines are intervals at about {percent(found['confidence'])}."
+    return Drawing("Shares of the classes", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
 
 
 # --------------------------------------------------------------------------------------------------- the guarantee

@@ -155,13 +155,16 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
         return None
     columns = (pairs["true"].tolist(), pairs["answered"].tolist())
     true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
-    names, frequency = np.unique(true.astype(str), return_counts=True)
+    weights = pairs["weight"].to_numpy(float) if "weight" in pairs else np.ones(len(pairs))
+    weights = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(pairs), 1.0 / len(pairs))
+    names, at = np.unique(true.astype(str), return_inverse=True)
+    frequency = np.bincount(at, weights)
     classes, table = _confusion(true, answered)
     return ClassQuality(
         n=len(pairs),
         n_without_answer=len(out_of_fold) - len(pairs),
-        accuracy=float(np.mean(true == answered)),
-        of_the_commonest=float(frequency.max() / len(pairs)),
+        accuracy=float(weights @ (true == answered)),
+        of_the_commonest=float(frequency.max()),
         commonest=str(names[frequency.argmax()]),
         classes=classes,
         confusion=table,

@@ -113,6 +113,11 @@ def caveats(facts: Facts) -> list[str]:
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
             "by chance; then intervals and sets contain the truth less often than stated, or more often."
         )
+    elif filled.class_shares is not None:
+        said.append(
+            "Labels were chosen by their class. Whether chance alone decided which rows of each class are labelled "
+            "cannot be tested, and estimated shares are poor where the other columns hardly tell the classes apart."
+        )
     elif filled.guarantee.assumptions:
         seen = "A test can find signs against this in the other columns, but it cannot prove it."
         if CHANCE not in filled.guarantee.assumptions:

@@ -72,6 +72,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "exchangeability": tested,
         "guarantee": _guarantee(filled.guarantee) | {"column": sentences.column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
+        "class_shares": _class_shares(filled),
         "quality": None if facts.quality is None else asdict(facts.quality),
         "members": _members(filled.members),
         "relevance": _relevance(filled),
@@ -272,6 +273,16 @@ def _sensitivity(filled: FillResult) -> list[dict[str, Any]] | None:
     size = "width" if "width" in table else "size"
     kinds: dict[str, Any] = {"factor": float, size: finite, "n_unbounded": int}
     return [{name: kind(line[name]) for name, kind in kinds.items()} for line in table.to_dict("records")]
+
+
+def _class_shares(filled: FillResult) -> dict[str, Any] | None:
+    """Return the shares of the classes, the most frequent first; None unless labels were chosen by their class."""
+    shares = filled.class_shares
+    if shares is None:
+        return None
+    frame = shares.to_frame().sort_values("share", ascending=False, kind="stable").reset_index()
+    classes = [{**plain(line), "class": name_of(line["class"])} for line in frame.to_dict("records")]
+    return {"given": shares.given, "confidence": shares.confidence, "classes": classes}
 
 
 def _overlap(scores: Any) -> dict[str, Any] | None:
