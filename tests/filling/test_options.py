@@ -57,6 +57,7 @@ OTHER = {
     "sample": 500,
     "budget_seconds": 60.0,
     "device": "cpu",
+    "pictures": "photos",
     "n_jobs": 2,
     "random_state": 7,
 }

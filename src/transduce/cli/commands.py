@@ -185,7 +185,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     out = default_out(table, "answered") if to.out is None else to.out
     _check_paths(table, to.json, out, force=to.force)
     source = _read(table, to.force)
-    fitted = load(model)
+    fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
     target, task = fitted.reading.name, fitted.reading.task
@@ -316,7 +316,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
             f"{option('folds', max(2, labels.n_labels // 2))}."
         )
     columns = {name: getattr(options, name) for name in ("ignore", "text", "id", "random_state")}
-    features = vectorize(frame, target, prefer=source.prefer, **columns)
+    folder = options.pictures or source.folder
+    features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
     task, seed = labels.task, options.random_state
     usual: dict[str, Any] = {"task": task, "scoring": SCORES[task], "cv": folds, "standardize": False}
     usual |= {"n_jobs": options.n_jobs, "random_state": seed}

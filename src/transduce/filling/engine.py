@@ -130,7 +130,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     settled = options.for_task(frame.labels.task)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
-    fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer)
+    fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer, folder=frame.pictures)
     diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
     n_rows = len(frame.frame)
     counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
@@ -197,7 +197,8 @@ def fill_told(
     answer = _told_answer(labels, told, calibrated)
     counts = {"n_rows": len(frame), "n_labels": labels.n_labels, "n_fitted": 0}
     if calibrated is None:
-        features = vectorize(frame, target, random_state=options.random_state)
+        folder = options.pictures or source.pictures
+        features = vectorize(frame, target, random_state=options.random_state, folder=folder)
         plan = Plan(None, False, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
@@ -243,7 +244,13 @@ def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> A
 
 
 def fit_rows(
-    rows: Rows, options: Options, *, prefer: str = "point", n_outside: int = 0, classes: tuple[Any, ...] = ()
+    rows: Rows,
+    options: Options,
+    *,
+    prefer: str = "point",
+    folder: str = ".",
+    n_outside: int = 0,
+    classes: tuple[Any, ...] = (),
 ) -> TableFit:
     """Fit what suits a table to all of its rows.
 
@@ -258,6 +265,7 @@ def fit_rows(
         id=options.id,
         prefer=prefer,
         random_state=options.random_state,
+        folder=folder if options.pictures is None else options.pictures,
     )
     if features.matrix.shape[1] == 0:
         raise ValueError(
@@ -450,6 +458,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
         replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown),
         replace(settled, guarantee="column" if holds_out or settled.own else "row"),
         prefer=source.prefer,
+        folder=source.pictures,
         n_outside=n_outside,
         classes=_other_classes(shown, kept, options),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,19 @@ class FittedFill:
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
         return cls(known, reading, encoder, outside, chance, options, some, verdict)
+
+    def below(self, folder: str | Path) -> FittedFill:
+        """Return the same model for rows of a table in another folder, below which its pictures are.
+
+        Parameters
+        ----------
+        folder : str or Path
+
+        Returns
+        -------
+        FittedFill
+        """
+        return replace(self, encoder=self.encoder.below(folder))
 
     def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, before anything is asked of them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -293,6 +294,7 @@ def fill_folder(
             name=table,
             flags={"out": f"{out}".rstrip("/") + "/"},
             prefer=files.prefer,
+            pictures=os.path.commonpath([path.resolve().parent for path in files.files]),
             words=files.has_words,
         )
         result = _answer(fill_sample(source, target, read), source, manifest)

@@ -78,7 +78,8 @@ def _method(name: str, value: Any) -> None:
 
 def _name(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"{name} is a name such as 'cuda'; got {value!r}.")
+        such = "cuda" if name == "device" else "photos"
+        raise ValueError(f"{name} is a name such as {such!r}; got {value!r}.")
 
 
 def _design(name: str, value: Any) -> None:
@@ -114,6 +115,7 @@ SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
+FOLDER = Kind(str, "FOLDER", _name)
 METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", _method, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
 LIMITS = Kind(list, "LIMIT", _limits, task="regression")
@@ -220,6 +222,12 @@ class Options:
     )
     missing: list[Any] = _option(
         [], VALUES, "Values that mark an empty cell in any column, such as -999.", COLUMNS
+    )
+    pictures: str | None = _option(
+        None,
+        FOLDER,
+        "The folder below which files of pictures are: that of the table by default, of a frame the working one.",
+        COLUMNS,
     )
     sample: int = _option(
         20_000, ROWS, "How many rows without a label the fit sees; it answers all others one by one.", LARGE
@@ -489,6 +497,7 @@ class FillOptions(TypedDict, total=False):
     missing: Any
     sample: int
     budget_seconds: float
+    pictures: str | None
     device: str | None
     n_jobs: int | None
     random_state: int

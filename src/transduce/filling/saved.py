@@ -22,6 +22,7 @@ from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
+from transduce.tables.pictures import PictureCells, holds_pictures
 from transduce.tables.vectors import to_pandas
 
 _FORMAT = 3
@@ -47,8 +48,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     Notes
     -----
     The file is a zip archive of the rows, as Parquet, and the options, as JSON: nothing in it is code, so that a file
-    from a stranger can be opened. It holds data: treat it as you treat the table. `load` fits again, with the same
-    result.
+    from a stranger can be opened. It holds data, and small copies of pictures: treat it as you treat the table. `load`
+    fits again, with the same result.
 
     Examples
     --------
@@ -74,7 +75,15 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     about["options"] = read.for_task(source.labels.task).as_json() | {"method": as_stored(method)}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
-        archive.writestr(_TABLE, _parquet(source.frame.iloc[rows]))
+        archive.writestr(
+            _TABLE, _parquet(_with_copies(source.frame.iloc[rows], read.pictures or source.pictures))
+        )
+
+
+def _with_copies(frame: pd.DataFrame, folder: str) -> pd.DataFrame:
+    """Return a table with small copies of its pictures in place of the names of their files."""
+    columns = [name for name in frame.columns if holds_pictures(frame[name])]
+    return frame.assign(**{name: PictureCells(folder).copies(frame[name]) for name in columns})
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

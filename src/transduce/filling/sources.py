@@ -50,6 +50,7 @@ class Source:
     flags: dict[str, Any] = field(default_factory=dict)  # of the command line, to read it again
     prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
     words: bool = False  # whether texts such as NA stand for a missing label
+    pictures: str = "."  # the folder below which pictures are
     roles: RowDraw | None = None  # which rows the fit saw, if not all
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
@@ -92,7 +93,9 @@ class FrameSource(Source):
             return cls(given, frame, labels)
         labels = replace(labels, notes=[*labels.notes, *table.notes])
         flags = {} if table.sheet is None else {"sheet": table.sheet}
-        return cls(given, frame, labels, name=table.name, flags=flags, prefer=table.prefer)
+        return cls(
+            given, frame, labels, name=table.name, flags=flags, prefer=table.prefer, pictures=table.folder
+        )
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of the table."""

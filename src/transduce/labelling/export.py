@@ -188,7 +188,8 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     judged = answers.judged(session)
     told = Told(session.named(answers.values), answers.source, judged, guarantee, again, notes)
     task = "regression" if session.task == "numbers" else "classification"
-    result = fill_told(frame, table.target, told, calibrated, task=task, confidence=level)
+    folder = str(table.folder)
+    result = fill_told(frame, table.target, told, calibrated, task=task, confidence=level, pictures=folder)
     return replace(result, source=replace(result.source, name=table.name))
 
 
@@ -257,7 +258,9 @@ class CalibrationBlock:
         drawn = np.isin(np.arange(len(frame)), [*self.rows, *self.aside])
         task = "regression" if session.task == "numbers" else "classification"
         marks = f"{target}_random"
-        return fill(frame.assign(**{marks: drawn}), target, task=task, labels=Drawn(marks), confidence=level)
+        folder = str(session.table.folder)
+        about: dict[str, Any] = {"task": task, "labels": Drawn(marks), "confidence": level, "pictures": folder}
+        return fill(frame.assign(**{marks: drawn}), target, **about)
 
     def guarantee(self, session: Session, answers: SessionAnswers, found: Guarantee) -> Guarantee:
         """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""

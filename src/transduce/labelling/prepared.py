@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -160,17 +160,21 @@ class Prepared:
     spectrum: Spectrum  # of the neighbour graph
     graph: GraphFeatures  # the same, as features
     map: RowMap  # places of rows
+    columns: tuple[str, ...] = ()  # those that the features come from
+    notes: tuple[str, ...] = ()  # what the user should know of the columns
 
 
 def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
     """Return what is computed once from a table; its target is not looked at."""
-    features = vectorize(table.frame, table.target, random_state=seed)
+    features = vectorize(table.frame, table.target, random_state=seed, folder=table.folder)
     texts = features.columns.loc[features.columns["kind"] == "text", "name"].tolist()
     plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
     words = _words(table.frame, texts) if texts else None
     if words is None and features.matrix.shape[1] == 0:
         raise ValueError(f"No column besides {table.target!r} varies: there is nothing to learn from.")
-    return prepare_matrix(features.matrix, words, features.matrix[:, plain], seed=seed)
+    found = prepare_matrix(features.matrix, words, features.matrix[:, plain], seed=seed)
+    columns = tuple(map(str, dict.fromkeys(features.origins)))
+    return replace(found, columns=columns, notes=tuple(features.notes))
 
 
 def prepare_matrix(

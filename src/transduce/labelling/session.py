@@ -171,6 +171,7 @@ class Session:
             self.notes = [*filter(None, [self._journal.note]), *differing(self.state.header, self.settings)]
             self._name_classes(named, None if wanted is None else as_class(wanted))
             self.prepared = self.settings.prepared or prepare(self.table)
+            self.notes += self.prepared.notes
         except BaseException:
             self._journal.abandon()
             raise

@@ -16,10 +16,11 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
+from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
-IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp"}
+IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp", ".tif": "image/tiff", ".tiff": "image/tiff"}
 MOST_SHOWN = 12  # columns shown by default
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
@@ -56,6 +57,11 @@ class LabelTable:
         """What to call it."""
         return self.path.name if self.path is not None else "table"
 
+    @property
+    def folder(self) -> Path:
+        """Below which pictures are: where the file is, or, of a frame, the working folder."""
+        return Path() if self.path is None else self.path.parent
+
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""
         return [_cell(name, self.frame[name].iloc[row]) for name in self.show]
@@ -75,25 +81,23 @@ class LabelTable:
                     break
         return _shortened(" · ".join(numbers) or other, length)
 
-    def image(self, row: int, column: int) -> Path | None:
-        """Return the image file of a shown cell; None unless it is one, below the table's folder."""
+    def image(self, row: int, column: int) -> Path | bytes | None:
+        """Return the image of a shown cell; None unless it is one: bytes, or a file below the table's folder."""
         if not (0 <= row < self.n_rows and 0 <= column < len(self.show)):
             return None
-        cell = _cell(self.show[column], self.frame[self.show[column]].iloc[row])
-        if cell.kind != "image" or self.path is None:
+        value = content_of(self.frame[self.show[column]].iloc[row])
+        if isinstance(value, bytes):
+            return value
+        if self.path is None or _cell("", value).kind != "image":
             return None
-        folder = self.path.resolve().parent
-        try:
-            file = (folder / cell.text).resolve(strict=True)
-        except (OSError, ValueError):
-            return None
-        inside = file.is_relative_to(folder) and file.is_file() and file.suffix.lower() in IMAGES
-        return file if inside else None
+        file = file_below(self.folder, str(value))
+        return file if isinstance(file, Path) and file.suffix.lower() in IMAGES else None
 
     @cached_property
     def _shown_text(self) -> pd.Series:
         shown = [self.frame[name] for name in self.show]
-        columns = [one.astype(str).str.casefold() for one in shown if read_vectors(one[:1000]) is None]
+        texts = [names_of(one) for one in shown if read_vectors(one[:1000]) is None]
+        columns = [one.astype(str).str.casefold() for one in texts]
         return columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
 
     def search(self, words: str, limit: int = 50) -> list[int]:
@@ -129,6 +133,8 @@ def _cell(name: str, value: object) -> Cell:
         ):
             return Cell(name, "number", f"{float(value):,.6g}")
         return Cell(name, "number", str(int(value)) if abs(int(value)) < 10_000 else f"{int(value):,}")
+    if isinstance(value, dict | bytes):
+        return Cell(name, "image" if holds_pictures(pd.Series([value])) else "text", name_of(value))
     vector = in_short(value)
     if vector is not None:
         return Cell(name, "number", vector)

@@ -24,6 +24,7 @@ from transduce.labelling.table import IMAGES
 from transduce.page import view as views
 from transduce.page.guard import Guard
 from transduce.page.view import Json
+from transduce.tables.pictures import preview
 
 LONGEST_BODY = 64_000
 LONGEST_TEXT = 200
@@ -88,7 +89,14 @@ class Server:
         file = self._session.table.image(request.path_params["row"], request.path_params["column"])
         if file is None:
             return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
-        return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
+        if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
+            return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
+        shown = await run_in_threadpool(preview, file)
+        return (
+            PlainTextResponse("No picture.", 404)
+            if shown is None
+            else Response(shown, media_type="image/png")
+        )
 
     def _reading(self, answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
         """Return a handler that answers with what a function makes of the request."""

@@ -71,6 +71,7 @@ def about(session: Session) -> dict[str, Json]:
         **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
         "map": {"rows": places.rows.tolist(), "x": x, "y": y},
         "notes": list(session.notes),
+        "columns": list(session.prepared.columns),
     }
 
 

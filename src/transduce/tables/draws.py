@@ -11,6 +11,7 @@ import pandas as pd
 
 from transduce.core.types import AnyArray, Mask
 from transduce.tables.labels import limit_texts
+from transduce.tables.pictures import names_of
 from transduce.tables.vectors import read_vectors
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +47,7 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
     vectors = read_vectors(column)
     if vectors is not None:
         return vectors.hashes()
-    cells = column.astype(object)
+    cells = names_of(column).astype(object)
     try:
         codes, levels = pd.factorize(cells)
     except TypeError:  # lists and the like

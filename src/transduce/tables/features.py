@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted
-from transduce.tables import numbers, vectors
+from transduce.tables import numbers, pictures, vectors
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -66,9 +67,10 @@ class _Roles(NamedTuple):
     id: Any
     prefer: str
     seed: int
+    folder: str
 
 
-def vectorize(
+def vectorize(  # noqa: PLR0913
     frame: pd.DataFrame,
     target: Any = None,
     *,
@@ -77,6 +79,7 @@ def vectorize(
     id: Any = None,
     prefer: str = "point",
     random_state: int = 0,
+    folder: str | Path = ".",
 ) -> Features:
     """Turn all columns except the target into features.
 
@@ -89,7 +92,8 @@ def vectorize(
     Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
     dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
     at most 50 features. Vectors, lists of numbers of one length, are one block of features, projected onto their 256
-    main directions if they are longer. Columns of identifiers and of one value are dropped.
+    main directions if they are longer; so are features of pictures, which are read from bytes and from files below
+    `folder`. Columns of identifiers and of one value are dropped.
 
     Each column of numbers has standard deviation 1, and the features of a category, or the parts of a date, have it
     together, so that a column does not count the more the more features it becomes; whether a cell is missing is a
@@ -109,7 +113,7 @@ def vectorize(
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    roles, columns = _Roles(target, ignore, text, id, prefer, random_state), []
+    roles, columns = _Roles(target, ignore, text, id, prefer, random_state, str(folder)), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
             columns.append(_profile(frame[name], name, roles, order))
@@ -118,7 +122,7 @@ def vectorize(
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
-    scales = {column.name: scale_features(column.name, column.parts, _scaling(column)) for column in columns}
+    scales = {column.name: _scales(column) for column in columns}
     every = [scale for own in scales.values() for scale in own]
     matrix = np.empty(
         (len(frame), len(every)), dtype=float if len(frame) * len(every) < LARGE else np.float32
@@ -126,21 +130,27 @@ def vectorize(
     cells = (column.parts[scale.feature] for column in columns for scale in scales[column.name])
     for j, (scale, values) in enumerate(zip(every, cells, strict=True)):
         matrix[order, j] = scale.apply(values)
-    readings = {
-        c.name: c.reading for c in columns if c.kind in ("number", "text", "category", "vector") and c.reading
-    }
+    readings = {c.name: c.reading for c in columns if c.reading is not None and c.kind != "date"}
     names, origins = [scale.feature for scale in every], [scale.column for scale in every]
     lines = [(c.name, c.kind, c.treatment, c.n_missing, len(scales[c.name])) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
     return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, table, every))
 
 
-def _scaling(column: _Column) -> str:
+def _scales(column: _Column) -> list[Scale]:
     """Return how the features of a column are scaled."""
-    if isinstance(column.reading, vectors.VectorReading):
-        return column.reading.scaling
-    few = "levels" if isinstance(column.reading, LevelsReading) else "letters"
-    return few if column.kind == "category" else column.kind
+    reading, name, parts = column.reading, column.name, column.parts
+    if not isinstance(reading, vectors.VectorReading):
+        few = "levels" if isinstance(reading, LevelsReading) else "letters"
+        return scale_features(name, parts, few if column.kind == "category" else column.kind)
+    *block, flag = parts  # whether it is missing is a feature besides
+    kind, start, scales, total = "letters" if reading.keeps_proportions else "date", 0, list[Scale](), 0.0
+    for size, weight in reading.groups or ((len(block), 1.0),):
+        own = scale_features(name, {one: parts[one] for one in block[start : start + size]}, kind)
+        scales += [scale._replace(spread=scale.spread / weight) for scale in own]
+        start, total = start + size, total + (weight**2 if own else 0.0)
+    scales = [scale._replace(spread=scale.spread * total**0.5) for scale in scales]
+    return [*scales, *scale_features(name, {flag: parts[flag]}, "number")]
 
 
 def _notes(columns: list[_Column]) -> list[str]:
@@ -165,7 +175,7 @@ def _sortable(column: pd.Series) -> AnyArray:
     if is_number(column):
         return as_floats(column)
     found = vectors.read_vectors(column)
-    return column.astype(str).to_numpy() if found is None else found.hashes()
+    return pictures.names_of(column).astype(str).to_numpy() if found is None else found.hashes()
 
 
 # --------------------------------------------------------------------------------------------- what a column is
@@ -189,6 +199,8 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
     found = None if name in roles.text else vectors.read_vectors(series)
     if found is not None:
         return _vector(name, found, roles.seed)
+    if name not in roles.text and pictures.holds_pictures(series):
+        return _picture(name, series, pictures.PictureCells(roles.folder), rows)
     texts = as_texts(series)
     return _constant(name, texts) or _profile_text(name, texts, roles, rows)
 
@@ -321,6 +333,23 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
     column = _Column(name, "vector", treatment, n_missing, parts=reading.named(name, matrix), reading=reading)
     column.notes = vectors.gap_notes(name, found, matrix)
     return column
+
+
+def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: AnyArray) -> _Column:
+    """Return a column of pictures."""
+    matrix, faults = cells.read(series)
+    missing = np.isnan(matrix).all(axis=1)
+    notes = pictures.picture_notes(name, series, faults, rows)
+    if missing.all():
+        return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
+    groups = tuple(pictures.GROUPS.values())
+    reading = vectors.VectorReading(
+        pictures.LENGTH, vectors.middle_of(matrix), unit=False, pictures=cells, groups=groups
+    )
+    treatment = "pictures, by small copies, gradients, colours and pieces"
+    treatment += ", median where missing" if missing.any() else ""
+    parts = reading.named(name, matrix)
+    return _Column(name, "picture", treatment, int(missing.sum()), parts=parts, notes=notes, reading=reading)
 
 
 # ------------------------------------------------------------------------------------------------- encoding
@@ -570,11 +599,6 @@ def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scal
 
     Shapes: parts (n,).
     """
-    if kind in ("vector", "directions"):  # whether it is missing is a feature besides
-        *block, flag = parts
-        each = "date" if kind == "vector" else "letters"
-        own = scale_features(column, {name: parts[name] for name in block}, each)
-        return [*own, *scale_features(column, {flag: parts[flag]}, "number")]
     scales = [_own_scale(column, name, values, kind) for name, values in parts.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]
     if kind in ("levels", "letters"):
@@ -627,6 +651,16 @@ class Encoder:
     def columns(self) -> list[Any]:
         """The columns that are looked at."""
         return list(dict.fromkeys(scale.column for scale in self.scales))
+
+    def below(self, folder: str | Path) -> Encoder:
+        """Return the same encoder for a table in another folder, below which its pictures are."""
+        readings = {
+            name: replace(reading, pictures=pictures.PictureCells(str(folder)))
+            if isinstance(reading, vectors.VectorReading) and reading.pictures is not None
+            else reading
+            for name, reading in self.readings.items()
+        }
+        return replace(self, readings=readings)
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

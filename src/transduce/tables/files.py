@@ -85,6 +85,11 @@ class Table:
         return f"The first line of {self.name} holds data and no names: {called}. {undo}"
 
     @property
+    def folder(self) -> str:
+        """The folder of the file, below which pictures are looked for."""
+        return str(Path(self.name).parent)
+
+    @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
         return decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
@@ -234,9 +239,6 @@ def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
         table = reader(pa.BufferReader(content))
     except pa.ArrowException as error:
         raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            raise ValueError(f"has a column {name!r} of bytes: drop it, or turn it into text")
     return to_pandas(table), table
 
 

@@ -232,14 +232,18 @@ class VectorReading:
     middle: Array  # (length,) takes the place of what is missing
     unit: bool  # whether they have unit length, so that they are compared by the cosine of the angle between them
     projection: Projection | None = None
+    pictures: Any = None  # a `PictureCells`, which makes vectors of pictures
+    groups: tuple[tuple[int, float], ...] = ()  # of numbers with a common scale: how many, and their weight
 
     @property
-    def scaling(self) -> str:
-        """How features are scaled: each number like a column, or all by the same factor."""
-        return "directions" if self.unit or self.projection is not None else "vector"
+    def keeps_proportions(self) -> bool:
+        """Whether all numbers, or those of a group, are divided by the same factor."""
+        return self.unit or self.projection is not None or self.pictures is not None
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, or directions, of a column's vectors, and which vectors are missing."""
+        if self.pictures is not None:
+            return self.named(name, self.pictures.read(series)[0])
         vectors = read_vectors(series)
         if vectors is None:
             return self.named(name, np.full((len(series), self.length), np.nan, dtype=np.float32))

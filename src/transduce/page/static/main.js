@@ -34,11 +34,19 @@ function draw() {
   showMap(view.map, about.task, shown?.place ?? null);
   showCounts(model, view);
   showAnswers(model, view[model.list], choose);
-  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}.${view.thinking ? " Thinking again …" : ""}`;
+  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}, from ${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
   $("back").disabled = view.progress.decisions === 0;
   $("forward").disabled = !model.looking;
+}
+
+const MOST_NAMED = 8;
+
+function restsOn(columns) {
+  const more = columns.length - MOST_NAMED;
+  const named = columns.slice(0, MOST_NAMED).map((name) => `“${name}”`).join(", ");
+  return `${columns.length === 1 ? "the column" : "the columns"} ${named}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function drawModes(view) {
