@@ -54,10 +54,10 @@ OTHER = {
     "id": "c",
     "features": "columns",
     "missing": ["-9"],
+    "pictures": "photos",
     "sample": 500,
     "budget_seconds": 60.0,
     "device": "cpu",
-    "pictures": "photos",
     "n_jobs": 2,
     "random_state": 7,
 }

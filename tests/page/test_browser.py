@@ -8,8 +8,10 @@ import signal
 import time
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from tests.labelling.processes import Running, serve_page
 from tests.labelling.tables import clusters, numbers
@@ -327,6 +329,36 @@ def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
         page.wait(lambda: page.row() == 0)
         page.press(Keys.ARROW_RIGHT)
         page.wait(lambda: page.row() == 1)
+        assert page.errors() == []
+        browser.get("about:blank")
+
+
+def test_pictures_are_shown_and_answers_rest_on_them(browser, tmp_path):
+    """Files and bytes, TIFF among them, which no browser shows as it is."""
+    rng, truth, rows = np.random.default_rng(0), np.tile(["yes", "no"], 15), []
+    for k, word in enumerate(truth):
+        picture = Image.new("RGB", (30, 30), "white")
+        x, y = rng.integers(0, 18, 2).tolist()
+        picture.paste("red" if word == "yes" else "blue", (x, y, x + 12, y + 12))
+        picture.save(tmp_path / f"{k}.png")
+        picture.save(tmp_path / f"{k}.tif")
+        rows.append({"file": f"{k}.png", "stored": (tmp_path / f"{k}.tif").read_bytes()})
+    pd.DataFrame(rows).to_parquet(tmp_path / "photos.parquet")
+    browser.get_log("browser")
+    with (
+        Session(tmp_path / "photos.parquet", "red", classes=["yes", "no"]) as session,
+        Served(session) as served,
+    ):
+        page = Page(browser, served.address)
+        widths = "return [...document.querySelectorAll('#cells img')].map((image) => image.naturalWidth)"
+        page.wait(lambda: browser.execute_script(widths) == [30, 30])
+        assert "from the columns “file”, “stored”." in page.text("#source")
+        assert any("30 pictures were read" in note for note in session.notes)
+        page.press("l")
+        page.wait(lambda: page.mode() == "learn")
+        page.judge(truth, 8)
+        values = session.named(session.answers().values)
+        assert np.mean(np.array(values) == truth) > 0.9
         assert page.errors() == []
         browser.get("about:blank")
 

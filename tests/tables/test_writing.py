@@ -167,15 +167,6 @@ def test_sheets_are_named(tmp_path):
         files.read(tmp_path / "a.csv", sheet="1")
 
 
-def test_columns_of_bytes_are_refused(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({"a": [1], "blob": pa.array([b"\x00\x01"])}), tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="has a column 'blob' of bytes"):
-        files.read(tmp_path / "a.parquet")
-
-
 @pytest.mark.parametrize("content", [bytes(range(256)), b"\xff\xfe\x00\xd8\x01", b"\xef\xbb\xbf\xff\xfe,1"])
 def test_random_bytes_are_no_table(tmp_path, content):
     (tmp_path / "a.csv").write_bytes(content)

@@ -495,9 +495,9 @@ class FillOptions(TypedDict, total=False):
     id: Any
     features: str
     missing: Any
+    pictures: str | None
     sample: int
     budget_seconds: float
-    pictures: str | None
     device: str | None
     n_jobs: int | None
     random_state: int

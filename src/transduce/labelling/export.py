@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -259,7 +259,12 @@ class CalibrationBlock:
         task = "regression" if session.task == "numbers" else "classification"
         marks = f"{target}_random"
         folder = str(session.table.folder)
-        about: dict[str, Any] = {"task": task, "labels": Drawn(marks), "confidence": level, "pictures": folder}
+        about: dict[str, Any] = {
+            "task": task,
+            "labels": Drawn(marks),
+            "confidence": level,
+            "pictures": folder,
+        }
         return fill(frame.assign(**{marks: drawn}), target, **about)
 
     def guarantee(self, session: Session, answers: SessionAnswers, found: Guarantee) -> Guarantee:
