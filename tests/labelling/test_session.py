@@ -700,7 +700,10 @@ def test_export_of_a_block(tmp_path, monkeypatch):
     """The first draws calibrate, whatever is labelled later; sets are about all rows without a label at their end."""
     session, truth = new_session(240, 60)
     judge(session, truth, "find", 20)
-    judge(session, truth, "audit", 39)
+    judge(session, truth, "audit", 9)
+    session.propose()
+    session.skip()
+    judge(session, truth, "audit", 29)
     _, first, report, guarantee = exported(session, tmp_path, monkeypatch)
     assert guarantee.startswith("exact: ")
     assert "of the 181 true classes" in guarantee
@@ -708,7 +711,7 @@ def test_export_of_a_block(tmp_path, monkeypatch):
     judge(session, truth, "find", 5)
     _, second, _, guarantee = exported(session, tmp_path, monkeypatch)
     assert (
-        "It is about the 181 rows without a label after the last of these draws; 5 of them have been"
+        "It is about the 181 rows without a label when the last row was drawn; 5 of them have been"
         in guarantee
     )
     same = (second["relevant_status"] != "given").to_numpy()

@@ -50,6 +50,7 @@ class Filled:
     notes: list = field(default_factory=list)
     advice: Any = None
     totals: Any = None
+    told: Any = None
 
     @property
     def guarantee(self):

@@ -58,6 +58,7 @@ class Told:
     source: str  # who answered
     judged: pd.DataFrame | None  # ``true`` and ``answered`` at rows that chance chose; None if it chose none
     guarantee: Guarantee
+    origins: str  # how the labels came about, as a sentence
     again: str  # what makes them again
     notes: list[str]  # what the user should know
 

@@ -205,7 +205,10 @@ def fill_told(
         result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, "", 0), counts)
     else:
         result = replace(calibrated, source=source, labels=labels, unasked=answer)
-        fit = calibrated.fit
+        columns = calibrated.fit.features.columns  # of which one may mark the draws
+        columns = columns[columns["name"].isin(frame.columns)]
+        features = replace(calibrated.fit.features, columns=columns)
+        fit = replace(calibrated.fit, features=features, compared=None)
         if calibrated.fitted is None:  # it saw all rows
             fit = replace(fit, frame=frame, target=labels, answer=answer)
     fit = replace(fit, notes=[*told.notes, *labels.notes])

@@ -21,7 +21,7 @@ from transduce.core.computing import stage
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray
-from transduce.filling.diagnostics import Diagnosis, NextLabels
+from transduce.filling.diagnostics import Diagnosis, NextLabels, Told
 from transduce.filling.fitted import FittedFill, TableFit
 from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.sources import FrameSource, Source
@@ -193,8 +193,8 @@ class FillResult:
         uncertainty.
         """
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
-        if self.diagnosis.told is not None:
-            return self.diagnosis.told.guarantee
+        if self.told is not None:
+            return self.told.guarantee
         n_inside, model, (n_others, n_lost) = len(self.fit.answer), self.fit.model, self.outside
         if self.fitted is not None:
             n_others -= self.fitted.outside.n_empty  # drawn, and not covered
@@ -265,6 +265,11 @@ class FillResult:
         return self.source.frame if isinstance(self.source, FrameSource) else self.fit.frame
 
     @property
+    def told(self) -> Told | None:
+        """Where the answers come from, if they were made elsewhere."""
+        return self.diagnosis.told
+
+    @property
     def target(self) -> str:
         """The column that was filled."""
         return self.labels.name
@@ -314,7 +319,7 @@ class FillResult:
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
         model, certainty = self.fit.model, self.certainty
-        if not isinstance(model, ConformalTransducer) or self.diagnosis.told is not None:
+        if not isinstance(model, ConformalTransducer) or self.told is not None:
             return None
         if self.class_shares is not None:  # within a class the label is the same
             return None
@@ -388,8 +393,8 @@ class FillResult:
     @property
     def again(self) -> str:
         """The command that does it again where the table came from a file, and the call of `fill` elsewhere."""
-        if self.diagnosis.told is not None:
-            return self.diagnosis.told.again
+        if self.told is not None:
+            return self.told.again
         name = self.source.name.replace("\\", "/")
         short = "-" if name == "standard input" else name.rpartition("/")[2]
         in_file = short == "-" or kind_of(short)[0] in KINDS.values()

@@ -176,17 +176,21 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
     state, table = session.state, session.table
     frame, level = _with_labels(session, state.labelled), session.settings.confidence
-    notes = [f"The values are those of the labelling page: {answers.source}.", _origins(state)]
-    again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}, and export"
+    notes = [f"The values are those of the labelling page: {answers.source}."]
+    again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}"
     calibrated, guarantee = None, _nothing(session)
     if state.block is not None and session.certificate().intervals.ready:
         level = state.block.level or level
         block = CalibrationBlock.of(session, state.block, level)
-        calibrated = block.fill(session, level)
-        guarantee = block.guarantee(session, answers, calibrated.guarantee)
-        notes.append(block.note(session))
+        try:
+            calibrated = block.fill(session, level)
+            guarantee = block.guarantee(session, answers, calibrated.guarantee)
+            notes.append(block.note(session))
+        except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
+            guarantee = replace(guarantee, reasons=(f"The random draws cannot calibrate them: {error}",))
     judged = answers.judged(session)
-    told = Told(session.named(answers.values), answers.source, judged, guarantee, again, notes)
+    about = (answers.source, judged, guarantee, _origins(state), again, notes)
+    told = Told(session.named(answers.values), *about)
     task = "regression" if session.task == "numbers" else "classification"
     folder = str(table.folder)
     result = fill_told(frame, table.target, told, calibrated, task=task, confidence=level, pictures=folder)
@@ -232,7 +236,9 @@ class CalibrationBlock:
 
     taught: Mapping[int, Label]  # labels that teach
     rows: list[int]  # drawn rows that calibrate
-    aside: list[int]  # rows that were drawn before and have no label
+    aside: list[
+        int
+    ]  # rows that were drawn before them, and got no label: they count as the worst possible, too
     unlabelled: Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
     before: AnyArray  # (n,) an answer at every row that nothing in the block has taught
 
@@ -243,12 +249,13 @@ class CalibrationBlock:
         rows, taught, shares = state.drawn_in(block), before.labelled, None
         n_teaching = max(min(before.n_teaching, block.count - fewest_calibration(level)), 0)
         taught |= {row: state.labels[row] for row in rows[:n_teaching] if row in state.labels}
+        aside = [row for row in (*before.drawn, *rows[:n_teaching]) if row not in taught]
         if session.task == "classes" and not n_teaching:
             shares = before.class_shares()
         answers = session.opinion_of(taught, shares)
         frozen = [one.values for one in before.freezes[-1:]]
         unlabelled = session.state_at(block.ended).pool
-        return cls(taught, rows[n_teaching:], before.doubtful, unlabelled, (frozen or [answers])[0])
+        return cls(taught, rows[n_teaching:], aside, unlabelled, (frozen or [answers])[0])
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""
@@ -271,24 +278,28 @@ class CalibrationBlock:
         """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""
         state, assumptions, reasons = session.state, found.assumptions, found.reasons
         n, since = int(self.unlabelled.sum()), sum(self.unlabelled[row] for row in state.labelled)
-        if since:
+        if since and found.kind != "none":
             labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
             reasons += (
-                f"It is about the {n:,} rows without a label after the last of these draws; {labelled}.",
+                f"It is about the {n:,} rows without a label when the last row was drawn; {labelled}.",
             )
         if state.n_blocks > 1:
             assumptions += (NO_SECOND_LOOK,)
-        found = replace(found, wrong=None, wrong_by_class=(), assumptions=assumptions, reasons=reasons)
+        # Whether these rows differ from the others need not be tested: the session drew them.
+        kind = "none" if found.kind == "none" else "exact"
+        found = replace(found, kind=kind, verdict=None, wrong=None, wrong_by_class=())
+        found = replace(found, assumptions=assumptions, reasons=reasons)
         if session.task == "numbers" or found.kind == "none":
             return found
-        # What is answered otherwise than before the draws, they have not judged: it counts as wrong.
+        # What is answered otherwise than before the draws, they have not judged: it counts as wrong. A bound above half
+        # of the rows would say nothing.
         changed = int((self.unlabelled & (answers.values != self.before)).sum())
         wrong = [
             row not in state.labels or state.places[state.labels[row]] != self.before[row]
             for row in self.rows
         ]
-        most = urn_bound(sum(wrong), len(wrong), n, CERTAINTY)
-        return replace(found, wrong=CountBound(CERTAINTY, min(most + changed, n), n))
+        most = urn_bound(sum(wrong), len(wrong), n, CERTAINTY) + changed
+        return found if 2 * most > n else replace(found, wrong=CountBound(CERTAINTY, most, n))
 
     def note(self, session: Session) -> str:
         """Return where intervals or sets come from, as a sentence."""

@@ -149,13 +149,24 @@ def caveats(facts: Facts) -> list[str]:
     return said
 
 
+def again(facts: Facts, version: str, made: str) -> str:
+    """Return what the command that does it again does."""
+    if facts.filled.told is not None:
+        return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
+    return (
+        f"This fills the same table in the same way, with transduce {version}; with --report FILE it makes this page, "
+        f"which is of {made}."
+    )
+
+
 # ------------------------------------------------------------------------------------------------ who was labelled
 
 
 def who_was_labelled(facts: Facts) -> list[str]:
     """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
     filled, guarantee = facts.filled, facts.filled.guarantee
-    said = _basis(guarantee)
+    told = filled.told
+    said = [*([] if told is None else [told.origins]), *_basis(guarantee)]
     if guarantee.effective is not None:
         said.append(
             f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for the "

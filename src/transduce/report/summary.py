@@ -90,6 +90,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "cards": plain(sentences.cards(facts)),
         "to_do": sentences.to_do(facts),
         "again": filled.again,
+        "again_words": sentences.again(facts, versions()["transduce"], today()),
         "notes": plain(filled.notes),  # last: what could not be computed is among them
         "made": today(),
     }

@@ -74,8 +74,8 @@ function intervals(found, about, act) {
   const value = begun ? found.planned : found.usual;
   const count = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (count.dataset.typed = "yes") });
   const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(count.value)) }) });
-  const words = begun ? `${grouped(found.answered)} of ${grouped(found.planned)}` : found.ready ? "ready" : "by the first random draws";
-  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets of classes", words, found.planned > 0,
+  const words = begun ? `${grouped(found.answered)} of ${grouped(found.planned)}` : found.ready ? "ready" : "from random draws";
+  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets", words, found.planned > 0,
     make("p", { id: "interval-words", text: found.text }), found.open ? null : make("div", { class: "row" }, count, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;
