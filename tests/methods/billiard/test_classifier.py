@@ -227,9 +227,9 @@ def test_frames_in_frames_out(frame):
 def test_cross_validation_chooses_the_least_log_loss():
     """Noisy labels want softness; the table says what was tried."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 2))
-    truth = np.where(X[:, 0] + 0.8 * rng.normal(size=100) > 0, 1, 0).astype(float)
-    y = np.where(np.arange(100) < 50, truth, np.nan)
+    X = rng.normal(size=(120, 2))
+    truth = np.where(X[:, 0] + 0.8 * rng.normal(size=120) > 0, 1, 0).astype(float)
+    y = np.where(np.arange(120) < 70, truth, np.nan)
     model = BayesianTransducer(softness="cv", width="cv", random_state=0).fit(X, y)
     best = model.cv_path_.loc[model.cv_path_["log_loss"].idxmin()]
     assert (model.width_, model.softness_) == (best["width"], best["softness"])
@@ -238,7 +238,7 @@ def test_cross_validation_chooses_the_least_log_loss():
         hard = BayesianTransducer(random_state=0, tolerance=0.05, max_bounces=20_000).fit(X, y)
 
     def loss(fitted):
-        right = fitted.answer_.probabilities[np.arange(50), truth[50:].astype(int)]
+        right = fitted.answer_.probabilities[np.arange(50), truth[70:].astype(int)]
         return -np.mean(np.log(np.clip(right, 1e-3, 1)))
 
     assert loss(model) < loss(hard)
