@@ -178,6 +178,8 @@ class Guarantee:
         guarantee is about the others.
     any_class : bool
         Whether sets cannot rule out a class that no label shows; such sets say so.
+    decisive : float or None
+        The one label that decided that the column holds numbers and not classes; None if no single one did.
     false_discovery, mistake : float or None, str
         For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions : tuple of str
@@ -225,6 +227,7 @@ class Guarantee:
     n_other: int = 0
     n_empty: int = 0
     any_class: bool = False
+    decisive: float | None = None
     false_discovery: float | None = None
     mistake: str = ""
     assumptions: tuple[str, ...] = ()
@@ -278,6 +281,12 @@ class Guarantee:
         """The guarantee for rows that come later, which must be like the rows that calibrate."""
         instead = {CHANCE: LATER, DRAWN: LATER_DRAWN, BY_CLASS: LATER_BY_CLASS, SHARES: LATER_SHARES}
         return replace(self, assumptions=tuple(instead.get(one, one) for one in self.assumptions))
+
+    def decided_by(self, label: float | None) -> Guarantee:
+        """Return the guarantee where one label, if any, decided how the column is read; an exact one is approximate."""
+        if label is None:
+            return self
+        return replace(self, decisive=label, kind="approximate" if self.kind == "exact" else self.kind)
 
     def along(self, drift: Drift | None) -> Guarantee:
         """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
@@ -433,6 +442,9 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.factor > 1.0:
             by = f"by a factor of up to {guarantee.factor:g} either way"
             said.append(f"It holds even if the odds of a label also depend on the value itself, {by}.")
+    if guarantee.decisive is not None:
+        one = f"One label, {guarantee.decisive:g}, decided that these are numbers and not classes"
+        said.append(f"{one}: if you know what they are, name the {option('task')}.")
     said += [str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None]
     if guarantee.remedy:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)

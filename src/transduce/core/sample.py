@@ -180,13 +180,14 @@ def _like(source: Any, filled: AnyArray) -> Any:
     return type(source)(source.name, filled.tolist(), dtype=dtype)
 
 
-MOST_CLASSES = 10
+YES_OR_NO = ((0.0, 1.0), (-1.0, 1.0))  # numbers that spell two classes
 
 
 def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
-    """Return "regression" or "classification": what the estimators are for, or else what the labels look like.
+    """Return "regression" or "classification": what the estimators are for, or else what the labels are.
 
-    Text and booleans are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
+    Text, booleans and categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1. Nothing is
+    counted: a reading that depends on how many different labels there happen to be would void guarantees.
     """
     for estimator in estimators:
         if is_classifier(estimator):
@@ -195,13 +196,25 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
             return "regression"
     if sample.y.dtype.kind == "c":
         return "regression"  # refused there
+    if isinstance(getattr(sample.source, "dtype", None), pd.CategoricalDtype):
+        return "classification"
     try:
         numbers = sample.y[sample.labelled].astype(float)
     except (TypeError, ValueError):
         return "classification"
     if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
         return "classification"
-    values = np.unique(numbers)
-    whole = bool(np.all(np.isfinite(values)) and np.all(values == np.round(values)))
-    few = 2 <= len(values) <= min(MOST_CLASSES, len(numbers) - 1)
-    return "classification" if whole and few else "regression"
+    return "classification" if any(np.isin(numbers, pair).all() for pair in YES_OR_NO) else "regression"
+
+
+def decisive_label(numbers: Array) -> float | None:
+    """Return the one label without which numbers would be read as classes; None if there is none.
+
+    Notes
+    -----
+    Where none of the labels, or at least two, are other than yes and no, the reading is that of the sample completed
+    with a further row, unless the row is the only other one: one row of ``l + 1``, and 1 / (l + 1) is no more than what
+    a guarantee leaves out.
+    """
+    others = [numbers[~np.isin(numbers, pair)] for pair in YES_OR_NO]
+    return next((float(other[0]) for other in others if len(other) == 1), None)

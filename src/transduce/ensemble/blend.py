@@ -36,8 +36,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
         fewer labels. An array is scaled to sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
-        What labels are. ``"auto"``: what the given members are for, or else how the labels look: text and booleans
-        are classes, and so are whole numbers of 2 to 10 different values of which some occur twice.
+        What labels are. ``"auto"``: what the given members are for, or else what the labels are: text, booleans and
+        categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
     cv : "auto", int, splitter or iterable, default="auto"
         Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
         (leave-one-out in closed form, the trees that did not draw a row, another cut of the same graph), else from five

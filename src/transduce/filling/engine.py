@@ -75,10 +75,10 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     Columns become features without looking at the target, see `transduce.tables.features.vectorize`; methods are
     chosen by the task and the size of the table, and weighted by labels that are not held out. So nothing is known
     about the calibration rows that is not known about the unlabelled ones, and the guarantee of `ConformalTransducer`
-    is exact. The exception is ``task="auto"``, which looks at all labels: name the task if numbers and classes could be
-    confused. Values come from a second fit with all labels (``ConformalTransducer(refit=True)``); intervals and sets
-    are extended where a value would be outside. The confidence machine gives a guarantee for each row, and none for
-    the column. Warnings of the methods are in ``notes``.
+    is exact. ``task="auto"`` goes by type and spelling and counts nothing; where one label decided, the guarantee says
+    so and is approximate. Values come from a second fit with all labels (``ConformalTransducer(refit=True)``);
+    intervals and sets are extended where a value would be outside. The confidence machine gives a guarantee for each
+    row, and none for the column. Warnings of the methods are in ``notes``.
 
     Examples
     --------

@@ -66,6 +66,7 @@ class TableFit:
             found = replace(found, assumptions=(BY_CLASS, SEEN, *others) if found.kind != "none" else ())
         if self.compared is not None:
             found = found.doubted(self.compared.verdict)
+        found = found.decided_by(self.target.decisive)
         least = fewest_calibration(confidence)
         return too_few_labels(found, self.target.n_labels, least) if self.target.n_labels < least else found
 
@@ -313,4 +314,5 @@ class FittedFill:
             certainty=float(options.certainty) if certainty is None else certainty,
             verdict=self.verdict,
         )
-        return found.limited(options.limits_with(self.reading.limits))
+        found = found.limited(options.limits_with(self.reading.limits))
+        return found.decided_by(self.reading.decisive)

@@ -164,8 +164,8 @@ class Options:
     task: str = _option(
         "auto",
         _one_of(TASKS),
-        "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are whole "
-        "numbers of 2 to 10 different values of which some occur twice.",
+        "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are booleans, "
+        "categories, and numbers that are all 0 or 1, or all -1 or 1.",
     )
     minimum: float | None = _option(
         None, NUMBER, "the least value that is possible; intervals and values end there."

@@ -395,12 +395,14 @@ class FillResult:
         """The command that does it again where the table came from a file, and the call of `fill` elsewhere."""
         if self.told is not None:
             return self.told.again
-        name = self.source.name.replace("\\", "/")
+        name, task = self.source.name.replace("\\", "/"), self.task
+        if self.labels.decisive is not None:  # a task that is named would make it exact
+            task = self.options.task
         short = "-" if name == "standard input" else name.rpartition("/")[2]
         in_file = short == "-" or kind_of(short)[0] in KINDS.values()
         if in_file and not self.options.given_estimators:
-            return self.options.as_command(short, self.target, self.task, **self.source.flags)
-        return self.options.as_call(self.target, self.task, short if in_file else "", **self.source.flags)
+            return self.options.as_command(short, self.target, task, **self.source.flags)
+        return self.options.as_call(self.target, task, short if in_file else "", **self.source.flags)
 
     def __repr__(self) -> str:
         totals = self.totals or {"unlabelled": len(self.unasked), "rows": len(self.shown)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,10 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     about = {"format": _FORMAT, "version": version("transduce"), "prefer": source.prefer, "target": target}
     about["limits"] = asdict(source.labels.limits)
     method = read.parts if len(read.parts) > 1 else read.parts[0]
-    about["options"] = read.for_task(source.labels.task).as_json() | {"method": as_stored(method)}
+    settled = read.for_task(source.labels.task)
+    if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
+        settled = replace(settled, task=read.task)
+    about["options"] = settled.as_json() | {"method": as_stored(method)}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
         archive.writestr(

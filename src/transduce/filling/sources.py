@@ -150,6 +150,8 @@ class PartSource(Source):
         places = np.argsort(np.lexsort((drawn[:, 1], drawn[:, 0])))  # parts and their rows came in order
         frame = every.iloc[places].reset_index(drop=True)
         known = without(frame, options.missing).copy()
+        if all(isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None):
+            known[target] = known[target].astype("category")  # categories that differ by part were lost
         known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
         labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=self.prefer))
         check_names(frame, labels, options.probabilities)

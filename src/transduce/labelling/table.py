@@ -174,8 +174,7 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
     if task == "auto":
         task = "classes"
         if len(rows):
-            labels = column.to_numpy(dtype=object, na_value=None)
-            sample = PartlyLabelled.from_arrays(np.empty((len(labels), 0)), labels)
+            sample = PartlyLabelled.from_arrays(np.empty((len(column), 0)), column)
             task = "numbers" if guess_task(sample) == "regression" else "classes"
     read = as_number if task == "numbers" else as_class
     return {int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)}, task

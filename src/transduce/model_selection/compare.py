@@ -110,8 +110,8 @@ def choose_method(  # noqa: PLR0913
     candidates : dict or list of estimators, optional
         Compared as well; one with the name of a default method takes its place.
     task : {"auto", "regression", "classification"}, default="auto"
-        What labels are. ``"auto"``: what the candidates are for, or else how the labels look; text, booleans, and whole
-        numbers of 2 to 10 different values of which some occur twice are classes.
+        What labels are. ``"auto"``: what the candidates are for, or else what the labels are: text, booleans and
+        categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
     cv : int, splitter or iterable, default=5
         Folds, as in `cross_val_transduce`.
     scoring : None, str or callable, default=None

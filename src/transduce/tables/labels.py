@@ -13,7 +13,7 @@ import pandas as pd
 
 from transduce.core.checks import check_choice
 from transduce.core.guarantee import Limits
-from transduce.core.sample import PartlyLabelled, guess_task
+from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import TASKS, counted, missing_option, option
 from transduce.tables import numbers
@@ -35,6 +35,7 @@ class Target:
     task: str
     notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
+    decisive: float | None = None  # the one label that decided the task, if it was guessed
 
     @property
     def known(self) -> AnyArray:
@@ -69,6 +70,7 @@ def read_target(
     said = task
     if task == "auto":
         plain = labels if amounts is None else amounts
+        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else plain
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(plain), 0)), plain))
     words, odd = numbers.hole_words(column), []
     if task == "regression" and amounts is not None:
@@ -88,7 +90,8 @@ def read_target(
     if said != "auto":
         return target
     guess = _guess_note(name, labels[~missing], task, could_be=amounts is not None)
-    return replace(target, notes=[guess, *notes])
+    decisive = decisive_label(target.known) if task == "regression" else None
+    return replace(target, notes=[guess, *notes], decisive=decisive)
 
 
 def _nothing_to_fill(column: pd.Series, name: Any) -> str:
@@ -177,12 +180,10 @@ def _not_numbers(name: Any, texts: AnyArray, found: numbers.NumberCells) -> str:
 
 def _guess_note(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> str:
     """Return how the task was guessed, and how to say otherwise."""
-    count = len(set(labels.tolist()))
     if task == "regression":
-        classes = option("task", "classification")
-        return f"{name!r} was read as numbers ({count} different ones); ask for classes with {classes}."
-    otherwise = f"; ask for numbers with {option('task', 'regression')}" if could_be else ""
-    return f"{name!r} was read as classes ({count} different ones){otherwise}."
+        return f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
+    otherwise = f"; {option('task', 'regression')} reads them as numbers" if could_be else ""
+    return f"{name!r} was read as classes ({len(set(labels.tolist()))} different ones){otherwise}."
 
 
 def _numbers(name: Any, labels: AnyArray, amounts: AnyArray | None, missing: Mask) -> AnyArray:
@@ -263,6 +264,7 @@ class LabelReading:
     whole: bool = False  # whether classes are whole numbers
     words: bool = False  # whether texts such as NA stand for a missing label
     limits: Limits = NO_LIMITS  # labels of the whole table that are limits
+    decisive: float | None = None  # as in `Target`
 
     @classmethod
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
@@ -271,10 +273,10 @@ class LabelReading:
             known = target.known.tolist()
             return cls(target.name, target.task, whole=all(type(label) is int for label in known))
         if pd.api.types.is_numeric_dtype(column):
-            return cls(target.name, target.task)
+            return cls(target.name, target.task, decisive=target.decisive)
         texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
         found = numbers.read_numbers(texts, prefer)
-        return cls(target.name, target.task, found.decimal, found.unit)
+        return cls(target.name, target.task, found.decimal, found.unit, decisive=target.decisive)
 
     def limits_in(self, texts: Mapping[str, int]) -> Limits:
         """Return what limits there are among labels, given their texts and how often each occurs."""
