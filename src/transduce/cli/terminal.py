@@ -140,7 +140,8 @@ def how_good(result: FillResult) -> str:
     if quality is None:
         return ""
     unit = f", in the unit of '{result.target}'" if result.task == "regression" else ""
-    said = f"At labels that were hidden, the answers are {quality.large}{unit}; {quality.small}."
+    which = " ".join(["labels", result.diagnosis.measured_at]).rstrip()
+    said = f"At {which} that were hidden, the answers are {quality.large}{unit}; {quality.small}."
     return f"{said} {quality.judged}".rstrip()
 
 

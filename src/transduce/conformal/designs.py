@@ -204,6 +204,13 @@ class Design:
         """
         return None
 
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones where quality is measured; 0: not at all.
+
+        Shapes: rows (l,); returns (l,).
+        """
+        return np.ones(len(rows))
+
     # ---- what it assumes
 
     @property
@@ -332,6 +339,10 @@ class Drawn(Design):
         unlabelled = problem.sample.unlabelled
         return Weights.equal(len(calibration), len(unlabelled), empty=self.rows.empty[unlabelled])
 
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones: those that were drawn do, and no others."""
+        return np.asarray(self.rows.labelled[rows], dtype=float)
+
     def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
         """Return how labelled and unlabelled rows compare: of the labelled ones only those that were drawn."""
         seed = random.randint(2**31 - 1)
@@ -377,6 +388,10 @@ class Sampled(Design):
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         odds = odds_without_label(self.probability)
         return Weights.of(odds, calibration, problem.sample.unlabelled, KNOWN)
+
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
+        return odds_without_label(self.probability[rows])
 
 
 @dataclass(frozen=True)
@@ -454,6 +469,11 @@ class Grouped(Design):
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
         n_groups, ones = len(np.unique(groups)), np.ones(len(unlabelled))
         return Weights(weights, ones, GROUPS, n_groups=n_groups, n_other=int(others.sum()))
+
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones: each group counts once."""
+        groups = self.groups[rows]
+        return np.asarray(1.0 / np.bincount(groups)[groups])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
+from transduce.core.words import counted
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.ensemble.weights import fit_power, to_power
 from transduce.filling.plan import FOLDS
@@ -39,13 +40,13 @@ SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 
 def score(task: str, true: AnyArray, answered: AnyArray, weights: AnyArray | None = None) -> float:
-    """Return R², or the (weighted) share of right answers; NaN if there is nothing to score."""
+    """Return R², or the share of right answers, weighted; NaN if there is nothing to score."""
     from sklearn.metrics import accuracy_score, r2_score
 
     if len(true) < 2:
         return np.nan
     if task == "regression":
-        return float(r2_score(true.astype(float), answered.astype(float)))
+        return float(r2_score(true.astype(float), answered.astype(float), sample_weight=weights))
     names = [str(label) for label in true], [str(label) for label in answered]
     return float(accuracy_score(*names, sample_weight=weights))
 
@@ -84,26 +85,59 @@ class Diagnosis:
         if self.told is not None:
             folds = NO_FOLDS if self.told.judged is None else self.told.judged
             return {self.told.source: score(task, folds["true"], folds["answered"])}, folds, 1.0
+        if self.unmeasured:
+            return {}, NO_FOLDS, 1.0
         if not isinstance(blend, TransductiveBlend):
             folds, power = _cross_validate(self.fit, self.seed)
-            return (
-                {self.method: score(task, folds["true"], folds["answered"], folds.get("weight"))},
-                folds,
-                power,
-            )
+            folds = self._weighed(folds)
+            return {self.method: _score_of(task, folds)}, folds, power
         hidden = getattr(blend, "out_of_fold_", None)
         if hidden is None:
             return {}, NO_FOLDS, 1.0
-        true = self.fit.target.labels[self.fit.order[hidden.index]]
+        rows = self.fit.order[hidden.index]
+        true, power = self.fit.target.labels[rows], 1.0
         shown = {name: _at_shares(hidden[name], self.fit) for name in [*blend.weights_.index, "blend"]}
         answers = {name: _answered(part) for name, part in shown.items()}
-        folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")})
+        folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")}, index=rows)
         if task == "classification":
-            folds["probability"] = shown["blend"].to_numpy().max(axis=1)
-        weights = None
-        if self.fit.shares is not None:
-            weights = folds["weight"] = self.fit.shares.weights(true)
-        return {name: score(task, true, answered, weights) for name, answered in answers.items()}, folds, 1.0
+            said, codes = shown["blend"].to_numpy(), class_codes(true, shown["blend"].columns.to_numpy())
+            folds["probability"], some = said.max(axis=1), self.fit.measure(rows) > 0.0
+            if not some.all():  # the blend's own power is that of all labels
+                power = fit_power(said[some], codes[some])
+        members = {name: self._weighed(folds.assign(answered=one)) for name, one in answers.items()}
+        return {name: _score_of(task, own) for name, own in members.items()}, self._weighed(folds), power
+
+    def _weighed(self, folds: pd.DataFrame) -> pd.DataFrame:
+        """Return answers at labels of rows that stand for the unlabelled ones; with their weights, if these differ."""
+        weights = self.fit.measure(folds.index.to_numpy())
+        if len(np.unique(weights[weights > 0.0])) > 1:
+            folds = folds.assign(weight=weights / weights.mean())
+        return folds[weights > 0.0].reset_index(drop=True)
+
+    @cached_property
+    def _weights(self) -> Array:
+        """How much each labelled row stands for the unlabelled ones, shape (l,)."""
+        return self.fit.measure(np.flatnonzero(~self.fit.target.missing))
+
+    @property
+    def measured_at(self) -> str:
+        """Which labels tell how good the answers are, in a few words; "" if all do alike."""
+        if self.told is not None or len(np.unique(self._weights)) < 2:
+            return ""
+        return "of rows drawn at random" if self._weights.min() == 0.0 else "weighted for the unlabelled rows"
+
+    @cached_property
+    def unmeasured(self) -> str:
+        """Why labels that were chosen do not tell how good the answers are, in a sentence; "" if they do."""
+        weights = self._weights
+        worth = float(weights.sum()) ** 2 / max(float(np.sum(weights**2)), 1e-300)
+        if not self.measured_at or worth >= FEWEST_MEASURED:
+            return ""
+        few = f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal weight"
+        if weights.min() == 0.0:
+            few = f"{counted(int(weights.sum()), 'label is', 'labels are')} of rows drawn at random"
+        enough = f"it takes {FEWEST_MEASURED} to say how good the answers are"
+        return f"{few}, and {enough}: other labels were chosen, and measure nothing."
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
@@ -138,7 +172,10 @@ class Diagnosis:
             return RightChance()
         if self.fit.shares is not None:
             return RightChance(self.fit.target.n_labels)
-        return RightChance.of(self.out_of_fold, self.fit.target.n_labels, self._quality[2])
+        n_labels = int((self._weights > 0.0).sum())
+        if self.unmeasured:
+            return RightChance(n_labels, silent=True)
+        return RightChance.of(self.out_of_fold, n_labels, self._quality[2])
 
     @cached_property
     def relevance(self) -> pd.Series | None:
@@ -156,7 +193,7 @@ class Diagnosis:
     @cached_property
     def gain(self) -> float | None:
         """By which share errors get smaller with twice the labels."""
-        if self.told is not None:  # labels that were chosen do not tell
+        if self.told is not None or self.unmeasured:  # labels that were chosen do not tell
             return None
         return self._try("What more labels would bring", lambda: _gain(self.fit, self.seed), None)
 
@@ -181,6 +218,11 @@ class Diagnosis:
 
 
 NO_FOLDS = pd.DataFrame({"true": [], "answered": []})
+FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
+
+
+def _score_of(task: str, folds: pd.DataFrame) -> float:
+    return score(task, folds["true"].to_numpy(), folds["answered"].to_numpy(), folds.get("weight"))
 
 
 def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
@@ -213,15 +255,16 @@ def _hide_labels(
 def _cross_validate(fit: TableFit, seed: int) -> tuple[pd.DataFrame, float]:
     """Return out-of-fold answers of a single method, and the power that makes its shares of classes probabilities."""
     true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed, fit.groups)
-    folds, power = pd.DataFrame({"true": true, "answered": answers.values}), 1.0
+    folds = pd.DataFrame({"true": true, "answered": answers.values}, index=answers.rows)
+    power, some = 1.0, fit.measure(answers.rows) > 0.0
     if answers.probabilities is not None and answers.classes is not None:
         said = _at_shares(pd.DataFrame(answers.probabilities, columns=answers.classes), fit)
         folds["probability"] = said.to_numpy().max(axis=1)
         codes = class_codes(true, answers.classes)
-        given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0)
+        given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
         power = fit_power(answers.probabilities[given], codes[given])
         if fit.shares is not None:
-            folds = folds.assign(answered=_answered(said), weight=fit.shares.weights(true))
+            folds = folds.assign(answered=_answered(said))
     return folds, power
 
 
@@ -395,10 +438,12 @@ def _quick(model: Any, target: Target, seconds: float) -> Any:
 
 def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
     """Return the mean error at hidden labels."""
-    true, answers = _hide_labels(method, fit, folds, seed)
+    true, answers = _hide_labels(method, fit, folds, seed, fit.groups)
     if fit.target.task == "regression":
-        return float(np.mean(np.abs(true.astype(float) - answers.values.astype(float))))
-    return float(np.mean([str(a) != str(b) for a, b in zip(true, answers.values, strict=True)]))
+        off = np.abs(true.astype(float) - answers.values.astype(float))
+    else:
+        off = np.array([float(str(a) != str(b)) for a, b in zip(true, answers.values, strict=True)])
+    return float(np.average(off, weights=fit.measure(answers.rows)))
 
 
 @dataclass(frozen=True)
@@ -418,12 +463,14 @@ class RightChance:
         np.nan
     )  # of right answers at hidden labels, where no probability is stated; NaN if it is not known
     power: float = 1.0
+    silent: bool = False  # whether too few labels tell: then it is not said how probable an answer is
 
     @classmethod
     def of(cls, folds: pd.DataFrame, n_labels: int, power: float = 1.0) -> RightChance:
         """Return what answers at labels that were hidden in turn say."""
         right = (folds["true"].astype(str) == folds["answered"].astype(str)).to_numpy()
-        share = (float(right.sum()) + 1.0) / (len(right) + 2.0) if len(right) else np.nan
+        mean = np.average(right, weights=folds.get("weight")) if len(right) else np.nan
+        share = (len(right) * float(mean) + 1.0) / (len(right) + 2.0)
         return cls(n_labels, share, power)
 
     def of_classes(self, answer: Answer, level: float) -> Answer:
@@ -439,4 +486,4 @@ class RightChance:
     def right(self, answer: Answer) -> Array:
         """Return the probability that each answered class is right, given calibrated ones."""
         stated = answered_probability(answer)
-        return np.full(len(answer), self.share) if stated is None else stated
+        return np.full(len(answer), self.share) if stated is None or self.silent else stated

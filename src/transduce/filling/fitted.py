@@ -56,6 +56,15 @@ class TableFit:
         """The group of each row, which no fold may split; None if there are none."""
         return self.model.labels.together if isinstance(self.model, ConformalTransducer) else None
 
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones where quality is measured, shape (k,)."""
+        if self.shares is not None:
+            return self.shares.weights(self.target.labels[rows])
+        if not isinstance(self.model, ConformalTransducer):
+            return np.ones(len(rows))
+        estimated = self.model.estimated_odds_
+        return self.model.labels.measure(rows) if estimated is None else estimated.odds[rows]
+
     def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
         """Return what is guaranteed of the answers."""
         found, confidence = self.model.guarantee_, float(self.model.confidence)

@@ -378,6 +378,7 @@ class FillResult:
             notes.append(_reject_note(self.answer))
         if self.totals is not None:
             notes.append("The rows of this page are those of the sample.")
+        notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
         return [*notes, *self.diagnosis.notes]
 
     def compute_all(self) -> None:

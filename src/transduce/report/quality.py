@@ -133,16 +133,19 @@ def number_quality(out_of_fold: pd.DataFrame) -> NumberQuality | None:
     if not len(pairs):
         return None
     true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
-    off, around = np.abs(answered - true), np.abs(true - true.mean())
-    spread = float(np.sum(around**2))
+    weights = _weights(out_of_fold.loc[pairs.index])
+    off, around = np.abs(answered - true), np.abs(true - weights @ true)
+    spread = float(weights @ around**2)
+    order = np.argsort(off)
+    middle = order[min(int(np.searchsorted(np.cumsum(weights[order]), 0.5)), len(off) - 1)]
     shown = evenly(len(pairs), MOST_POINTS)
     return NumberQuality(
         n=len(pairs),
         n_without_answer=len(out_of_fold) - len(pairs),
-        mean_absolute_error=float(off.mean()),
-        median_absolute_error=float(np.median(off)),
-        of_the_mean=float(around.mean()),
-        r2=1.0 - float(np.sum(off**2)) / spread if spread > 0.0 else None,
+        mean_absolute_error=float(weights @ off),
+        median_absolute_error=float(np.median(off) if np.ptp(weights) == 0.0 else off[middle]),
+        of_the_mean=float(weights @ around),
+        r2=1.0 - float(weights @ off**2) / spread if spread > 0.0 else None,
         true=true[shown].tolist(),
         answered=answered[shown].tolist(),
     )
@@ -155,8 +158,7 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
         return None
     columns = (pairs["true"].tolist(), pairs["answered"].tolist())
     true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
-    weights = pairs["weight"].to_numpy(float) if "weight" in pairs else np.ones(len(pairs))
-    weights = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(pairs), 1.0 / len(pairs))
+    weights = _weights(pairs)
     names, at = np.unique(true.astype(str), return_inverse=True)
     frequency = np.bincount(at, weights)
     classes, table = _confusion(true, answered)
@@ -168,8 +170,14 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
         commonest=str(names[frequency.argmax()]),
         classes=classes,
         confusion=table,
-        rejection=_rejection(true, answered, pairs),
+        rejection=_rejection(true, answered, pairs) if np.ptp(weights) == 0.0 else None,
     )
+
+
+def _weights(pairs: pd.DataFrame) -> AnyArray:
+    """Return how much each label counts, shape (n,); their sum is 1."""
+    weights = pairs["weight"].to_numpy(float) if "weight" in pairs else np.ones(len(pairs))
+    return weights / weights.sum() if weights.sum() > 0.0 else np.full(len(pairs), 1.0 / len(pairs))
 
 
 def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:

@@ -227,7 +227,11 @@ def cards(facts: Facts) -> list[dict[str, str]]:
     """
     if not facts.counts["unlabelled"]:
         return []
-    answered = {} if facts.quality is None else {"How good are the answers?": _how_good(facts, facts.quality)}
+    answered, unmeasured = {}, facts.filled.diagnosis.unmeasured
+    if facts.quality is not None:
+        answered = {"How good are the answers?": _how_good(facts, facts.quality)}
+    elif unmeasured:
+        answered = {"How good are the answers?": ("not known", unmeasured, "fair")}
     answered |= {"What is guaranteed?": _what_holds(facts), "Can it be trusted?": _trusted(facts)}
     return [
         {"question": question, "large": large, "small": small, "tone": tone, "icon": _ICONS[tone]}
@@ -262,7 +266,8 @@ def to_do(facts: Facts) -> str:
 
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
     unit = f", in the unit of “{name_of(facts.filled.target)}”" if facts.numbers else ""
-    large, small = quality.large, f"At known values that were hidden{unit}; {quality.small}."
+    which = " ".join(["known values", facts.filled.diagnosis.measured_at]).rstrip()
+    large, small = quality.large, f"At {which} that were hidden{unit}; {quality.small}."
     if quality.judged:
         return large, f"{small} {quality.judged}", "bad"
     if facts.filled.guarantee.in_doubt:
