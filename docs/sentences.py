@@ -115,13 +115,13 @@ def page() -> Iterator[tuple[str, str]]:
     session = Session(frame, "y", classes=["high", "low"], settings=SessionSettings(seed=1))
     for row in range(12):
         session.answer(truth[row], row=row)
-    yield "page: before any draw", certificate_text(session.certificate(), "high", "t.csv")
+    yield "page: before any draw", certificate_text(session.certificate(), "high", "t.csv", "")
     session.freeze()
     session.plan_draws(9)
     for judged in range(30):
         proposal = session.propose("audit")
         if judged in (0, 3, 12, 29):
-            yield "page: certificates", certificate_text(session.certificate(), "high", "t.csv")
+            yield "page: certificates", certificate_text(session.certificate(), "high", "t.csv", "")
         if proposal is not None:
             session.answer(truth[proposal.row])
     for path in sorted(STATIC.glob("*.js")):
@@ -145,27 +145,29 @@ def sentences(text: str) -> Iterator[str]:
             yield from filter(None, re.split(r"(?<=[.!?:]) +(?=[A-Z“‘])", " ".join(line.split())))
 
 
-def collect() -> dict[str, tuple[str, str]]:
-    """Return every sentence once, by its shape: where it was said first, and how."""
-    found: dict[str, tuple[str, str]] = {}
+def collect() -> Iterator[tuple[str, str]]:
+    """Yield where each sentence is said first, and the sentence."""
+    found: set[str] = set()
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.chdir(folder)
         try:
-            for where, text in itertools.chain(fills(), other_commands(), page()):
+            for where, text in itertools.chain(other_commands(), page(), fills()):
                 for one in sentences(text):
                     shape = re.sub(r"'[^']*'|“[^”]*”|[−-]?\d[\d,.]*", "#", one)
-                    found.setdefault(re.sub(r"#(, #)*( and #)?", "#", shape), (where, one))
+                    shape = re.sub(r"#(, #)*( and #)?", "#", shape)
+                    if shape not in found:
+                        yield where, one
+                    found.add(shape)
         finally:
             os.chdir(here)
-    return found
 
 
 def main() -> None:
     """Print the sentences, under where each is said first."""
-    for where, group in itertools.groupby(collect().values(), key=lambda pair: pair[0]):
-        print(f"\n{where}", *(f"  {one}" for _, one in group), sep="\n")
+    for where, group in itertools.groupby(collect(), key=lambda pair: pair[0]):
+        print(f"\n{where}", *(f"  {one}" for _, one in group), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

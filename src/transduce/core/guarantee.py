@@ -362,7 +362,7 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.outside is not None and guarantee.wrong is not None:
         both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
         said.append(
-            f"Each of the two bounds has this certainty by itself; both hold with at least {percent(both)}."
+            f"Each of these two bounds is so certain by itself; both together are {percent(both)} certain."
         )
     said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]
