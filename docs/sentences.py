@@ -44,7 +44,7 @@ FILLS = {
     "rows have nothing in common": ("apart", QUICK),
     "labels drawn at random": ("drawn", f"{QUICK} --random-labels drawn"),
     "known probabilities": ("numbers", f"{QUICK} --sampling-probability p"),
-    "groups": ("numbers", f"{QUICK} --groups group"),
+    "groups": ("grouped", f"{QUICK} --groups group"),
     "within categories": ("numbers", f"{QUICK} --within kind --guarantee column"),
     "along an order": ("numbers", f"{QUICK} --order time"),
     "an order that matters": ("ordered", f"{QUICK} --order time"),
@@ -66,6 +66,8 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
     known = rng.random(n) < (0.06 if kind == "few" else 0.5)
     if kind in ("shifted", "apart"):
         known = rng.random(n) < 1 / (1 + np.exp((40.0 if kind == "apart" else 2.0) * frame["a"]))
+    if kind == "grouped":
+        known = frame["group"].str[1:].astype(int).to_numpy() < 18
     if kind == "ordered":
         known = np.arange(n) < 80
     if kind == "drawn":

@@ -71,7 +71,7 @@ class Verdict:
     def __str__(self) -> str:
         rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} {self.other} rows"
         if self.p_value is None:
-            return f"With {rows} and their features, nothing can be seen of a difference between them."
+            return f"With {rows}, nothing can be seen of whether they differ."
         where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
@@ -362,7 +362,7 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.outside is not None and guarantee.wrong is not None:
         both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
         said.append(
-            f"Each of these two bounds is so certain by itself; both together are {percent(both)} certain."
+            f"Each of these two bounds is so certain by itself; both together are at least {percent(both)} certain."
         )
     said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]

@@ -74,7 +74,7 @@ def make_plan(
     if n_calibration == 0:
         notes.insert(
             0,
-            f"Guarantee for each row: the {what} come from the confidence machine, with no label held out, the values "
+            f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
             f"from {'the blend' if blended else options.method_name}. How many rows together are "
             f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
         )
@@ -94,7 +94,7 @@ def make_plan(
 
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
     """Return which labels values and intervals come from."""
-    about = f"Guarantee for each row{' and for the column' if design.for_column else ''}"
+    about = f"Guarantee by row{' and for the column' if design.for_column else ''}"
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
         return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
     return (

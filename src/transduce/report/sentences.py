@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from transduce.filling.result import FillResult
 
 _LOST = {
-    "tied": "{} are ties between classes that are equally good",
-    "rejected": "{} are marked as rejected, because they are too unsure",
-    "unreached": "{} have no answer, because nothing connects them with a known value",
+    "tied": (
+        "is a tie between classes that are equally good",
+        "are ties between classes that are equally good",
+    ),
+    "rejected": ("is marked as rejected, being too unsure", "are marked as rejected, being too unsure"),
+    "unreached": (
+        "has no answer, because nothing connects it with a known value",
+        "have no answer, because nothing connects them with a known value",
+    ),
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
@@ -68,7 +74,7 @@ def reply(facts: Facts) -> list[str]:
     if not counts["unlabelled"]:
         return ["There is nothing to fill."]
     rows = counted(counts["unlabelled"], "row")
-    lost = [words.format(f"{counts[kind]:,}") for kind, words in _LOST.items() if counts[kind]]
+    lost = [counted(counts[kind], *words) for kind, words in _LOST.items() if counts[kind]]
     first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
     if lost:
         n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
@@ -80,9 +86,14 @@ def reply(facts: Facts) -> list[str]:
         )
     if counts["unusual"]:
         unusual = counted(counts["unusual"], "row")
-        first += f" {unusual} are unusual: even the answered class rarely looks like that."
+        verb = "is" if counts["unusual"] == 1 else "are"
+        first += (
+            f" {unusual} {verb} unusual: even the answered class rarely looks like that, and it is unsure."
+        )
     if facts.shifted and facts.filled.guarantee.kind != "exact":
-        first += f" Rows with and without a value differ, and the guarantee is {facts.filled.guarantee.kind}."
+        kind = facts.filled.guarantee.kind
+        left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
+        first += f" Rows with and without a value differ, and {left}."
     return [first, *facts.answers.sentences(facts.filled.confidence)]
 
 
@@ -248,9 +259,7 @@ def to_do(facts: Facts) -> str:
     if guarantee.kind == "none":
         return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
     if guarantee.in_doubt:
-        return (
-            f"Label {draw}, and fill again with --random-labels: that holds however other labels were chosen."
-        )
+        return f"Label {draw}, and fill again with --random-labels: then it does not matter how other labels were chosen."
     if facts.quality is not None and facts.quality.judged:
         return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
     look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]
