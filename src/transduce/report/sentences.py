@@ -259,7 +259,9 @@ def to_do(facts: Facts) -> str:
     if guarantee.kind == "none":
         return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
     if guarantee.in_doubt:
-        return f"Label {draw}, and fill again with --random-labels: then it does not matter how other labels were chosen."
+        return (
+            f"Label {draw}, and fill again with --random-labels: then the other labels may be chosen at will."
+        )
     if facts.quality is not None and facts.quality.judged:
         return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
     look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]
