@@ -60,6 +60,7 @@ class Told:
     judged: pd.DataFrame | None  # ``true`` and ``answered`` at rows that chance chose; None if it chose none
     guarantee: Guarantee
     origins: str  # how the labels came about, as a sentence
+    to_do: str  # what to do next, as a sentence
     again: str  # what makes them again
     notes: list[str]  # what the user should know
 

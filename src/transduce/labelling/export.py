@@ -189,7 +189,7 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
         except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
             guarantee = replace(guarantee, reasons=(f"The random draws cannot calibrate them: {error}",))
     judged = answers.judged(session)
-    about = (answers.source, judged, guarantee, _origins(state), again, notes)
+    about = (answers.source, judged, guarantee, _origins(state), _to_do(session), again, notes)
     told = Told(session.named(answers.values), *about)
     task = "regression" if session.task == "numbers" else "classification"
     folder = str(table.folder)
@@ -215,19 +215,26 @@ def _origins(state: State) -> str:
     return f"{counted(len(state.labelled), 'label')}: {', '.join(filter(None, parts))}."
 
 
+def _to_do(session: Session) -> str:
+    """Return what to do next, as a sentence."""
+    state = session.state
+    if session.certificate().intervals.ready:
+        return "Go on with the session where answers are not sure enough, and export again."
+    size, made = state.block_size(session.settings.confidence), 0
+    if state.plan is not None and not state.block_is_due:
+        size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
+    if not size:
+        return "Label the rows that are left."
+    draws = counted(size - made, "more random draw")
+    return f"Audit: {draws}, with nothing else labelled between them, will calibrate the answers."
+
+
 def _nothing(session: Session) -> Guarantee:
     """Return that nothing is guaranteed, since no block of random draws is complete, and what to do."""
-    state, level = session.state, session.settings.confidence
-    size = state.plan.count if state.plan is not None and not state.block_is_due else state.block_size(level)
-    made = len(state.drawn_in(state.plan)) if not state.block_is_due else 0
-    do = "Label the rows that are left"
-    if size > made:
-        do = f"Audit: {counted(size - made, 'more random draw')}, with nothing else labelled between them, will"
-        do = f"{do} calibrate them"
-    reason = f"Labels that were chosen do not measure how good the answers are. {do}."
     about = "interval" if session.task == "numbers" else "set"
-    n_labelled = len(state.labelled)
-    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(reason,))
+    why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
+    level, n_labelled = session.settings.confidence, len(session.state.labelled)
+    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
 
 
 @dataclass(frozen=True, eq=False)

@@ -255,6 +255,8 @@ def to_do(facts: Facts) -> str:
     filled, guarantee = facts.filled, facts.filled.guarantee
     if not facts.counts["unlabelled"]:
         return ""
+    if filled.told is not None:
+        return filled.told.to_do
     draw = "rows drawn at random, which `transduce draw` picks"
     if guarantee.kind == "none":
         return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
