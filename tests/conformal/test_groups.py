@@ -62,7 +62,7 @@ def test_weights_count_every_group_once():
     assert "For a row drawn at random from a new group, the interval holds" in model.guarantee_.statement
 
 
-@pytest.mark.parametrize("partly", [False, True])
+@pytest.mark.parametrize("partly", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_level_holds_for_a_row_of_a_new_group(partly):
     """One row of one new group of each of many samples."""
     n, outside = 300, 0

@@ -105,7 +105,7 @@ def chosen_by_value(seed, factor, n=300):
     return X, np.where(rng.random(n) < odds / (1 + odds), truth, np.nan), truth
 
 
-@pytest.mark.parametrize("factor", [1.5, 2.0])
+@pytest.mark.parametrize("factor", [pytest.param(1.5, marks=pytest.mark.slow), 2.0])
 def test_the_level_holds_within_the_factor(factor):
     n, outside, naive = 300, 0, 0
     for seed in range(n):

@@ -38,7 +38,7 @@ def test_more_wrong_or_more_certainty_never_lowers_the_bound():
     assert urn_bound(0, 20, 0, 0.9) == 0
 
 
-@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize("refit", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_bound_holds_over_splits(refit):
     """Wrong more often than the bound in at most 10 % of the splits, of all rows and of those of each class."""
     X, truth = load_iris(return_X_y=True)
