@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linprog
 from scipy.stats import binom, spearmanr
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveBlend, TransductiveRidge
 from transduce.conformal import CategoryMiscoverage, Chance, Grouped, Miscoverage, exchangeability_test
+from transduce.conformal.designs import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.folds import group_folds, with_group_folds
@@ -32,6 +34,31 @@ def patients(seed, n_groups=60, labelled=30, partly=False):
     if partly:
         known &= rng.random(len(groups)) < 0.7
     return X, np.where(known, truth, np.nan), truth, groups
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 37], [5] * 10, [9, 1, 4, 4, 2, 30, 7]])
+def test_how_many_rows_the_largest_groups_hold(sizes):
+    """The most rows that can be outside if a tenth, or a third, of the groups are: by a linear program."""
+    n = np.array(sizes, dtype=float)
+    for share in (0.1, 1 / 3):
+        slow = linprog(-n / n.sum(), A_ub=[np.full(len(n), 1 / len(n))], b_ub=[share], bounds=(0, 1))
+        assert largest_share(sizes, share) == pytest.approx(-slow.fun)
+
+
+def test_groups_of_uneven_size_are_named():
+    X, y, _, groups = patients(0)
+    large = np.where(np.isnan(y) & (groups > 0), groups, -1)
+    large = np.where(
+        large == large[np.isnan(y)][0], 40, 1
+    )  # one group without a label has forty times its rows
+    rows = np.repeat(np.arange(len(y)), large)
+    model = quiet(Ridge(), labels=Grouped(groups[rows])).fit(X[rows], y[rows])
+    even = quiet(Ridge(), labels=Grouped(groups)).fit(X, y)
+    assert model.guarantee_.of_rows > 0.4
+    assert "what share of all rows is outside is not known, up to" in model.guarantee_.statement
+    few = quiet(Ridge(), labels=Grouped(np.arange(len(y)) // 2)).fit(X, y).guarantee_
+    assert few.of_rows < even.guarantee_.of_rows
+    assert "share of all rows" not in few.statement
 
 
 def test_weights_count_every_group_once():
@@ -59,7 +86,7 @@ def test_weights_count_every_group_once():
     assert model.guarantee_.n_other == 0
     assert model.guarantee_.outside is None
     assert model.guarantee_.headline == "exact if chance chose the groups with labels"
-    assert "For a row drawn at random from a new group, the interval holds" in model.guarantee_.statement
+    assert "The interval of a row drawn at random from a new group holds" in model.guarantee_.statement
 
 
 @pytest.mark.parametrize("partly", [pytest.param(False, marks=pytest.mark.slow), True])

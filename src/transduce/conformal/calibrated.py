@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.counts import class_shares, powered_mean, wrong_answers, wrong_by_class
-from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
+from transduce.conformal.designs import (
+    CLASSES,
+    ESTIMATED,
+    GROUPS,
+    KNOWN,
+    Weights,
+    labels_needed,
+    largest_share,
+)
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
@@ -313,6 +321,7 @@ class CalibratedTable:
             factor=weights.factor,
             n_groups=weights.n_groups,
             n_other=weights.n_other,
+            of_rows=largest_share(weights.sizes, 1.0 - confidence) if weights.sizes else None,
             short=self._short_categories(confidence),
         )
 

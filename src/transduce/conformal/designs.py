@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -468,7 +468,10 @@ class Grouped(Design):
         weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
         n_groups, ones = len(np.unique(groups)), np.ones(len(unlabelled))
-        return Weights(weights, ones, GROUPS, n_groups=n_groups, n_other=int(others.sum()))
+        sizes = np.unique(self.groups[unlabelled[~others]], return_counts=True)[1]
+        return Weights(
+            weights, ones, GROUPS, n_groups=n_groups, n_other=int(others.sum()), sizes=tuple(sizes.tolist())
+        )
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: each group counts once."""
@@ -849,6 +852,7 @@ class Weights:
     shares: Array | None = None  # (n_classes,) of the classes among the unlabelled rows, if they were given
     n_groups: int = 0  # groups that calibrate
     n_other: int = 0  # unlabelled rows of groups that have labels
+    sizes: tuple[int, ...] = ()  # unlabelled rows of each group that has none
     empty: Mask | None = None  # (m,) unlabelled rows that were drawn to be labelled
     n_empty: int = 0  # such rows of the table that are not among these m
     assumption: str = CHANCE  # what has to be true
@@ -871,6 +875,18 @@ class Weights:
         """Return the weights at rows of a table, the largest of the unlabelled ones being 1; equal odds are all 1."""
         largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
+
+
+def largest_share(sizes: Sequence[int], share: float) -> float:
+    """Return the share of all rows that the largest groups hold, which are this share of all groups.
+
+    Each group counts once, so that this share of the rows may be outside if the groups outside are the largest.
+    """
+    ordered = np.sort(np.asarray(sizes, dtype=float))[::-1]
+    number = share * len(ordered)
+    whole = int(number + 1e-9)
+    part = (number - whole) * ordered[whole] if whole < len(ordered) else 0.0
+    return float((ordered[:whole].sum() + part) / ordered.sum())
 
 
 def _weighed_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Weights:

@@ -42,6 +42,7 @@ _CONDITIONS = {
     LATER_DRAWN: "if later rows are like those drawn at random",
 }
 
+UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 SUSPECTED = 0.1  # p-values below this are signs of a difference
 
 _HOLDS = {
@@ -173,6 +174,8 @@ class Guarantee:
         Groups that calibrate, if it is about a row drawn at random from a new group; 0 if not.
     n_other : int
         Unlabelled rows that it is not about: their group has labels.
+    of_rows : float or None
+        Where each group counts once: the share of the rows that may be outside if those groups are the largest.
     n_empty : int
         Rows drawn at random to be labelled that have no label: each counts as a larger score than any, and the
         guarantee is about the others.
@@ -225,6 +228,7 @@ class Guarantee:
     short: tuple[str, ...] = ()
     n_groups: int = 0
     n_other: int = 0
+    of_rows: float | None = None
     n_empty: int = 0
     any_class: bool = False
     decisive: float | None = None
@@ -345,6 +349,11 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
+    if guarantee.of_rows is not None and guarantee.of_rows > UNEVEN * (1.0 - guarantee.confidence):
+        often = f"up to {math.ceil(100 * guarantee.of_rows - 1e-9):.0f} % of the rows, if the largest groups are hard"
+        said.append(
+            f"Groups differ in size and each counts once: what share of all rows is outside is not known, {often}."
+        )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
         has = "has" if guarantee.n_empty == 1 else "have"

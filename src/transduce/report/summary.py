@@ -27,7 +27,7 @@ STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreac
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 GUARANTEED = (  # as `Guarantee` has it
     *("kind", "headline", "statement", "in_doubt", "confidence", "tolerance", "assumptions", "factor"),
-    *("n_calibration", "n_unbounded", "n_groups", "n_other", "n_empty", "remedy"),
+    *("n_calibration", "n_unbounded", "n_groups", "n_other", "of_rows", "n_empty", "remedy"),
 )
 MOST_MAPPED = 1200  # rows of the map that are drawn
 N_BINS = 24  # of the overlap of labelled and unlabelled rows
