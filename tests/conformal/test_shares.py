@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import brute
-from transduce.conformal.shares import PULL, ClassShares, calibrated, estimate_shares, fit_power, fit_shares
+from transduce.conformal.shares import (
+    PULL,
+    ClassShares,
+    calibrated,
+    compare_shares,
+    estimate_shares,
+    fit_power,
+    fit_shares,
+)
 
 
 def bayes_table(rng, shares, m, apart=1.5):
@@ -56,6 +64,18 @@ class TestLaws:
             inside += found.lower[0] <= 0.9 <= found.upper[0]
         assert np.mean(off) < 0.05
         assert inside >= 7  # 90 % intervals: 6 or fewer of 12 have a probability below 0.001
+
+    @pytest.mark.parametrize(
+        ("share", "least", "most"), [(0.5, 0, 2), (0.9, 9, 10)], ids=["chance", "by class"]
+    )
+    def test_other_shares_than_those_of_the_labels_are_noticed(self, share, least, most):
+        found = 0
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            hidden = bayes_table(rng, np.array([0.5, 0.5]), 80)[::-1]
+            rows = bayes_table(rng, np.array([share, 1.0 - share]), 300)[1]
+            found += compare_shares(rows, hidden)[1] <= 0.01
+        assert least <= found <= most
 
     def test_the_order_of_classes_does_not_matter(self):
         _, P = bayes_table(np.random.default_rng(0), np.array([0.6, 0.3, 0.1]), 300)

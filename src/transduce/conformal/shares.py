@@ -175,6 +175,30 @@ def estimate_shares(
     return ClassShares(np.arange(len(p)), p, shares, *ends, confidence, power=power)
 
 
+def compare_shares(
+    probabilities: Array, hidden: tuple[Array, AnyArray], random_state: Any = 0
+) -> tuple[ClassShares, float]:
+    """Return the shares that unlabelled rows seem to have, and a p-value of "they have those of the labels".
+
+    Shapes: probabilities (m, n_classes); `hidden` as that of `estimate_shares`.
+
+    Notes
+    -----
+    If chance chose the labels, unlabelled rows are like labelled ones whose label was hidden: so many rows as all
+    unlabelled ones count for are drawn from these, again and again. The statistic is the largest change of a share.
+    """
+    said, codes = hidden
+    counts, random = np.bincount(codes, minlength=said.shape[1]), check_random_state(random_state)
+    found = estimate_shares(probabilities, counts, hidden=hidden, n_resamples=0)
+    like = calibrated(said, found.power)
+    size = int(np.ceil(min(len(probabilities) / (1.0 + len(probabilities) / len(codes)), MOST_ROWS)))
+    off, draws = np.abs(found.shares - found.labels).max(), []
+    for _ in range(N_RESAMPLES - 1):
+        again = fit_shares(like[random.choice(len(like), size)], found.labels, PULL * found.labels)
+        draws.append(np.abs(again - found.labels).max())
+    return found, (1.0 + float(np.sum(np.array(draws) >= off))) / N_RESAMPLES
+
+
 def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
     """Return the shares with the largest likelihood; `prior` counts rows of known class, some for each with a label.
 

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from transduce.conformal.designs import Chance, Estimated
+from transduce.conformal.shares import compare_shares
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.core.words import counted
+from transduce.core.words import counted, on_command_line
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.ensemble.weights import fit_power, to_power
 from transduce.filling.plan import FOLDS
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from transduce.filling.fitted import TableFit
 
 MOST_MAPPED = 20_000
+FEWEST_COMPARED = 20  # labels whose shares of classes are compared with those of unlabelled rows
+NOTICED = 0.01  # p-values up to this are told
 SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 SCORERS = {"regression": "R²", "classification": "accuracy"}
 
@@ -162,6 +166,33 @@ class Diagnosis:
         members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
         members.insert(3, "scorer", SCORERS[fit.target.task])
         return members
+
+    @cached_property
+    def by_class(self) -> list[str]:
+        """A note, if labels that chance is said to have chosen seem to have been chosen by their class."""
+        return self._try("Whether labels were chosen by class", self._compare_shares, [])
+
+    def _compare_shares(self) -> list[str]:
+        hidden, stated = getattr(self.fit.values_model, "out_of_fold_", None), self.fit.answer.probabilities
+        design = getattr(self.fit.model, "labels", None)
+        other = design is not None and not isinstance(design, Chance | Estimated)
+        chosen = self.told is not None or self.fit.shares is not None or other
+        if self.fit.target.task == "regression" or chosen or hidden is None or stated is None:
+            return []
+        known = hidden["blend"].dropna()
+        names = known.columns.to_numpy()
+        codes = class_codes(self.fit.target.labels[self.fit.order[known.index]], names)
+        stated = stated[np.isfinite(stated).all(axis=1)]
+        if stated.shape[1] != len(names) or len(stated) < len(names) or len(codes) < FEWEST_COMPARED:
+            return []
+        found, p_value = compare_shares(stated, (known.to_numpy(), codes), self.seed)
+        if p_value > NOTICED:
+            return []
+        k = int(np.argmax(np.abs(found.shares - found.labels)))
+        most = f"{100 * found.labels[k]:.0f} % of the labels are {str(names[k])!r}"
+        seem = f"among the unlabelled rows about {100 * found.shares[k]:.0f} % seem to be"
+        said = "--labels-by-class" if on_command_line() else "labels=ByClass()"
+        return [f"{most}; {seem}. If labels were gathered by class, say so with {said}."]
 
     @cached_property
     def chance(self) -> RightChance:

@@ -379,7 +379,7 @@ class FillResult:
         if self.totals is not None:
             notes.append("The rows of this page are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
-        return [*notes, *self.diagnosis.notes]
+        return [*notes, *self.diagnosis.by_class, *self.diagnosis.notes]
 
     def compute_all(self) -> None:
         """Compute whatever else there is to know now, where progress is shown."""
