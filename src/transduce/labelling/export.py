@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal import Drawn
-from transduce.conformal.counts import urn_bound
-from transduce.core.guarantee import NO_SECOND_LOOK, CountBound, Guarantee
+from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray, Mask
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from transduce.labelling.session import Session
 
 FOLDS = 5
-CERTAINTY = 0.95  # of bounds on the number of wrong answers, as that of `fill`
 FOUND_BY = {
     "find": "found by searching",
     "learn": "chosen to teach",
@@ -178,13 +176,14 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     frame, level = _with_labels(session, state.labelled), session.settings.confidence
     notes = [f"The values are those of the labelling page: {answers.source}."]
     again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}"
+    again = "" if table.path is None or session.journal is None else again
     calibrated, guarantee = None, _nothing(session)
     if state.block is not None and session.certificate().intervals.ready:
         level = state.block.level or level
         block = CalibrationBlock.of(session, state.block, level)
         try:
             calibrated = block.fill(session, level)
-            guarantee = block.guarantee(session, answers, calibrated.guarantee)
+            guarantee = block.guarantee(session, calibrated.guarantee)
             notes.append(block.note(session))
         except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
             guarantee = replace(guarantee, reasons=(f"The random draws cannot calibrate them: {error}",))
@@ -239,30 +238,22 @@ def _nothing(session: Session) -> Guarantee:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationBlock:
-    """A complete block of random draws, and the labels that were there before: the block judges what these taught."""
+    """A complete block of random draws, and the labels that were there before: draws calibrate what these taught."""
 
     taught: Mapping[int, Label]  # labels that teach
     rows: list[int]  # drawn rows that calibrate
-    aside: list[
-        int
-    ]  # rows that were drawn before them, and got no label: they count as the worst possible, too
+    aside: list[int]  # rows drawn before these that got no label: they count as the worst possible, too
     unlabelled: Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
-    before: AnyArray  # (n,) an answer at every row that nothing in the block has taught
 
     @classmethod
     def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
         """Return a block; where too few labels were there before, its first draws teach, too."""
         state, before = session.state, session.state_at(block.began)
-        rows, taught, shares = state.drawn_in(block), before.labelled, None
+        rows, taught = state.drawn_in(block), before.labelled
         n_teaching = max(min(before.n_teaching, block.count - fewest_calibration(level)), 0)
         taught |= {row: state.labels[row] for row in rows[:n_teaching] if row in state.labels}
         aside = [row for row in (*before.drawn, *rows[:n_teaching]) if row not in taught]
-        if session.task == "classes" and not n_teaching:
-            shares = before.class_shares()
-        answers = session.opinion_of(taught, shares)
-        frozen = [one.values for one in before.freezes[-1:]]
-        unlabelled = session.state_at(block.ended).pool
-        return cls(taught, rows[n_teaching:], aside, unlabelled, (frozen or [answers])[0])
+        return cls(taught, rows[n_teaching:], aside, session.state_at(block.ended).pool)
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""
@@ -281,32 +272,22 @@ class CalibrationBlock:
         }
         return fill(frame.assign(**{marks: drawn}), target, **about)
 
-    def guarantee(self, session: Session, answers: SessionAnswers, found: Guarantee) -> Guarantee:
+    def guarantee(self, session: Session, found: Guarantee) -> Guarantee:
         """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""
         state, assumptions, reasons = session.state, found.assumptions, found.reasons
         n, since = int(self.unlabelled.sum()), sum(self.unlabelled[row] for row in state.labelled)
         if since and found.kind != "none":
             labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
-            reasons += (
-                f"It is about the {n:,} rows without a label when the last row was drawn; {labelled}.",
-            )
+            about = f"the {n:,} rows without a label when the last row was drawn"
+            reasons += (f"It is about {about}; {labelled}.",)
         if state.n_blocks > 1:
             assumptions += (NO_SECOND_LOOK,)
         # Whether these rows differ from the others need not be tested: the session drew them.
-        kind = "none" if found.kind == "none" else "exact"
-        found = replace(found, kind=kind, verdict=None, wrong=None, wrong_by_class=())
-        found = replace(found, assumptions=assumptions, reasons=reasons)
-        if session.task == "numbers" or found.kind == "none":
-            return found
-        # What is answered otherwise than before the draws, they have not judged: it counts as wrong. A bound above half
-        # of the rows would say nothing.
-        changed = int((self.unlabelled & (answers.values != self.before)).sum())
-        wrong = [
-            row not in state.labels or state.places[state.labels[row]] != self.before[row]
-            for row in self.rows
-        ]
-        most = urn_bound(sum(wrong), len(wrong), n, CERTAINTY) + changed
-        return found if 2 * most > n else replace(found, wrong=CountBound(CERTAINTY, most, n))
+        doubted = found.verdict is not None and found.verdict.shifted
+        kind = "exact" if doubted and found.kind == "approximate" else found.kind
+        found = replace(found, kind=kind, verdict=None, assumptions=assumptions, reasons=reasons)
+        # Bounds on wrong answers would be about those of this fit; the page's are frozen to bound them.
+        return replace(found, wrong=None, wrong_by_class=())
 
     def note(self, session: Session) -> str:
         """Return where intervals or sets come from, as a sentence."""

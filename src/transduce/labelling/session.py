@@ -533,11 +533,34 @@ class Session:
         return self._second.busy
 
     def state_at(self, n_events: int) -> State:
-        """Return where the session stood after so many events of its journal."""
+        """Return where the session stood after so many events of its journal.
+
+        Parameters
+        ----------
+        n_events : int
+            How many; all of them are `State.n_events`.
+
+        Returns
+        -------
+        State
+        """
         return replay(self.state.header, self.state.given, self._journal.events[:n_events])
 
     def opinion_of(self, labels: Mapping[int, Label], shares: Array | None = None) -> AnyArray:
-        """Return the first opinion at all rows that follows from some labels. Shapes: shares (n_classes,)."""
+        """Return the first opinion that follows from some labels.
+
+        Parameters
+        ----------
+        labels : dict
+            Labels by row.
+        shares : array of shape (n_classes,), optional
+            A guess of each class's share in all rows; that in the labels by default.
+
+        Returns
+        -------
+        array of shape (n,)
+            As ``values`` of `answers`.
+        """
         with few_threads(0):
             if isinstance(self._first, ClassOpinion):
                 places = self.state.places
