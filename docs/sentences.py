@@ -49,6 +49,11 @@ FILLS = {
     "along an order": ("numbers", f"{QUICK} --order time"),
     "an order that matters": ("ordered", f"{QUICK} --order time"),
     "odds that may be off": ("numbers", f"{QUICK} --sensitivity 1.5 --guarantee column"),
+    "labels chosen by class": ("classes", f"{QUICK} --labels-by-class"),
+    "given shares of classes": ("classes", f"{QUICK} --class-shares high=0.3,low=0.7"),
+    "many classes": ("many classes", QUICK),
+    "labels that are limits": ("limits", QUICK),
+    "drawn rows without a label": ("drawn empty", f"{QUICK} --random-labels drawn"),
     "a fit to a sample": ("many", f"{QUICK} --sample 100"),
 }
 
@@ -70,8 +75,14 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
         known = frame["group"].str[1:].astype(int).to_numpy() < 18
     if kind == "ordered":
         known = np.arange(n) < 80
-    if kind == "drawn":
+    if kind == "many classes":
+        y = pd.Series([f"c{min(k, 30)}" for k in rng.zipf(1.5, n)], dtype=object)
+        known = rng.random(n) < 0.2
+    if kind == "limits":
+        y = y.map(str).where(y > 8.0, "<8.0")
+    if kind.startswith("drawn"):
         frame["drawn"] = known & (rng.random(n) < 0.5)
+        known = known & ~(frame["drawn"] & (rng.random(n) < 0.3) & (kind == "drawn empty")).to_numpy()
     return frame.assign(y=y.where(known)), y
 
 

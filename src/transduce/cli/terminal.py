@@ -140,8 +140,8 @@ def how_good(result: FillResult) -> str:
     if quality is None:
         return ""
     unit = f", in the unit of '{result.target}'" if result.task == "regression" else ""
-    which = " ".join(["labels", result.diagnosis.measured_at]).rstrip()
-    said = f"At {which} that were hidden, the answers are {quality.large}{unit}; {quality.small}."
+    hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
+    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}."
     return f"{said} {quality.judged}".rstrip()
 
 

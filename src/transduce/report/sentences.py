@@ -279,8 +279,8 @@ def to_do(facts: Facts) -> str:
 
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
     unit = f", in the unit of “{name_of(facts.filled.target)}”" if facts.numbers else ""
-    which = " ".join(["known values", facts.filled.diagnosis.measured_at]).rstrip()
-    large, small = quality.large, f"At {which} that were hidden{unit}; {quality.small}."
+    hidden = ", ".join(filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at]))
+    large, small = quality.large, f"{hidden}{unit}; {quality.small}."
     if quality.judged:
         return large, f"{small} {quality.judged}", "bad"
     if facts.filled.guarantee.in_doubt:
