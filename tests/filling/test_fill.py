@@ -139,7 +139,7 @@ def test_a_guarantee_for_each_row_holds_no_label_out(method):
     assert result.answer.regions.contains(result.answer.values).all()
     unlabelled = result.answer.rows
     assert result.answer.regions.contains(truth.to_numpy(float)[unlabelled]).mean() > 0.75
-    assert result.frame["target_confidence"][unlabelled].between(0, 1).all()
+    assert result.frame["target_narrower"][unlabelled].between(0, 1).all()
 
 
 def test_auto_goes_by_the_number_of_labels_alone():
