@@ -295,3 +295,17 @@ def test_tiny_loops_by_hand():
     np.testing.assert_array_equal(walls, [0, 1])
     assert times[1] == pytest.approx(np.pi / 2)
     assert Segment(np.ones(1), np.ones(1), walls, kicks, times).length == pytest.approx(times.sum())
+
+
+def test_a_thin_version_space_takes_a_short_trial(monkeypatch):
+    """Where a flight of length 1 would have hundreds of thousands of bounces, the trial begins with a shorter one."""
+    wedge = np.array([[1.0, 0.0], [-np.cos(2e-5), np.sin(2e-5)]])
+    space = space_of(np.kron(np.eye(10), wedge), np.ones(20))
+    bounces = []
+    one = billiard.fly
+    monkeypatch.setattr(billiard, "fly", lambda *args: (bounces.append(len(args[-1])), one(*args)))
+    reach = choose_reach(space, 0, 200)
+    assert reach < 1e-3
+    assert sum(bounces) < 50_000
+    ball = Ball.drop(space, 1, reach)
+    assert 50 < np.mean([len(segment.walls) for segment in ball.run(20)]) < 800

@@ -224,9 +224,25 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[Any
     return walls[: last + 1], kicks[: last + 1], times[: last + 1]
 
 
+def _first_reach(space: VersionSpace, position: Array, seed: int) -> float:
+    """Return 1, or the length of a thousand bounces where a flight of length 1 would have very many."""
+    velocity = space.velocity(position, np.random.RandomState(seed))
+    a, b = (space.root @ (space.root.T @ vector) for vector in (position, velocity))
+    trace = (np.empty(1000, np.int32), np.empty(1000), np.empty(1000))
+    fly(space.G, space.signs, a, b, *trace)
+    length = float(trace[2].sum())
+    if not length > 1e-9:
+        raise EmptyVersionSpaceError(
+            "the directions that get every labelled row right are fewer than rounding tells"
+        )
+    return 1.0 if length > 0.01 else length
+
+
 def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:
     """Return the length of a flight of about so many bounces, from a trial."""
     ball, some = Ball.drop(space, seed, 1.0), max(20, n_bounces // 10)
+    if space.rank > 1:
+        ball.reach = _first_reach(space, ball.position, seed)
     for wanted in (20, some, some, n_bounces):
         # Flights are long with some velocities and short with others: count over several, and correct the reach. The
         # last flight of a segment is half a flight on average.
