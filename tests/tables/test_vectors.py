@@ -226,6 +226,23 @@ def test_hashes_depend_on_the_numbers_alone(table):
     assert len(set(row_hashes(pd.DataFrame({"v": list(long)})))) == 2
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda row: str([np.float32(number) for number in row]),
+        lambda row: repr(np.array(row)),
+        lambda row: repr(np.array(row, dtype=np.float32)),
+        lambda row: str(np.array(row)),
+        lambda row: json.dumps(row),
+        lambda row: " " + str(row).replace(",", ";"),
+    ],
+)
+def test_vectors_as_other_programs_write_them(write):
+    rows = [[0.5, -1.25, 3.0, float("nan")], [1e-5, 2.0, float("inf"), 4.0]]
+    found = read_vectors(pd.Series([*map(write, rows), None]))
+    np.testing.assert_array_equal(found.matrix(4), np.array([*rows, [np.nan] * 4], dtype=np.float32))
+
+
 def test_vectors_are_shown_in_short_form(tmp_path):
     cells = list(np.arange(3 * 4096.0).reshape(3, 4096))
     pd.DataFrame({"v": cells, "name": ["one", "two", "three"]}).to_parquet(tmp_path / "a.parquet")

@@ -22,6 +22,10 @@ SHOWN = 3  # numbers of a vector in short form
 _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
 _NOT_NUMBERS = r"[^\d\s.,;+\-eainful]"  # what no list in text holds, in small letters
+_BEGINNINGS = ("[", "array([", "tensor([")
+# As Python and its libraries write lists and missing numbers.
+_SPELLINGS = ((r"np\.\w+\(([^(),]*)\)", r"\1"), (r"(?s)^(?:array|tensor)\((.*\]).*\)$", r"\1"))
+_SPELLINGS += (("none|null", "nan"), ("infinity", "inf"))
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf)$"
 
 
@@ -97,7 +101,7 @@ def _read(series: pd.Series) -> Vectors | None:
     first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
     if any(isinstance(cell, list | tuple | np.ndarray) for cell in first):
         return _of_cells(series)
-    in_text = [isinstance(cell, str) and cell.strip()[:1] == "[" for cell in first]
+    in_text = [isinstance(cell, str) and cell.strip().startswith(_BEGINNINGS) for cell in first]
     return _of_texts(series) if any(in_text) else None
 
 
@@ -152,8 +156,8 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     """Return the vectors in texts such as "[0.1, 0.2]", with commas, semicolons or blanks between the numbers."""
     cells = pa.array([cell if isinstance(cell, str) else None for cell in series], pa.large_string())
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
-    for word, number in (("none", "nan"), ("null", "nan"), ("infinity", "inf")):
-        texts = pc.replace_substring(texts, word, number)
+    for words, number in _SPELLINGS:
+        texts = pc.replace_substring_regex(texts, words, number)
     inner = pc.utf8_trim(pc.utf8_slice_codeunits(texts, 1, -1), " \t\r\n,;")
     good = pc.and_(pc.starts_with(texts, "["), pc.ends_with(texts, "]"))
     good = pc.and_(good, pc.invert(pc.match_substring_regex(inner, _NOT_NUMBERS)))
