@@ -12,6 +12,7 @@ from pyarrow import feather, parquet
 
 from transduce import fill
 from transduce.filling import fill_folder, load, save
+from transduce.labelling import Session, SessionSettings
 from transduce.labelling.table import read_label_table
 from transduce.tables import files
 from transduce.tables.draws import row_hashes
@@ -252,6 +253,23 @@ def test_vectors_are_shown_in_short_form(tmp_path):
     assert table.search("two") == [1]
     assert in_short(str(list(range(50)))) == "[0, 1, 2, …], 50 numbers"
     assert in_short("[1, 2]") is None
+
+
+def test_vectors_are_labelled(tmp_path, monkeypatch):
+    """Of many rows, neighbours are searched along a few directions; what is shown is short."""
+    monkeypatch.setattr("transduce.labelling.prepared.EXACT_TEXTS", 50)
+    monkeypatch.setattr("transduce.labelling.prepared.FITTED_ROWS", 110)
+    random, truth = np.random.default_rng(4), np.tile([0, 1], 60)
+    rows = random.normal(size=(120, 150)) + 2.0 * truth[:, None]
+    pd.DataFrame({"v": list(rows.astype(np.float32))}).to_parquet(tmp_path / "a.parquet")
+    with Session(
+        tmp_path / "a.parquet", "y", classes=["no", "yes"], settings=SessionSettings(seed=0)
+    ) as session:
+        for row in range(6):
+            session.answer(["no", "yes"][truth[row]], row=row)
+        assert np.mean(session.answers().values == truth) == 1.0
+        assert session.prepared.columns == ("v",)
+        assert all(len(cell.text) < 60 for cell in session.table.cells(7))
 
 
 def test_vectors_are_written_in_other_formats(tmp_path, table):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from transduce.core.computing import stage
@@ -23,8 +23,8 @@ MaybeSparse: TypeAlias = "AnyArray | sp.csr_array"
 N_COMPONENTS = 80
 N_NEIGHBORS, TEXT_NEIGHBORS = 10, 30
 MOST_WORDS = 50_000
-EXACT_TEXTS = 30_000  # up to here neighbours of texts are searched among all
-REDUCED = 100
+EXACT_TEXTS = 30_000  # up to here neighbours are searched by all words and features
+REDUCED, FITTED_ROWS = 100, 10_000  # directions, and rows that they are fitted to
 MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
 N_FEATURES, MAP_NEIGHBORS, EPOCHS, REPULSIONS = 16, 12, 200, 4  # of the map
 
@@ -172,7 +172,8 @@ def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
     words = _words(table.frame, texts) if texts else None
     if words is None and features.matrix.shape[1] == 0:
         raise ValueError(f"No column besides {table.target!r} varies: there is nothing to learn from.")
-    found = prepare_matrix(features.matrix, words, features.matrix[:, plain], seed=seed)
+    others = features.matrix if plain.all() else features.matrix[:, plain]
+    found = prepare_matrix(features.matrix, words, others, seed=seed)
     columns = tuple(map(str, dict.fromkeys(features.origins)))
     return replace(found, columns=columns, notes=tuple(features.notes))
 
@@ -190,7 +191,8 @@ def prepare_matrix(
             texts = reduced.fit_transform(words) if words.shape[0] > EXACT_TEXTS else words
             graphs.append(neighbor_graph(texts, n_neighbors=TEXT_NEIGHBORS, random_state=seed))
         if plain.shape[1]:
-            numbers = neighbor_graph(plain, n_neighbors=N_NEIGHBORS, metric="euclidean", random_state=seed)
+            near = _reduced(plain, seed)
+            numbers = neighbor_graph(near, n_neighbors=N_NEIGHBORS, metric="euclidean", random_state=seed)
             graphs.append(numbers)
         graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
         spectrum = graph_spectrum(graph, n_components=N_COMPONENTS, random_state=seed)
@@ -198,6 +200,18 @@ def prepare_matrix(
         with stage("map"):
             places = draw_map(features, seed)
     return Prepared(matrix, _unit(words, plain), spectrum, features, places)
+
+
+def _reduced(plain: Array, seed: int) -> AnyArray:
+    """Return many features of many rows along the directions in which some of the rows vary most."""
+    n, d = plain.shape
+    if n <= EXACT_TEXTS or d <= REDUCED:
+        return plain
+    some = np.sort(np.random.default_rng(seed).choice(n, FITTED_ROWS, replace=False))
+    directions, reduced = PCA(REDUCED, random_state=seed).fit(plain[some]), np.empty((n, REDUCED), np.float32)
+    for start in range(0, n, FITTED_ROWS):
+        reduced[start : start + FITTED_ROWS] = directions.transform(plain[start : start + FITTED_ROWS])
+    return reduced
 
 
 def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:

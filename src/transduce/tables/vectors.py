@@ -24,8 +24,12 @@ _AT_A_TIME = 2**22  # numbers that are hashed together
 _NOT_NUMBERS = r"[^\d\s.,;+\-eainful]"  # what no list in text holds, in small letters
 _BEGINNINGS = ("[", "array([", "tensor([")
 # As Python and its libraries write lists and missing numbers.
-_SPELLINGS = ((r"np\.\w+\(([^(),]*)\)", r"\1"), (r"(?s)^(?:array|tensor)\((.*\]).*\)$", r"\1"))
-_SPELLINGS += (("none|null", "nan"), ("infinity", "inf"))
+_SPELLINGS = (
+    (r"np\.\w+\(([^(),]*)\)", r"\1"),
+    (r"(?s)^(?:array|tensor)\((.*\]).*\)$", r"\1"),
+    ("none|null", "nan"),
+    ("infinity", "inf"),
+)
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf)$"
 
 
