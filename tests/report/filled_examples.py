@@ -21,6 +21,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
+from transduce.tables.labels import Target
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
@@ -55,6 +56,12 @@ class Filled:
     @property
     def guarantee(self):
         return self.answer.guarantee
+
+    @property
+    def labels(self):
+        cells = self.frame[self.target]
+        values = pd.to_numeric(cells) if self.task == "regression" else cells.astype(object)
+        return Target(self.target, values.to_numpy(), cells.isna().to_numpy(), self.task)
 
 
 def _hide(frame, target, n_unlabelled, seed):

@@ -117,7 +117,7 @@ def tell(text: str, *, err: bool = False) -> None:
 def show_result(result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False) -> None:
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
     source = f"{result.source.name}: " if result.source.name else ""
-    what = "numbers" if result.task == "regression" else "classes"
+    what = result.labels.kind
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
     first = f"{source}{count} filled ({what}, {_how(result)})."
@@ -136,7 +136,7 @@ def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
     from transduce.report.quality import quality_of
 
-    quality = quality_of(result.task, result.out_of_fold)
+    quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
         return ""
     unit = f", in the unit of '{result.target}'" if result.task == "regression" else ""
@@ -191,7 +191,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    return str(value)
+    return str(value).removesuffix(" 00:00:00")
 
 
 def called(member: str) -> str:

@@ -254,7 +254,13 @@ class FittedFill:
         level, shares = float(self.options.confidence), self.options.probabilities
         right = None if self.reading.task == "regression" else self.chance.right(answer)
         new = new_columns(labels, answer, level, index, right=right, probabilities=shares, known=self.labels)
-        kinds = {name: "string" for name in new.columns if new[name].dtype.kind not in "fib"}
+        plain = [
+            name for name in new.columns if new[name].dtype.kind == "O" and new[name].dtype != "category"
+        ]
+        kinds = dict.fromkeys(plain, "string")
+        moments = self.reading.spelling.moments
+        if moments is not None and moments.cells == "date":  # objects are not for files
+            kinds |= {name: "datetime64[s]" for name in plain if name != f"{self.reading.name}_status"}
         if self.reading.whole:
             kinds[f"{self.reading.name}_filled"] = "Int64"
         return new.astype(kinds)

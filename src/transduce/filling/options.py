@@ -327,6 +327,9 @@ class Options:
                 raise ValueError(f"{option(name)} is for {here}, and these labels are {there}.")
         if self.minimum is None and self.maximum is None:
             return
+        if target.spelling.moments is not None:
+            name = option("minimum" if self.minimum is not None else "maximum")
+            raise ValueError(f"{name} is for numbers, and these labels are {target.spelling.moments.what}.")
         low, high = self.limits
         for label in target.known.astype(float):
             if not low <= label <= high:

@@ -78,9 +78,10 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     about["options"] = settled.as_json() | {"method": as_stored(method)}
     with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
-        archive.writestr(
-            _TABLE, _parquet(_with_copies(source.frame.iloc[rows], read.pictures or source.pictures))
-        )
+        frame = source.frame.iloc[rows]
+        if source.labels.spelling.classes:  # as they are written
+            frame = frame.assign(**{target: source.labels.labels[rows]})
+        archive.writestr(_TABLE, _parquet(_with_copies(frame, read.pictures or source.pictures)))
 
 
 def _with_copies(frame: pd.DataFrame, folder: str) -> pd.DataFrame:

@@ -111,7 +111,7 @@ class FrameSource(Source):
         """Return the table, which may have new columns already, with those of the result after its own."""
         table = self.given if table is None else table
         if not isinstance(table, pd.DataFrame):
-            return with_new_columns(table, result.new)
+            return with_new_columns(table, result.new, self.labels.name)
         return pd.concat([table, result.new], axis=1)
 
 

@@ -62,6 +62,28 @@ def _short(name: str) -> str:
     return clean(name, LONGEST)
 
 
+def named(summary: dict[str, Any], most: int = LONGEST) -> str:
+    """Return the target's name, cut to a length, with its unit."""
+    answers = summary["answers"]
+    unit = "" if answers.get("moments") else answers.get("unit")
+    return f"{clean(summary['target'], most)}{f' ({unit})' if unit else ''}"
+
+
+def digits_of(summary: dict[str, Any]) -> Any:
+    """Return how values are written: with so many decimals, or as dates."""
+    return FilledNumbers(**summary["answers"]).digits if summary["task"] == "regression" else 2
+
+
+def _dated(summary: dict[str, Any], *axes: Any) -> None:
+    """Write dates, times or durations at the ticks of axes, if these are what is filled."""
+    digits = digits_of(summary)
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in axes if not isinstance(digits, int) else ():
+        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_formatter(lambda value, _: digits.shown(value))
+
+
 # ------------------------------------------------------------------------------------------------------- answers
 
 
@@ -78,7 +100,8 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
         RegionDisplay(values, regions).plot(ax=ax)
         handles, _ = ax.get_legend_handles_labels()
         _legend_above(ax, handles=handles, labels=["interval", "answer"])
-        ax.set(xlabel="filled rows, by answer", ylabel=_short(summary["target"]))
+        ax.set(xlabel="filled rows, by answer", ylabel=named(summary))
+        _dated(summary, ax.yaxis)
         if len(shown) < len(rows):
             ax.set(xticks=[])
 
@@ -195,12 +218,14 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
     both = np.concatenate([true, answered])
     margin = 0.04 * float(both.max() - both.min()) or 1.0
     ends = (float(both.min()) - margin, float(both.max()) + margin)
+    unit = named(summary).removeprefix(_short(summary["target"]))
 
     def paint(ax: Any) -> None:
         ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
         size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
         ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
-        ax.set(xlim=ends, ylim=ends, xlabel="true value", ylabel="answered while it was hidden")
+        ax.set(xlim=ends, ylim=ends, xlabel=f"true value{unit}", ylabel=f"answered while it was hidden{unit}")
+        _dated(summary, ax.xaxis, ax.yaxis)
         _legend_above(ax)
 
     text = (
@@ -307,7 +332,7 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     n_far = int(np.sum((near["x"] != places["x"]) | (near["y"] != places["y"])))
 
     def paint(ax: Any) -> None:
-        paint_values(ax, {**places, **near}, summary["target"])
+        paint_values(ax, {**places, **near}, summary)
         ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
         _legend_of_marks(ax)
 
@@ -353,7 +378,7 @@ def _points(ax: Any, places: dict[str, Any], mask: Any, color: Any, label: str =
         ax.scatter([], [], s=size, color=color, label=label)
 
 
-def _paint_numbers(ax: Any, places: dict[str, Any], target: str) -> None:
+def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> None:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -372,13 +397,14 @@ def _paint_numbers(ax: Any, places: dict[str, Any], target: str) -> None:
     for i, shade in enumerate(shades):
         _points(ax, places, known & (group == i), [shade])
     scale = ScalarMappable(BoundaryNorm(edges, len(shades)), ListedColormap(shades))
-    digits = decimals_for([float(edges[-1] - edges[0])])
-    bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=_short(target))
+    digits = digits_of(summary)
+    digits = decimals_for([float(edges[-1] - edges[0])]) if isinstance(digits, int) else digits
+    bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=named(summary))
     bar.ax.set_yticklabels([number(float(edge), digits) for edge in edges])
     bar.outline.set_visible(False)
 
 
-def _paint_classes(ax: Any, places: dict[str, Any], target: str) -> None:
+def _paint_classes(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> None:
     values = np.array(["" if value is None else value for value in places["value"]], dtype=object)
     names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
@@ -389,7 +415,7 @@ def _paint_classes(ax: Any, places: dict[str, Any], target: str) -> None:
     for mask, label in ((others, OTHERS), (values == "", "no answer")):
         if mask.any():
             _points(ax, places, mask, REGION, label)
-    ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=_short(target))
+    ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=named(summary))
 
 
 def _overlap(summary: dict[str, Any]) -> Drawing | None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.words import percent
+from transduce.tables.numbers import Moments
 
 # What no page can show: control characters, halves of characters, and marks that turn the direction of writing.
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -68,14 +69,21 @@ def decimals_for(values: Iterable[float | None]) -> int:
     return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9))
 
 
-def number(value: float | None, decimals: int = 2) -> str:
-    """Return a number for reading."""
+def number(value: float | None, decimals: int | Moments = 2) -> str:
+    """Return a number for reading, or the date that it stands for."""
     if value is None:
         return "–"
+    if not isinstance(decimals, int):
+        return decimals.shown(value)
     if abs(value) >= 1e12 or (value and abs(value) < 1e-9):
         return f"{value:.4g}"
     shown = f"{value:,.{decimals}f}"
     return shown.lstrip("-") if not float(shown.replace(",", "")) else shown.replace("-", "−")
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a number with its unit."""
+    return f"{text} {unit}" if unit else text
 
 
 def rough_percent(share: float) -> str:
@@ -88,14 +96,14 @@ def about(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def interval_text(pieces: list[list[float | None]] | None, decimals: int) -> str:
+def interval_text(pieces: list[list[float | None]] | None, decimals: int | Moments) -> str:
     """Return a union of intervals for reading; None is an end that is infinite."""
     if pieces is None:
         return "–"
     return ", or ".join(_piece(low, high, decimals) for low, high in pieces) or "none"
 
 
-def _piece(low: float | None, high: float | None, decimals: int) -> str:
+def _piece(low: float | None, high: float | None, decimals: int | Moments) -> str:
     if low is None:
         return "any number" if high is None else f"{number(high, decimals)} or less"
     if high is None:

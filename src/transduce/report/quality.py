@@ -11,7 +11,7 @@ import pandas as pd
 from transduce.core.types import AnyArray
 from transduce.core.words import counted
 from transduce.metrics import rejection_curve
-from transduce.report.plain import decimals_for, name_of, number, plain, rough_percent
+from transduce.report.plain import decimals_for, name_of, number, plain, rough_percent, with_unit
 
 MOST_POINTS = 1000  # in a plot
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
@@ -47,6 +47,7 @@ class NumberQuality:
     r2: float | None
     true: list[float]  # pairs to plot
     answered: list[float]
+    unit: str = ""
 
     @property
     def large(self) -> str:
@@ -77,7 +78,7 @@ class NumberQuality:
 
     def shown(self, error: float) -> str:
         """Return an error for reading."""
-        return number(error, decimals_for([self.mean_absolute_error]))
+        return with_unit(number(error, decimals_for([self.mean_absolute_error])), self.unit)
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ class ClassQuality:
 Quality = NumberQuality | ClassQuality
 
 
-def quality_of(task: str, out_of_fold: pd.DataFrame) -> Quality | None:
+def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     """Return how good answers at hidden labels were; None if no label was hidden and answered."""
-    return number_quality(out_of_fold) if task == "regression" else class_quality(out_of_fold)
+    return number_quality(out_of_fold, unit) if task == "regression" else class_quality(out_of_fold)
 
 
-def number_quality(out_of_fold: pd.DataFrame) -> NumberQuality | None:
+def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality | None:
     """Return scores of numbers, and pairs to plot."""
     pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
     if not len(pairs):
@@ -148,6 +149,7 @@ def number_quality(out_of_fold: pd.DataFrame) -> NumberQuality | None:
         r2=1.0 - float(weights @ off**2) / spread if spread > 0.0 else None,
         true=true[shown].tolist(),
         answered=answered[shown].tolist(),
+        unit=unit,
     )
 
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from transduce.core.words import counted, percent
 from transduce.report import plain
-from transduce.report.figures import figures
+from transduce.report.figures import digits_of, figures, named
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
 ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
@@ -92,6 +92,7 @@ def render_html(summary: dict[str, Any]) -> str:
         name=plain.name_of,
         interval=plain.interval_text,
         count=counted,
+        named=named,
         short=plain.clean,
         unbroken=lambda text: text.replace(" %", "\u00a0%"),  # the sign stays on the line of its number
     )
@@ -105,6 +106,7 @@ def render_html(summary: dict[str, Any]) -> str:
             for name, drawing in figures(summary).items()
         },
         rows=summary["rows"][:MOST_ROWS],
+        digits=digits_of(summary),
         style=Markup(style),
         script=Markup(script),
         policy=POLICY.format(f"sha256-{digest}"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from transduce.core.guarantee import Limits
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
-from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain
+from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain, with_unit
 from transduce.tables.columns import narrowness
+from transduce.tables.numbers import Moments
 
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult
@@ -125,17 +126,27 @@ class FilledNumbers:
     equally_wide: bool
     decimals: int  # for reading
     narrower: float | None  # how much narrower than without features the median interval is, from 0 to 1
+    unit: str = ""  # of widths, and of numbers that do not stand for dates
+    moments: dict[str, Any] | None = None  # how dates, times or durations are written, if they are that
+
+    @property
+    def digits(self) -> int | Moments:
+        """How values are written: with so many decimals, or as dates."""
+        return self.decimals if self.moments is None else Moments(**self.moments)
 
     def shown(self, value: float | None) -> str:
         """Return a value for reading."""
-        return number(value, self.decimals)
+        return with_unit(number(value, self.digits), "" if self.moments else self.unit)
 
     @property
     def widths(self) -> str:
         """How wide the intervals are."""
-        if self.equally_wide:
-            return f"All intervals are {self.shown(self.median_width)} wide."
-        return f"Half of them are narrower than {self.shown(self.median_width)}."
+        width = with_unit(number(self.median_width, self.decimals), self.unit)
+        return (
+            f"All intervals are {width} wide."
+            if self.equally_wide
+            else f"Half of them are narrower than {width}."
+        )
 
     def sentences(self, confidence: float) -> list[str]:
         """Return what was answered."""
@@ -212,6 +223,8 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
         equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
         decimals=decimals_for([middle] if middle else [values.std() or values.mean()]) if len(values) else 2,
         narrower=_narrower(filled),
+        unit=filled.labels.spelling.unit,
+        moments=None if filled.labels.spelling.moments is None else asdict(filled.labels.spelling.moments),
     )
 
 

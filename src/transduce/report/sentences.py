@@ -60,7 +60,7 @@ def question(facts: Facts) -> str:
     if not counts["unlabelled"]:
         return f"No value is missing in “{target}”{where}, so there was nothing to fill."
     share = rough_percent(counts["unlabelled"] / counts["rows"])
-    kind = "numbers" if facts.numbers else counted(counts["classes"], "class", "classes")
+    kind = facts.filled.labels.kind if facts.numbers else counted(counts["classes"], "class", "classes")
     missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
     return (
         f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” "

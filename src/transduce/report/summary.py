@@ -54,7 +54,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         counts=_counts(filled),
         answers=filled_values(filled, rows),
-        quality=quality_of(filled.task, filled.out_of_fold),
+        quality=quality_of(filled.task, filled.out_of_fold, filled.labels.spelling.unit),
         differing=[] if tested is None else [entry["name"] for entry in tested["features"]],
     )
     return {
@@ -226,7 +226,7 @@ def _map(filled: FillResult) -> dict[str, Any] | None:
         return None
     unlabelled = np.zeros(len(filled.frame), dtype=bool)
     unlabelled[filled.answer.rows] = True
-    labels = filled.frame[filled.target].astype(object).to_numpy(copy=True)
+    labels = filled.labels.labels.astype(object)
     labels[filled.answer.rows] = filled.answer.values
     labels[filled.answer.rows[np.asarray(filled.answer.status) == "unreached"]] = None
     known = filled.map[["x", "y"]].notna().all(axis=1).to_numpy()

@@ -67,6 +67,9 @@ def new_columns(
         if target.limits.any:  # beyond limits nothing is told apart, so that what is there has no width
             seen = seen.within(target.limits.below, target.limits.above)
         surer = at_unlabelled(narrowness(seen.measure(), known, level))
+        if target.spelling.moments is not None:
+            written = target.spelling.moments.written
+            filled, middle = written(filled), [written(middle[0], np.floor), written(middle[1], np.ceil)]
     else:
         assert answer.classes is not None
         filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
@@ -77,7 +80,9 @@ def new_columns(
     shares = [at_unlabelled(answer.probabilities[:, j]) for j in range(len(classes))]  # type: ignore[index]
     columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
-    return pd.DataFrame(dict(zip(names, map(_typed, columns), strict=True))).set_index(index)
+    new = pd.DataFrame(dict(zip(names, map(_typed, columns), strict=True))).set_index(index)
+    kind = target.spelling.categories
+    return new if kind is None else new.astype({names[0]: kind})
 
 
 def _objects(values: list[Any]) -> AnyArray:
@@ -91,7 +96,7 @@ def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = 
     starts = (f"{target}_probability", f"{target}_confidence", f"{target}_narrower")
     shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
-    if task == "regression":
+    if task == "regression" and new[f"{target}_filled"].dtype.kind == "f":
         names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
         given = (new[f"{target}_status"] == "given").to_numpy()
         own = new[names[0]].to_numpy(dtype=float)[given] if known is None else np.asarray(known, dtype=float)
@@ -154,11 +159,14 @@ def _typed(values: AnyArray) -> pd.Series:
     return pd.Series(values)
 
 
-def with_new_columns(table: Any, new: pd.DataFrame) -> Any:
-    """Return a polars frame with new columns after its own."""
+def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
+    """Return a polars frame with new columns after its own; dates have the type of the target."""
     import polars
 
-    return table.hstack(polars.from_pandas(new.reset_index(drop=True)))
+    columns, kind = polars.from_pandas(new.reset_index(drop=True)), table.schema.get(target)
+    if kind is not None and kind.is_temporal():
+        columns = columns.with_columns(polars.selectors.temporal().cast(kind))
+    return table.hstack(columns)
 
 
 def as_pandas(table: Any) -> pd.DataFrame:

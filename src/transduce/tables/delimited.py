@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -30,6 +30,7 @@ class ColumnCells:
     reading: str = ""  # how a number written with a comma, or with groups of digits, was read
     markers: dict[str, int] = field(default_factory=dict)
     prefer: str = "point"  # the decimal sign in case of doubt
+    texts: Callable[[], list[str]] | None = None  # gives the cells as they are written
 
 
 @dataclass(frozen=True, eq=False)

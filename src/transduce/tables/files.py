@@ -11,7 +11,7 @@ import re
 import sys
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from transduce.core.words import counted, option
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, read_delimited
+from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, fields_of, read_delimited
 from transduce.tables.vectors import to_pandas
 from transduce.tables.workbooks import Workbook, read_workbook
 
@@ -50,9 +50,11 @@ class Table:
 
     def cells(self, column: Any) -> ColumnCells:
         """Return how the cells of a column were read, where the file was text."""
-        if isinstance(self.source, Delimited):
-            return self.source.cells.get(column, ColumnCells(prefer=self.prefer))
-        return ColumnCells()
+        if not isinstance(self.source, Delimited) or column not in self.frame.columns:
+            return ColumnCells()
+        place = list(self.frame.columns).index(column)
+        found = self.source.cells.get(column, ColumnCells(prefer=self.prefer))
+        return replace(found, texts=lambda: fields_of(self.source, [place])[place])
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,9 +19,22 @@ from transduce.tables import numbers
 from transduce.tables.columns import check_columns
 from transduce.tables.delimited import ColumnCells
 
-_DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}.*)?")
 FEWEST_LABELS = 3
+NEARLY_ALL, FEW = 0.95, 20  # of more labels than so many, this share of different ones is no class
 NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """How labels are written, so that answers are written like them."""
+
+    unit: str = ""  # of numbers
+    moments: numbers.Moments | None = None  # if numbers stand for dates, times or durations
+    classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
+    categories: Any = None  # the type of pandas, if it lists the classes
+
+
+PLAIN = Spelling()
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +48,18 @@ class Target:
     notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
     decisive: float | None = None  # the one label that decided the task, if it was guessed
+    spelling: Spelling = PLAIN
 
     @property
     def known(self) -> AnyArray:
         """The labels, shape (l,)."""
         return self.labels[~self.missing]
+
+    @property
+    def kind(self) -> str:
+        """What labels are: numbers, classes, dates, times or durations."""
+        plain = "numbers" if self.task == "regression" else "classes"
+        return plain if self.spelling.moments is None else self.spelling.moments.what
 
     @property
     def n_labels(self) -> int:
@@ -56,18 +75,39 @@ def read_target(
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, [name])
-    column = frame[name]
+    column, cells = frame[name], cells or ColumnCells()
+    _check_cells(column, name)
+    moments = numbers.Moments.of(column)
+    if moments is not None and task != "classification":
+        target = _dated_target(column, moments, task, cells)
+    else:
+        if moments is not None and moments.cells != "text":
+            column = column.astype(str).astype(object).mask(column.isna(), None)
+        target = _plain_target(column, name, task, cells)
+    _check_labels(target)
+    classes = len(set(target.known.tolist())) if target.task == "classification" else 0
+    if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
+        few = f"Nearly all labels of column {name!r} differ, as in free text or names of rows"
+        raise ValueError(f"{few}: fill a column of numbers, or of classes that occur more than once.")
+    return target
+
+
+def _check_cells(column: pd.Series, name: Any) -> None:
+    """Raise a ValueError unless some cells are empty and others hold one label each."""
     missing = column.isna().to_numpy(dtype=bool)
     if not missing.any():
         raise ValueError(_nothing_to_fill(column, name))
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
-    if column.dtype.kind in "mM":
-        raise ValueError(f"Column {name!r} holds dates: turn them into numbers, such as days.")
-    cells = cells or ColumnCells()
+    if any(isinstance(cell, list | dict | np.ndarray) for cell in column[~missing].tolist()):
+        raise ValueError(f"Column {name!r} holds lists: put what is to be filled into columns of their own.")
+
+
+def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
+    """Return labels that are numbers or classes."""
+    missing, task = column.isna().to_numpy(dtype=bool), said
     labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    said = task
     if task == "auto":
         plain = labels if amounts is None else amounts
         plain = column if isinstance(column.dtype, pd.CategoricalDtype) else plain
@@ -83,10 +123,13 @@ def read_target(
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
     target = Target(name, values, missing, task, notes)
-    target = replace(
-        target, limits=LabelReading.of(target, column, cells.prefer).limits_in(limit_texts(column))
-    )
-    _check_labels(target)
+    reading = LabelReading.of(target, column, cells.prefer)
+    spelling = Spelling(reading.unit)
+    if task == "classification":
+        as_read = column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
+        spelling = _spelling(values, as_read, column.dtype)
+        values[~missing] = _objects([spelling.classes.get(label, label) for label in values[~missing]])
+    target = replace(target, limits=reading.limits_in(limit_texts(column)), spelling=spelling)
     if said != "auto":
         return target
     guess = _guess_note(name, labels[~missing], task, could_be=amounts is not None)
@@ -135,9 +178,6 @@ def _labels(
     if task == "classification" or not any(isinstance(label, str) for label in present):
         return labels, None, []
     texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
-    if all(_DATE.fullmatch(texts[row].strip()) for row in known):
-        such = f"holds dates, such as {present[0]!r}"
-        raise ValueError(f"Column {name!r} {such}: turn them into numbers, such as days.")
     if task == "auto" and numbers.holds_code(pd.Series([texts[row] for row in known], dtype=object)):
         return labels, None, []
     found = numbers.read_numbers(texts, prefer)
@@ -148,7 +188,8 @@ def _labels(
         said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
         return labels, found.values, [said, *_unusual(name, texts, found)]
     if task == "regression" or found.nearly_all:
-        raise ValueError(_not_numbers(name, texts, found))
+        start = "holds" if found.nearly_all else "should hold"
+        raise ValueError(_not_read(name, f"{start} numbers", texts, found.unread))
     return labels, None, []
 
 
@@ -163,16 +204,15 @@ def _unusual(name: Any, texts: AnyArray, found: numbers.NumberCells) -> list[str
     return [*notes, f"{said}: {cells}."] if limits else notes
 
 
-def _not_numbers(name: Any, texts: AnyArray, found: numbers.NumberCells) -> str:
-    """Return why a column cannot be read as numbers: which cells, and what can be done."""
+def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:
+    """Return why a column cannot be read as numbers, or dates: which cells, and what can be done."""
     n_labels = sum(text is not None for text in texts)
-    cells = numbers.named_cells((texts[row].strip(), row) for row in found.unread)
-    words = list(dict.fromkeys(texts[row].strip() for row in found.unread))
+    cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
+    words = list(dict.fromkeys(texts[row].strip() for row in unread))
     holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
-    verb, it = ("is", "it") if len(found.unread) == 1 else ("are", "them")
-    start = "holds" if found.nearly_all else "should hold"
+    verb, it = ("is", "it") if len(unread) == 1 else ("are", "them")
     return (
-        f"Column {name!r} {start} numbers, but {len(found.unread):,} of its {n_labels:,} labels {verb} not: {cells}. "
+        f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: {cells}. "
         f"Correct {it}, take {it} as empty with {missing_option(holes)}, or ask for classes with "
         f"{option('task', 'classification')}."
     )
@@ -184,6 +224,37 @@ def _guess_note(name: Any, labels: AnyArray, task: str, *, could_be: bool) -> st
         return f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
     otherwise = f"; {option('task', 'regression')} reads them as numbers" if could_be else ""
     return f"{name!r} was read as classes ({len(set(labels.tolist()))} different ones){otherwise}."
+
+
+def _dated_target(column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnCells) -> Target:
+    """Return dates, times or durations as numbers, or raise a ValueError that names the cells that are not."""
+    name, missing, values = column.name, column.isna().to_numpy(dtype=bool), moments.numbers(column)
+    unread = np.flatnonzero(np.isnan(values) & ~missing).tolist()
+    if unread:
+        texts = column.astype(object).mask(missing, None).to_numpy()
+        raise ValueError(_not_read(name, f"holds {moments.what}", texts, unread))
+    first, such = str(column[~missing].iloc[0]).strip(), ""
+    if moments.style and moments.dates:
+        such = f", {first!r} as {pd.to_datetime(first, format=moments.style).date()}"
+    classes = option("task", "classification")
+    notes = [f"{name!r} was read as {moments.what}{such}; {classes} reads them as classes."]
+    notes = [*(notes if task == "auto" else []), *_about_markers(name, {}, cells.markers)]
+    return Target(name, values, missing, "regression", notes, spelling=Spelling(moments.unit, moments))
+
+
+def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
+    """Return what is written most often for each class, where that is not how it was read."""
+    pairs = Counter(
+        (label, cell.strip())
+        for label, cell in zip(classes.tolist(), cells.tolist(), strict=True)
+        if label is not None and isinstance(cell, str)
+    )
+    usual: dict[Any, str] = {}
+    for (label, cell), _ in pairs.most_common():
+        usual.setdefault(label, cell)
+    other = any(str(label) != cell for label, cell in usual.items())
+    lists = isinstance(kind, pd.CategoricalDtype) and set(classes) - {None} <= set(kind.categories)
+    return Spelling(classes=usual if other else {}, categories=kind if lists else None)
 
 
 def _numbers(name: Any, labels: AnyArray, amounts: AnyArray | None, missing: Mask) -> AnyArray:
@@ -205,8 +276,12 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
     elif len({type(label) for label in present}) > 1:
         present = [str(label) for label in present]
     classes = np.full(len(labels), None, dtype=object)
-    classes[np.flatnonzero(~missing)] = np.array([*present, None], dtype=object)[:-1]
+    classes[np.flatnonzero(~missing)] = _objects(present)
     return classes
+
+
+def _objects(values: list[Any]) -> AnyArray:
+    return np.array([*values, None], dtype=object)[:-1]
 
 
 def _alike(labels: AnyArray, name: Any) -> list[str]:
@@ -228,11 +303,16 @@ def _check_labels(target: Target) -> None:
         raise ValueError(f"Column {name!r} has {few}: label more rows.")
     if len(set(labels)) == 1:
         what = "number" if target.task == "regression" else "class"
+        if target.spelling.moments is not None:
+            what, labels = (
+                target.spelling.moments.what[:-1],
+                [str(target.spelling.moments.written(labels)[0])],
+            )
         said = f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}"
         raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
     if target.task == "classification" and len(set(labels)) == n_labels:
         said = f"Each of the {n_labels} labels of column {name!r} is different"
-        raise ValueError(f"{said}: classes must occur more than once.")
+        raise ValueError(f"{said}: fill a column of numbers, or of classes that occur more than once.")
 
 
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
@@ -265,18 +345,24 @@ class LabelReading:
     words: bool = False  # whether texts such as NA stand for a missing label
     limits: Limits = NO_LIMITS  # labels of the whole table that are limits
     decisive: float | None = None  # as in `Target`
+    spelling: Spelling = PLAIN
 
     @classmethod
     def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
         """Return how the labels of a target were read from a column."""
+        spelling = target.spelling
         if target.task == "classification":
-            known = target.known.tolist()
-            return cls(target.name, target.task, whole=all(type(label) is int for label in known))
+            known = [*(spelling.classes or target.known.tolist())]
+            whole = all(type(label) is int for label in known)
+            return cls(target.name, target.task, whole=whole, spelling=spelling)
+        if spelling.moments is not None:
+            return cls(target.name, target.task, spelling=spelling)
         if pd.api.types.is_numeric_dtype(column):
             return cls(target.name, target.task, decisive=target.decisive)
         texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
         found = numbers.read_numbers(texts, prefer)
-        return cls(target.name, target.task, found.decimal, found.unit, decisive=target.decisive)
+        read = cls(target.name, target.task, found.decimal, found.unit, spelling=spelling)
+        return replace(read, decisive=target.decisive)
 
     def limits_in(self, texts: Mapping[str, int]) -> Limits:
         """Return what limits there are among labels, given their texts and how often each occurs."""
@@ -292,26 +378,30 @@ class LabelReading:
         """Return the labels of some rows; all are missing where the table lacks the column."""
         if self.name not in frame.columns:
             empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
-            return Target(self.name, empty, np.ones(len(frame), dtype=bool), self.task, limits=self.limits)
+            missing = np.ones(len(frame), dtype=bool)
+            return Target(self.name, empty, missing, self.task, limits=self.limits, spelling=self.spelling)
         column = frame[self.name]
         missing = missing_labels(column, words=self.words)
         if self.task == "classification":
             labels = np.full(len(frame), None, dtype=object)
             for row in np.flatnonzero(~missing):
                 labels[row] = self._class(column.iloc[row])
+        elif self.spelling.moments is not None:
+            labels = self.spelling.moments.numbers(column.mask(missing, None))
         elif pd.api.types.is_numeric_dtype(column):
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
             labels = numbers.read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
-        return Target(self.name, labels, missing, self.task, limits=self.limits)
+        return Target(self.name, labels, missing, self.task, limits=self.limits, spelling=self.spelling)
 
     def _class(self, cell: Any) -> Any:
+        label = numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
         if self.whole:
             try:
-                return int(float(cell))
+                label = int(float(cell))
             except (TypeError, ValueError):
-                return str(cell)
-        return numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
+                label = str(cell)
+        return self.spelling.classes.get(label, label)
 
 
 YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")

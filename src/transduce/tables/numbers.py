@@ -1,10 +1,11 @@
-"""Numbers written as text: decimal signs, units, limits, words for a missing cell, and notes on what is unusual."""
+"""Numbers written as text: decimal signs, units, limits, words for a missing cell, notes; dates read as numbers."""
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -361,3 +362,178 @@ def holds_code(texts: pd.Series) -> bool:
         return False
     digits = words[words.str.fullmatch(r"\d+")]
     return bool(zero.mean() > 1.0 - NEARLY or (len(digits) == len(words) and digits.str.len().nunique() == 1))
+
+
+# ----------------------------------------------------------------------------------------- dates, times, durations
+
+_CLOCK = re.compile(r"(\d{1,4}):(\d\d)(?::(\d\d(?:\.\d+)?))?")
+_DAYS: tuple[str, ...] = (
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%Y/%m/%d",
+    "%d-%m-%Y",
+    "%Y-%m",
+    "%d %b %Y",
+    "%d %B %Y",
+)
+_DAYS += ("%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%B %Y")
+_TIMES = (
+    "",
+    *(f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")),
+)
+_SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How dates, times of day and durations are read as days or seconds, dates from 1970 on, and written again."""
+
+    cells: str  # what they are: "date" or "time" of Python, "text", or a type of pandas
+    style: str = ""  # of text: the format of dates, "clock" or "span"
+    step: str = "us"  # the coarsest unit whose multiples all labels are: Y, M, D, h, m, s, ms or us
+    padded: bool = True  # whether texts have zeros before single digits
+
+    @classmethod
+    def of(cls, column: pd.Series) -> Moments | None:
+        """Return how a column is read; None if it does not hold dates, times or durations."""
+        known = column.dropna()
+        kinds = {type(cell) for cell in known.tolist()}
+        if kinds in ({datetime.date}, {datetime.time}):
+            found = cls(kinds.pop().__name__)
+        elif kinds and all(issubclass(kind, datetime.date | datetime.timedelta) for kind in kinds):
+            usual = "timedelta64[us]" if issubclass(kinds.pop(), datetime.timedelta) else "datetime64[us]"
+            found = cls(str(known.dtype) if known.dtype.kind in "mM" else usual)
+        elif kinds == {str} and (style := _style(known.str.strip())):
+            found = cls("text", style)
+        else:
+            return None
+        moments = found._moments(known).dropna()
+        found = replace(found, step=_step(moments))
+        texts = known[moments.index].str.strip().tolist() if found.style else []
+        return replace(found, padded=found.written(found.numbers(known[moments.index])).tolist() == texts)
+
+    @property
+    def dates(self) -> bool:
+        """Whether they are dates."""
+        return self.cells.startswith("date") or "%" in self.style
+
+    @property
+    def what(self) -> str:
+        """What they are called."""
+        return (
+            "dates"
+            if self.dates
+            else "times"
+            if self.cells == "time" or self.style == "clock"
+            else "durations"
+        )
+
+    @property
+    def unit(self) -> str:
+        """What the numbers count."""
+        return "days" if self.step in "YMD" else "seconds"
+
+    def _moments(self, column: pd.Series) -> pd.Series:
+        """Return cells as dates or durations of pandas; missing where one is neither."""
+        if column.dtype.kind in "mM":
+            return column
+        if self.style == "clock" or self.cells == "time":
+            parts = column.astype(str).str.strip().str.extract(f"^{_CLOCK.pattern}$").astype(float)
+            return pd.to_timedelta(3600.0 * parts[0] + 60.0 * parts[1] + parts[2].fillna(0.0), unit="s")
+        if not self.dates:
+            return pd.to_timedelta(column, errors="coerce")
+        texts = column.str.strip() if self.style else column
+        return pd.to_datetime(texts, format=self.style or None, errors="coerce")
+
+    def numbers(self, column: pd.Series) -> Array:
+        """Return cells as numbers; NaN where one is missing, or neither a date nor a duration."""
+        moments = self._moments(column)
+        if self.dates and moments.dt.tz is not None:
+            moments = moments.dt.tz_localize(None) if self.unit == "days" else moments.dt.tz_convert(None)
+        spans = moments - pd.Timestamp(_EPOCH) if self.dates else moments
+        return spans.dt.total_seconds().to_numpy(float) / (86400.0 if self.unit == "days" else 1.0)
+
+    def written(self, numbers: Array, way: Callable[[Array], Array] = np.round) -> pd.Series:
+        """Return numbers as cells, multiples of the step; missing where they are beyond all dates."""
+        seconds = np.asarray(numbers, dtype=float) * (86400.0 if self.unit == "days" else 1.0)
+        good = (seconds > -6e10) & (seconds < 2.5e11)  # between the years 69 and 9892
+        if "[ns" in self.cells:
+            good = np.abs(seconds) < 9.2e9
+        steps = self._stepped(np.where(good, seconds, 0.0), way)
+        steps[~good] = np.datetime64("NaT")
+        if self.cells.startswith("timedelta64"):
+            return pd.Series(steps - np.datetime64(0, "us")).astype(self.cells)
+        if not self.cells.startswith("datetime64"):
+            return pd.Series(
+                [None if one is None else self._cell(one) for one in steps.tolist()], dtype=object
+            )
+        moments, zone = pd.Series(steps), getattr(pd.Series(dtype=self.cells).dtype, "tz", None)
+        if zone is not None and self.unit == "days":
+            first = np.ones(len(moments), dtype=bool)
+            moments = moments.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+        elif zone is not None:
+            moments = moments.dt.tz_localize("UTC").dt.tz_convert(zone)
+        return moments.astype(self.cells)
+
+    def shown(self, number: float) -> str:
+        """Return a number as a text for reading."""
+        cell = self.written(np.array([number]))[0]
+        return f"{cell:%Y-%m-%d}" if self.dates and self.unit == "days" and not self.style else str(cell)
+
+    def _stepped(self, seconds: Array, way: Callable[[Array], Array]) -> AnyArray:
+        """Return multiples of the step, from 1970 on; what is off by rounding alone stays where it is."""
+        if self.step in _SECONDS:
+            size = _SECONDS[self.step]
+            least, most = (0.0 if self.style == "clock" else -np.inf), np.inf
+            least, most = (0.0, 86400.0 - size) if self.cells == "time" else (least, most)
+            seconds = np.clip(way(np.round(seconds / size, 6)) * size, least, most)
+            return np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]")
+        dates = np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]")
+        whole = dates.astype(f"datetime64[{self.step}]")
+        low, high = whole.astype("datetime64[us]"), (whole + 1).astype("datetime64[us]")
+        return np.where(way(np.round((dates - low) / (high - low), 6)) > 0.0, high, low)
+
+    def _cell(self, moment: datetime.datetime) -> Any:
+        """Return a moment from 1970 on as a cell of Python or a text."""
+        if self.cells in ("date", "time"):
+            return getattr(moment, self.cells)()
+        if self.style == "span":
+            return str(pd.Timedelta(moment - _EPOCH))
+        if self.dates:
+            short = f"{moment.microsecond // 1000:03d}"
+            text = moment.strftime(self.style.replace("%f", short) if self.step == "ms" else self.style)
+            return text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
+        minutes, rest = divmod((moment - _EPOCH).total_seconds(), 60)
+        seconds = "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
+        text = f"{int(minutes // 60):02d}:{int(minutes % 60):02d}{seconds}"
+        return text if self.padded else text.removeprefix("0")
+
+
+def _style(texts: pd.Series) -> str:
+    """Return how dates, times or durations are written in texts, if nearly all of them are; else ""."""
+    for style, pattern in (
+        ("clock", _CLOCK.pattern),
+        ("span", r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"),
+    ):
+        if texts.str.fullmatch(pattern).mean() >= NEARLY:
+            return style
+    some, shares = texts.drop_duplicates().head(9), {}
+    end = some.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
+    for style in (f"{day}{time}{end}" for day in _DAYS for time in _TIMES):
+        if pd.to_datetime(some, format=style, errors="coerce").notna().any():
+            shares[style] = pd.to_datetime(texts, format=style, errors="coerce").notna().mean()
+    style = max(shares, key=lambda one: shares[one], default="")  # of equal ones the first
+    return style if shares.get(style, 0.0) >= NEARLY else ""
+
+
+def _step(moments: pd.Series) -> str:
+    """Return the coarsest unit whose multiples all dates, in their zone, or durations are."""
+    if moments.dtype.kind == "m":
+        steps = {step: moments.dt.total_seconds() / size for step, size in _SECONDS.items()}
+        return next((step for step, n in steps.items() if np.allclose(n, n.round(), rtol=0.0)), "us")
+    dates = moments.dt.tz_localize(None).to_numpy("datetime64[us]")
+    units = [*("YM" if len(np.unique(dates)) >= 5 else ""), *_SECONDS]
+    return next(unit for unit in units if (dates.astype(f"datetime64[{unit}]") == dates).all())

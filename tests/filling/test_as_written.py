@@ -1,0 +1,160 @@
+"""Answers are written as labels are: dates as dates, classes in their usual spelling, numbers with their unit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from transduce import fill
+from transduce.cli.app import app
+from transduce.filling import load, save
+from transduce.tables.labels import read_target
+
+N = 90
+RNG = np.random.default_rng(4)
+A, B = RNG.normal(size=(2, N)).round(3)
+GONE = np.arange(N) % 3 == 1
+DAYS = pd.Series(pd.Timestamp("2024-03-01") + pd.to_timedelta(np.round(100 * A + 10 * B), unit="D"))
+
+
+def table(labels):
+    column = pd.Series(labels)
+    whole = column.dtype.kind in "mM" or column.dtype == "category"
+    return pd.DataFrame(
+        {"a": A, "b": B, "y": column.mask(GONE) if whole else column.astype(object).mask(GONE, None)}
+    )
+
+
+@pytest.fixture(scope="module")
+def dated():
+    return fill(table(DAYS), "y", method="ridge", guarantee="column")
+
+
+def test_dates_are_filled_as_dates(dated):
+    new = dated.new[GONE]
+    assert dated.task == "regression"
+    assert (dated.new["y_filled"][~GONE] == DAYS[~GONE]).all()
+    for name in ("y_filled", "y_lower", "y_upper"):
+        assert new[name].dtype == DAYS.dtype
+        assert (new[name] == new[name].dt.normalize()).all()
+    hull = dated.answer.regions.hull()
+    lower, upper = ((new[f"y_{end}"] - pd.Timestamp(0)).dt.days.to_numpy() for end in ("lower", "upper"))
+    np.testing.assert_array_equal(lower, np.floor(hull[:, 0].round(6)))
+    np.testing.assert_array_equal(upper, np.ceil(hull[:, 1].round(6)))
+    assert dated.notes[0] == "'y' was read as dates; task='classification' reads them as classes."
+    with pytest.raises(ValueError, match="minimum is for numbers, and these labels are dates"):
+        dated.ask(minimum=0)
+
+
+def test_the_report_shows_dates(dated):
+    summary, page = dated.summary(), dated.report()
+    assert "days on average" in summary["cards"][0]["large"]
+    assert f"between {dated.new['y_filled'][GONE].min():%Y-%m-%d} and" in " ".join(summary["reply"])
+    first = next(row for row in summary["rows"] if row["position"] == 1)
+    assert f">{dated.new['y_filled'][1]:%Y-%m-%d}<" in page
+    low, high = (dated.new[f"y_{end}"][1] for end in ("lower", "upper"))
+    assert low <= pd.Timestamp(0) + pd.Timedelta(days=first["value"]) <= high
+    axis = page.split('aria-labelledby="answers-title"')[1].split("</svg>")[0]
+    assert ">2024-0" in axis
+    assert "dates)" in summary["question"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "written"),
+    [
+        (np.where(A > 0, "TRUE", "FALSE"), {"TRUE", "FALSE"}),
+        (np.where(A > 0, np.where(B > 1.5, "True", "TRUE"), "false"), {"TRUE", "false"}),
+        (np.where(A > 0, "1.0", "0.0"), {"1.0", "0.0"}),
+        (np.where(A > 0, "Yes", "no"), {"Yes", "no"}),
+        (A > 0, {True, False}),
+    ],
+)
+def test_classes_keep_their_spelling(labels, written):
+    read = read_target(table(labels), "y")
+    assert set(read.known) == written
+
+
+def test_an_ordered_category_comes_back_ordered():
+    kind = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    frame = table(pd.Series(np.where(A > 0, "high", "low")).astype(kind))
+    filled = fill(frame, "y", method="ridge", guarantee="column").new["y_filled"]
+    assert filled.dtype == kind
+    assert set(filled) == {"low", "high"}
+
+
+def test_frames_of_polars_keep_their_types():
+    polars = pytest.importorskip("polars")
+    frame = polars.from_pandas(table(DAYS)).with_columns(polars.col("y").cast(polars.Date))
+    filled = fill(frame, "y", method="ridge", guarantee="column").frame
+    assert filled.schema["y_filled"] == filled.schema["y_upper"] == polars.Date
+    assert (
+        filled["y_filled"].to_numpy()
+        == fill(table(DAYS), "y", method="ridge", guarantee="column").new["y_filled"]
+    ).all()
+
+
+def test_units_stand_on_cards_tables_and_axes():
+    result = fill(table([f"{value:.1f} €" for value in 10 * A]), "y", method="ridge", guarantee="column")
+    page = result.report()
+    assert "€ on average" in result.summary()["cards"][0]["large"]
+    assert "y (€), filled" in page
+    assert page.count("y (€)") >= 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([[1.0, 2.0]] * N, "holds lists: put what is to be filled into columns of their own"),
+        (
+            [f"note {row}" for row in range(N)],
+            "fill a column of numbers, or of classes that occur more than once",
+        ),
+        ([f"note {max(row, 2)}" for row in range(N)], "Nearly all labels of column 'y' differ"),
+        (
+            np.where(np.arange(N) < 6, "soon", DAYS.dt.strftime("%Y-%m-%d")),
+            "holds dates, but 4 of its 60 labels are not",
+        ),
+        (["2024-01-05"] * N, "are the same date, '2024-01-05'"),
+    ],
+)
+def test_what_cannot_be_filled_is_said_in_a_sentence(labels, words):
+    with pytest.raises(ValueError, match=words):
+        fill(table(pd.Series(labels)), "y", method="ridge")
+
+
+def test_files_and_later_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = {"day": DAYS.dt.strftime("%d.%m.%Y"), "flag": np.where(A > 0, "1.0", "0.0")}
+    frame = pd.DataFrame(
+        {"a": A, "b": B, **{name: pd.Series(cells).mask(GONE, "") for name, cells in columns.items()}}
+    )
+    frame.to_csv("t.csv", index=False)
+    words = [
+        "fill",
+        "t.csv",
+        "--target",
+        "day",
+        "--target",
+        "flag",
+        "--method",
+        "ridge",
+        "--json",
+        "t.json",
+        "--quiet",
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    back = pd.read_csv("t-filled.csv", dtype=str)
+    assert set(back["flag_filled"]) == {"1.0", "0.0"}
+    assert (back["day_filled"][~GONE] == columns["day"][~GONE]).all()
+    assert back["day_upper"][GONE].str.fullmatch(r"\d\d\.\d\d\.\d{4}").all()
+    assert json.loads((tmp_path / "t-day.json").read_text())["answers"]["moments"]["style"] == "%d.%m.%Y"
+    for name in ("day", "flag"):
+        plain = frame.drop(columns=[other for other in columns if other != name]).replace("", None)
+        save(f"{name}.transduce", plain, name, method="ridge")
+        later = load(f"{name}.transduce").new_columns(plain[["a", "b"]].head(4))
+        assert later[f"{name}_filled"].str.fullmatch(r"[01]\.0|\d\d\.\d\d\.\d{4}").all()
