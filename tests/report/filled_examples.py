@@ -51,6 +51,7 @@ class Filled:
     notes: list = field(default_factory=list)
     advice: Any = None
     totals: Any = None
+    class_shares: Any = None
     told: Any = None
 
     @property

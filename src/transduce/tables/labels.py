@@ -108,10 +108,11 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     missing, task = column.isna().to_numpy(dtype=bool), said
     labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    if task == "auto":
-        plain = labels if amounts is None else amounts
-        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else plain
-        task = guess_task(PartlyLabelled.from_arrays(np.empty((len(plain), 0)), plain))
+    if task == "auto" and amounts is None:  # codes such as 007 among them
+        task = "classification"
+    elif task == "auto":
+        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else amounts
+        task = guess_task(PartlyLabelled.from_arrays(np.empty((len(missing), 0)), plain))
     words, odd = numbers.hole_words(column), []
     if task == "regression" and amounts is not None:
         marks = numbers.sentinels(amounts)
