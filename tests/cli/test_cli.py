@@ -401,7 +401,7 @@ def test_options_are_named_as_on_the_command_line(houses):
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--probabilities")
     assert "--probabilities is for classes" in result.stderr
     result = run("fill", houses, "--target", "target", "--method", "ridge")
-    assert "ask for classes with --task classification" in result.stdout
+    assert "--task classification reads them as classes" in result.stdout
     assert "--guarantee column does that" in result.stdout
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class Filled:
     advice: Any = None
     totals: Any = None
     class_shares: Any = None
+    diagnosis: Any = field(default_factory=lambda: SimpleNamespace(unmeasured="", measured_at=""))
     told: Any = None
 
     @property
