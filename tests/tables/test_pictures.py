@@ -71,16 +71,16 @@ def test_what_is_drawn_decides_the_class(shapes, kind):
 
 def test_digits_as_files_are_answered_as_well_as_pixels(tmp_path):
     digits, rng = load_digits(), np.random.default_rng(0)
-    rows = rng.permutation(len(digits.target))[:600]
+    rows = rng.permutation(len(digits.target))[:500]
     shown = pd.Series(digits.target[rows]).map("d{}".format)
     for k, row in enumerate(rows):
         Image.fromarray((digits.images[row] * 15.9).astype(np.uint8)).save(tmp_path / f"{k}.png")
-    labels = shown.where(np.arange(600) < 100, None)
-    files_of = pd.DataFrame({"image": [f"{k}.png" for k in range(600)], "y": labels})
+    labels = shown.where(np.arange(500) < 100, None)
+    files_of = pd.DataFrame({"image": [f"{k}.png" for k in range(500)], "y": labels})
     pixels = pd.DataFrame(digits.data[rows]).rename(columns=str).assign(y=labels)
     right = [
         np.mean(
-            fill(table, "y", method="ridge", pictures=str(tmp_path)).frame["y_filled"][100:] == shown[100:]
+            fill(table, "y", method="forest", pictures=str(tmp_path)).frame["y_filled"][100:] == shown[100:]
         )
         for table in (files_of, pixels)
     ]
@@ -195,6 +195,10 @@ def test_nothing_to_see_is_left_out(tmp_path):
     assert set(features.origins) == {"x"}
     assert "20 files are not there" in features.notes[0]
     assert "20 cells cannot be read" in features.notes[1]
+    with pytest.raises(ValueError, match=r"nothing to learn from\. 'image': 20 files are not there"):
+        fill(frame[["image"]].assign(y=[*range(15), *[None] * 5]), "y", pictures=str(tmp_path))
+    empty = [{"bytes": None, "path": None}, {"bytes": encoded(Image.new("L", (9, 9))), "path": None}] * 5
+    assert vectorize(pd.DataFrame({"image": empty})).columns["n_missing"][0] == 5
 
 
 def test_kinds_of_pictures_look_the_same():

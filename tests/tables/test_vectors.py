@@ -201,6 +201,7 @@ def test_a_column_without_a_prevailing_length_is_left_out(cells):
         ["[1]", "[2]", "[3]"] * 5,
         [{"a": 1}, {"a": 2}, {"b": 1}] * 5,
         ["a", "b", None] * 5,
+        [np.array([1j, 2.0]), np.array([3.0, 4j]), None] * 5,
     ],
 )
 def test_other_lists_and_texts_are_no_vectors(cells):
@@ -211,8 +212,10 @@ def test_other_lists_and_texts_are_no_vectors(cells):
 
 
 def test_constant_and_empty_vectors():
-    kinds = vectorize(pd.DataFrame({"a": [[1.0, 2.0]] * 5, "x": range(5)})).columns
-    assert kinds["n_features"].tolist() == [0, 1]
+    for cells in ([[1.0, 2.0]] * 5, [list(range(300))] * 5, [[np.nan] * 4] * 5):
+        kinds = vectorize(pd.DataFrame({"a": cells, "x": range(5)})).columns
+        assert kinds["kind"].tolist() == ["constant", "number"]
+    assert vectorize(pd.DataFrame({"a": [list(range(300))]})).matrix.shape == (1, 0)
     assert vectorize(pd.DataFrame({"a": pd.Series([None] * 5, dtype=object)})).matrix.shape == (5, 0)
 
 

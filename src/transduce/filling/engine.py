@@ -271,9 +271,8 @@ def fit_rows(
         folder=folder if options.pictures is None else options.pictures,
     )
     if features.matrix.shape[1] == 0:
-        raise ValueError(
-            f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
-        )
+        nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
+        raise ValueError(" ".join([nothing, *features.notes]))
     with few_threads(len(frame), SMALL):
         plan, compared = _planned(rows, features, options, n_outside, classes)
         with warnings.catch_warnings(record=True) as caught:

@@ -171,7 +171,8 @@ def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
     plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
     words = _words(table.frame, texts) if texts else None
     if words is None and features.matrix.shape[1] == 0:
-        raise ValueError(f"No column besides {table.target!r} varies: there is nothing to learn from.")
+        said = f"No column besides {table.target!r} varies: there is nothing to learn from."
+        raise ValueError(" ".join([said, *features.notes]))
     others = features.matrix if plain.all() else features.matrix[:, plain]
     found = prepare_matrix(features.matrix, words, others, seed=seed)
     columns = tuple(map(str, dict.fromkeys(features.origins)))

@@ -317,9 +317,12 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
     matrix = found.matrix(length)
     some = matrix[: vectors.PROJECTED_ROWS] if length > vectors.MOST_DIRECTIONS else matrix
     middle, unit, projection = vectors.middle_of(some), vectors.of_unit_length(matrix), None
+    some = vectors.filled(some, middle)
+    varies = bool(np.any(some.max(axis=0) > some.min(axis=0)))
+    if not varies and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
     treatment = f"vectors of {length:,} numbers" + (", compared by cosine" if unit else "")
-    if length > vectors.MOST_DIRECTIONS:
-        some = vectors.filled(some, middle)
+    if length > vectors.MOST_DIRECTIONS and varies:
         scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
         centre = np.array([scale.mean * scale.largest for scale in scales])
         spread = np.array([scale.spread * scale.largest for scale in scales])
@@ -339,7 +342,7 @@ def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: A
     """Return a column of pictures."""
     matrix, faults = cells.read(series)
     missing = np.isnan(matrix).all(axis=1)
-    notes = pictures.picture_notes(name, series, faults, rows)
+    notes = pictures.picture_notes(name, series, faults, rows, int((~missing).sum()))
     if missing.all():
         return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
     groups = tuple(pictures.GROUPS.values())

@@ -52,6 +52,7 @@ def holds_pictures(series: pd.Series) -> bool:
     if series.dtype != object and not pd.api.types.is_string_dtype(series):
         return False
     cells = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
+    cells = [cell for cell in cells if content_of(cell) is not None]
     return bool(cells) and sum(map(_may_be_one, cells)) >= NEARLY * len(cells)
 
 
@@ -268,7 +269,8 @@ class PictureCells:
         """Yield what a function makes of each cell that is not empty, on all cores."""
         from PIL import Image
 
-        rows, cells = np.flatnonzero(series.notna()).tolist(), series.tolist()
+        cells = series.tolist()
+        rows = [row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None]
         with (
             warnings.catch_warnings(),
             ThreadPoolExecutor(os.cpu_count()) as pool,
@@ -281,9 +283,8 @@ class PictureCells:
                 report((start + len(some)) / len(rows))
 
 
-def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArray) -> list[str]:
+def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int) -> list[str]:
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
-    n_read = int(series.notna().sum()) - sum(map(bool, faults))
     was = counted(n_read, "picture was", "pictures were")
     notes = [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
     for fault, words in FAULTS.items():

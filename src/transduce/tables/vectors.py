@@ -151,7 +151,7 @@ def _of_cell(cell: Any) -> AnyArray | None:
         return None
     try:
         plain = cell.tolist() if isinstance(cell, np.ndarray) and cell.dtype == object else cell
-        return np.asarray(plain, dtype=np.float32).ravel()
+        return None if np.iscomplexobj(plain) else np.asarray(plain, dtype=np.float32).ravel()
     except (TypeError, ValueError, OverflowError):
         return None
 
