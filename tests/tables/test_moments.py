@@ -29,6 +29,7 @@ CASES = {  # cells, the step, and the first cell a third of a unit of the number
     "time": (pd.Series([datetime.time(23, 58), None, datetime.time(0, 30)]), "m", datetime.time(23, 59)),
     "timedelta": (pd.Series(pd.to_timedelta(["90min", None, "-3h"])), "m", pd.Timedelta("91min")),
     "ISO": (["2024-01-05", None, "1969-12-31"], "D", "2024-01-06"),
+    "ends of time": (["0001-01-02", "9999-12-30"], "D", "0001-01-03"),
     "day first": (["05.01.2024", "31.12.1969"], "D", "06.01.2024"),
     "month first": (["1/5/2024", "12/31/1999"], "D", "1/6/2024"),
     "day first, seen at one cell": (["05/01/2024", "31/12/1999"], "D", "06/01/2024"),

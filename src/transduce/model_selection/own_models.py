@@ -26,10 +26,7 @@ from transduce.model_selection.ask import is_transducer, last_step
 from transduce.model_selection.folds import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
-SAFE = (
-    "sklearn.",
-    "transduce.methods.",
-)  # packages of which an estimator may be made from a file of a stranger
+SAFE = ("sklearn.", "transduce.methods.")  # of which an estimator may be made from a file of a stranger
 AT_FILES = ("memory", "input")  # settings by which an estimator reads files besides its rows
 
 

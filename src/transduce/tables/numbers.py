@@ -459,11 +459,11 @@ class Moments:
     def written(self, numbers: Array, way: Callable[[Array], Array] = np.round) -> pd.Series:
         """Return numbers as cells, multiples of the step; missing where they are beyond all dates."""
         seconds = np.asarray(numbers, dtype=float) * (86400.0 if self.unit == "days" else 1.0)
-        good = (seconds > -6e10) & (seconds < 2.5e11)  # between the years 69 and 9892
+        good = (seconds >= -62135596800.0) & (seconds < 253402300800.0)  # the years 1 to 9999
         if "[ns" in self.cells:
             good = np.abs(seconds) < 9.2e9
         steps = self._stepped(np.where(good, seconds, 0.0), way)
-        steps[~good] = np.datetime64("NaT")
+        steps[~good | (steps >= np.datetime64("10000-01-01"))] = np.datetime64("NaT")
         if self.cells.startswith("timedelta64"):
             return pd.Series(steps - np.datetime64(0, "us")).astype(self.cells)
         if not self.cells.startswith("datetime64"):
@@ -503,8 +503,9 @@ class Moments:
         if self.style == "span":
             return str(pd.Timedelta(moment - _EPOCH))
         if self.dates:
-            short = f"{moment.microsecond // 1000:03d}"
-            text = moment.strftime(self.style.replace("%f", short) if self.step == "ms" else self.style)
+            style = self.style.replace("%Y", f"{moment.year:04d}")  # as not all systems do
+            short = style.replace("%f", f"{moment.microsecond // 1000:03d}")
+            text = moment.strftime(short if self.step == "ms" else style)
             return text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
         minutes, rest = divmod((moment - _EPOCH).total_seconds(), 60)
         seconds = "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
