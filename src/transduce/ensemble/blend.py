@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from transduce.model_selection.methods import default_members
 KINDS = {"classifier": "classification", "regressor": "regression"}
 
 
+@dataclass(eq=False, repr=False)
 class TransductiveBlend(Transducer, _BaseComposition):
     """Weighted mean of several methods' answers, for numbers or classes.
 
@@ -112,28 +114,16 @@ class TransductiveBlend(Transducer, _BaseComposition):
     array([0., 1., 2., 1.])
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        estimators: Any = None,
-        *,
-        weights: Any = "shrunk",
-        task: str = "auto",
-        cv: Any = "auto",
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        budget_seconds: float | None = None,
-        random_state: Any = None,
-        missing_label: Any = None,
-    ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.task = task
-        self.cv = cv
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.budget_seconds = budget_seconds
-        self.random_state = random_state
-        self.missing_label = missing_label
+    estimators: Any = None
+    _: KW_ONLY
+    weights: Any = "shrunk"
+    task: str = "auto"
+    cv: Any = "auto"
+    standardize: bool = True
+    n_jobs: int | None = None
+    budget_seconds: float | None = None
+    random_state: Any = None
+    missing_label: Any = None
 
     # ------------------------------------------------------------------------------------------------ fitting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -45,6 +45,7 @@ def _best_has(name: str) -> Any:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class TransductiveSearchCV(Transducer):
     """Settings of an estimator chosen by hiding labels while every row's features stay.
 
@@ -117,24 +118,14 @@ class TransductiveSearchCV(Transducer):
     array([2, 1], dtype=int32)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        cv: Any = 5,
-        scoring: Any = None,
-        refit: Any = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: Any = None
+    refit: Any = True
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Try all settings, and with the best of them answer at the rows whose label is missing.

@@ -6,6 +6,7 @@ right.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from transduce.methods.billiard.votes import count_votes, probabilities
 INSTEAD = "For sets of classes with a guarantee, use RidgeConfidenceClassifier."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianTransducer(ClassTransducer):
     """Classifier in which every separator that gets the labelled rows right has a vote.
 
@@ -125,40 +127,21 @@ class BayesianTransducer(ClassTransducer):
     True
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "median",
-        softness: float | str = 0.0,
-        bias: float = 1.0,
-        n_balls: int = 8,
-        tolerance: float = 0.01,
-        max_bounces: int = 400_000,
-        predict_with: str = "vote",
-        reject_below: float | None = None,
-        reject_share: float | None = None,
-        max_memory_mb: float = 1024,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.softness = softness
-        self.bias = bias
-        self.n_balls = n_balls
-        self.tolerance = tolerance
-        self.max_bounces = max_bounces
-        self.predict_with = predict_with
-        self.reject_below = reject_below
-        self.reject_share = reject_share
-        self.max_memory_mb = max_memory_mb
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.missing_label = missing_label
+    kernel: KernelLike = "rbf"
+    width: float | str = "median"
+    softness: float | str = 0.0
+    bias: float = 1.0
+    n_balls: int = 8
+    tolerance: float = 0.01
+    max_bounces: int = 400_000
+    predict_with: str = "vote"
+    reject_below: float | None = None
+    reject_share: float | None = None
+    max_memory_mb: float = 1024
+    standardize: bool = True
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Let the balls vote at the rows whose label is missing.

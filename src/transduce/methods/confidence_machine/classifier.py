@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,6 @@ from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     MachineEstimator,
     fit_machine,
@@ -22,9 +21,9 @@ from transduce.methods.confidence_machine.fitted_machine import (
     tie_weights,
     warn_level,
 )
-from transduce.methods.confidence_machine.menu import Setting
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     """Sets of classes that hold the true one with the stated probability, exactly.
 
@@ -105,36 +104,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     The second row lies between the classes: its set is empty, since neither label would be usual there.
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "median",
-        ridge: float = 1.0,
-        degree: float = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        residual: str = "auto",
-        confidence: float = 0.9,
-        label_conditional: bool = False,
-        max_memory_mb: float = 512,
-        settings: str | Sequence[Setting] | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.residual = residual
-        self.confidence = confidence
-        self.label_conditional = label_conditional
-        self.max_memory_mb = max_memory_mb
-        self.settings = settings
-        self.missing_label = missing_label
+    label_conditional: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.device.kernels import Kernel, check_kernel, median_width
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
@@ -148,11 +148,23 @@ class FittedMachine:
         return replace(exact, kind=kind, reasons=(*chosen, *reasons))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MachineEstimator:
-    """What both confidence machines do with what a call gives them."""
+    """The settings of both confidence machines, and what they do with what a call gives them."""
 
-    _fitted: FittedMachine
-    confidence: float
+    kernel: KernelLike = "rbf"
+    width: float | str = "median"
+    ridge: float = 1.0
+    degree: float = 3
+    coef0: float = 1.0
+    fit_intercept: bool = True
+    standardize: bool = True
+    residual: str = "auto"
+    confidence: float = 0.9
+    max_memory_mb: float = 512
+    settings: str | Sequence[Setting] | None = None
+    missing_label: object = None
+    _fitted: FittedMachine = field(init=False)
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
         if not hasattr(self, "answer_"):

@@ -9,7 +9,6 @@ the stated probability for any distribution, with no hold-out. Nothing is refitt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,6 @@ from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.types import Array
-from transduce.device.kernels import KernelLike
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,
     MachineEstimator,
@@ -31,7 +29,6 @@ from transduce.methods.confidence_machine.fitted_machine import (
     read_settings,
     tie_weights,
 )
-from transduce.methods.confidence_machine.menu import Setting
 from transduce.methods.confidence_machine.tuned_machine import (
     RowAnswers,
     RowEnvelope,
@@ -149,35 +146,6 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     >>> tuned.answer_.diagnostics["n_chosen"]
     [2, 0]
     """
-
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "median",
-        ridge: float = 1.0,
-        degree: float = 3,
-        coef0: float = 1.0,
-        fit_intercept: bool = True,
-        standardize: bool = True,
-        residual: str = "auto",
-        confidence: float = 0.9,
-        max_memory_mb: float = 512,
-        settings: str | Sequence[Setting] | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.residual = residual
-        self.confidence = confidence
-        self.max_memory_mb = max_memory_mb
-        self.settings = settings
-        self.missing_label = missing_label
 
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows whose label is missing.

@@ -7,6 +7,7 @@ trusts it, the predictions at the unlabelled rows have the mean and spread of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ from transduce.methods.gaussian_process.parameters import (
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TransductiveGPRegressor(NumberTransducer):
     """Gaussian process whose predictions at the unlabelled rows look, in mean and spread, like the labels seen.
 
@@ -145,40 +147,21 @@ class TransductiveGPRegressor(NumberTransducer):
     (6,)
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        matching: float | str = "cv",
-        slack: float | str = "cv",
-        prior: tuple[float, float] = (1.0, 0.5),
-        relevance: bool = True,
-        n_restarts: int = 3,
-        max_iter: int = 200,
-        tol: float = 1e-8,
-        solver: str = "nested",
-        max_matched: int = 300,
-        max_searched: int = 2000,
-        max_exact: int = 3000,
-        standardize: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.matching = matching
-        self.slack = slack
-        self.prior = prior
-        self.relevance = relevance
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.max_matched = max_matched
-        self.max_searched = max_searched
-        self.max_exact = max_exact
-        self.standardize = standardize
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.missing_label = missing_label
+    matching: float | str = "cv"
+    slack: float | str = "cv"
+    prior: tuple[float, float] = (1.0, 0.5)
+    relevance: bool = True
+    n_restarts: int = 3
+    max_iter: int = 200
+    tol: float = 1e-8
+    solver: str = "nested"
+    max_matched: int = 300
+    max_searched: int = 2000
+    max_exact: int = 3000
+    standardize: bool = True
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the parameters and answer at the rows whose label is missing.

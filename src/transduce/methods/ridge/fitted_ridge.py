@@ -434,31 +434,19 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
 # --------------------------------------------------------------------------------------------------- estimators
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeEstimator(Transducer):
     """What the estimators of numbers and of classes share: their settings, and what they tell of a fit."""
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        kernel: KernelLike = "rbf",
-        width: float | str = "loo",
-        ridge: float | str = "loo",
-        tether: float | str = "auto",
-        centres: Any = None,
-        standardize: bool = True,
-        max_memory_mb: float = 2048,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.ridge = ridge
-        self.tether = tether
-        self.centres = centres
-        self.standardize = standardize
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
-        self.missing_label = missing_label
+    kernel: KernelLike = "rbf"
+    width: float | str = "loo"
+    ridge: float | str = "loo"
+    tether: float | str = "auto"
+    centres: Any = None
+    standardize: bool = True
+    max_memory_mb: float = 2048
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
 
     def _read_settings(self) -> RidgeSettings:
         """Return the settings, checked; centres given as rows are read as those of `fit` were."""

@@ -35,6 +35,7 @@ NO_GUARANTEE = Guarantee(
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectralGraphTransducer(ClassTransducer):
     """Classifier that cuts the neighbour graph of all rows where its labels allow.
 
@@ -123,30 +124,16 @@ class SpectralGraphTransducer(ClassTransducer):
     True
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        *,
-        n_neighbors: int = 10,
-        metric: Metric = "cosine",
-        n_components: int = 80,
-        label_weight: float | str = "auto",
-        method: str = "auto",
-        class_prior: Mapping[Any, float] | None = None,
-        class_costs: Mapping[Any, float] | str | None = "balanced",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        missing_label: object = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.n_components = n_components
-        self.label_weight = label_weight
-        self.method = method
-        self.class_prior = class_prior
-        self.class_costs = class_costs
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.missing_label = missing_label
+    n_neighbors: int = 10
+    metric: Metric = "cosine"
+    n_components: int = 80
+    label_weight: float | str = "auto"
+    method: str = "auto"
+    class_prior: Mapping[Any, float] | None = None
+    class_costs: Mapping[Any, float] | str | None = "balanced"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
