@@ -186,8 +186,8 @@ def modules():
             yield ".".join(path.relative_to(SOURCE).with_suffix("").parts), path
 
 
-# Triton is imported when a GPU asks for it; an estimator, and a format of files, has a module of its own.
-SMALL = {"device.fused_kernel", "methods.ridge.regressor", "filling.saved"}
+# Triton is imported when a GPU asks for it; a format of files has a module of its own.
+SMALL = {"device.fused_kernel", "filling.saved"}
 
 
 def test_no_small_module_has_a_single_reader():

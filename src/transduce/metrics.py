@@ -72,12 +72,8 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
 
     Parameters
     ----------
-    y_true : array-like of shape (m,)
-        True labels.
-    y_pred : array-like of shape (m,)
-        Answers.
-    confidence : array-like of shape (m,)
-        How sure each answer is.
+    y_true, y_pred, confidence : array-like of shape (m,)
+        As in `rejection_curve`.
 
     Returns
     -------

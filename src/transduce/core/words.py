@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
+
+from transduce.core.computing import setting
 
 TASKS = ("auto", "regression", "classification")
 GUARANTEES = ("auto", "row", "column")
@@ -17,14 +18,9 @@ FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
 FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 
 
-@contextmanager
-def command_line() -> Iterator[None]:
+def command_line() -> AbstractContextManager[None]:
     """Let messages that are made in this block name options of the command line."""
-    token = _ON_COMMAND_LINE.set(True)
-    try:
-        yield
-    finally:
-        _ON_COMMAND_LINE.reset(token)
+    return setting(_ON_COMMAND_LINE, True)
 
 
 def on_command_line() -> bool:

@@ -55,7 +55,6 @@ class RegionDisplay(Display):
         y_true : array-like of shape (m,), optional
             True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         truth = check_truth(answer, y_true)
         if answer.regions is None:
@@ -188,7 +187,6 @@ class MiscoverageDisplay(Display):
         truth : int, optional
             Number of rows that were outside.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         if not hasattr(law, "probabilities"):
             raise TypeError(
@@ -263,7 +261,6 @@ class RejectionCurveDisplay(Display):
         name : str, default="answers kept"
             Legend.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
@@ -280,7 +277,6 @@ class RejectionCurveDisplay(Display):
         name : str, default="answers kept"
             Legend.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
@@ -292,7 +288,6 @@ class RejectionCurveDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         color : matplotlib color, optional
         """
         self._color = color
@@ -343,7 +338,6 @@ class TransductionDisplay(Display):
         y_true : array-like of shape (m,), optional
             True labels at the unlabelled rows.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         truth = check_truth(answer, y_true)
         if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":

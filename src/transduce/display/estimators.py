@@ -53,7 +53,6 @@ class LeaveOneOutDisplay(Display):
         estimator : TransductiveRidge or TransductiveRidgeClassifier
             Fitted.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         if not hasattr(estimator, "loo_path_"):
             raise TypeError("Pass a fitted TransductiveRidge or TransductiveRidgeClassifier.")
@@ -119,7 +118,6 @@ class EnvelopeDisplay(Display):
         ----------
         envelope : object with the attributes names, curves, starts, owners, region and value
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         fields = ("names", "curves", "starts", "owners", "region", "value")
         if not all(hasattr(envelope, field) for field in fields):
@@ -230,7 +228,6 @@ class RelevanceDisplay(Display):
         max_features : int, default=20
             Only as many of the most relevant features are shown.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         _check(estimator)
         names = np.asarray(_names(estimator))
@@ -293,7 +290,6 @@ class BandDisplay(Display):
         feature : int or str, default=0
             Position or name.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
@@ -360,7 +356,6 @@ class MomentDisplay(Display):
         estimator : TransductiveGPRegressor
             Fitted.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         _check(estimator)
         return cls(estimator.moments_).plot(ax=ax)
@@ -427,7 +422,6 @@ class GraphMapDisplay(Display):
         estimator : SpectralGraphTransducer
             Fitted.
         ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
         """
         if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")

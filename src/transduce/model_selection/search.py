@@ -243,17 +243,7 @@ class TransductiveSearchCV(Transducer):
         return self.best_estimator_
 
     def predict(self, X: Any) -> AnyArray:
-        """Return what the best estimator predicts at rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not.
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Return what the best estimator predicts at rows (m, d), seen in `fit` or not, shape (m,)."""
         return self._best().predict(X)
 
     @available_if(_best_has("predict_proba"))

@@ -19,7 +19,7 @@ from transduce.device.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DesignSystem
-from transduce.methods.ridge.fitted_ridge import announce_memory, read_settings
+from transduce.methods.ridge.fitted_ridge import announce_memory
 from transduce.methods.ridge.leave_one_out import RidgeSpectrum
 
 BOTH = [TransductiveRidge, TransductiveRidgeClassifier]
@@ -566,7 +566,7 @@ def test_bad_data_get_their_sentence():
 
 def test_memory_is_announced():
     with pytest.warns(UserWarning, match="centres at all 20,000 rows needs about 16 GB"):
-        announce_memory(read_settings(TransductiveRidge().get_params(), np.asarray), 20_000)
+        announce_memory(TransductiveRidge(), 20_000)
 
 
 def test_a_failed_refit_leaves_no_half_fitted_model():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,57 +16,43 @@ from sklearn.utils.parallel import Parallel, delayed
 from transduce.core import checks
 from transduce.core.ranks import rank_folds
 from transduce.core.types import AnyArray, Array
-from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.device.kernels import Kernel, check_kernel, median_width, uses_width
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
 from transduce.methods.billiard.votes import LAST, Geometry, count_votes, held_classes, probabilities
 
-
-@dataclass(frozen=True)
-class BilliardSettings:
-    """Settings of `BayesianTransducer`, checked."""
-
-    kernel: KernelLike
-    width: float | str
-    softness: float | str
-    bias: float
-    n_balls: int
-    tolerance: float
-    max_bounces: int
-    reject_below: float | None
-    reject_share: float | None
-    max_memory_mb: float
-    standardize: bool
-    n_jobs: int | None
+if TYPE_CHECKING:
+    from transduce.methods.billiard.classifier import BayesianTransducer
 
 
-def read_settings(given: dict[str, Any]) -> BilliardSettings:
-    """Return the settings of an estimator, or raise a ValueError that says which one to mend."""
-    read = {field.name: given[field.name] for field in fields(BilliardSettings)}
-    check_kernel(read["kernel"])
-    if not isinstance(read["width"], str) or read["width"] not in ("median", "cv"):
+def read_settings(given: BayesianTransducer) -> BayesianTransducer:
+    """Return a copy of an estimator's settings, checked, or raise a ValueError that says which one to mend."""
+    read: dict[str, Any] = {}
+    check_kernel(given.kernel)
+    if not isinstance(given.width, str) or given.width not in ("median", "cv"):
         words = "width (a number, 'median' or 'cv')"
-        read["width"] = checks.check_positive(words, read["width"], least=1e-100, most=1e100)
-    if not isinstance(read["softness"], str) or read["softness"] not in ("loo", "cv"):
-        checks.check_number("softness (a number from 0, 'loo' or 'cv')", read["softness"])
+        read["width"] = checks.check_positive(words, given.width, least=1e-100, most=1e100)
+    if not isinstance(given.softness, str) or given.softness not in ("loo", "cv"):
+        checks.check_number("softness (a number from 0, 'loo' or 'cv')", given.softness)
         words = "'loo', 'cv' or a number from 0"
-        read["softness"] = checks.check_not_negative("softness", read["softness"], words)
-    checks.check_number("bias", read["bias"])
-    read["bias"] = checks.check_not_negative("bias", read["bias"], "a number from 0")
-    checks.check_whole("n_balls", read["n_balls"], least=2)
-    checks.check_whole("max_bounces", read["max_bounces"], least=1)
+        read["softness"] = checks.check_not_negative("softness", given.softness, words)
+    checks.check_number("bias", given.bias)
+    read["bias"] = checks.check_not_negative("bias", given.bias, "a number from 0")
+    checks.check_whole("n_balls", given.n_balls, least=2)
+    checks.check_whole("max_bounces", given.max_bounces, least=1)
     for name in ("tolerance", "max_memory_mb"):
-        read[name] = checks.check_positive(name, read[name])
-    checks.check_choice("predict_with", given["predict_with"], ("vote", "bayes_point"))
-    checks.check_flag("standardize", read["standardize"])
-    checks.check_jobs(read["n_jobs"])
-    for name in ("reject_below", "reject_share"):
-        if read[name] is not None:
-            checks.check_number(name, read[name])
-            if not 0.0 <= read[name] <= 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1; got {read[name]!r}.")
-    if read["reject_below"] is not None and read["reject_share"] is not None:
+        read[name] = checks.check_positive(name, getattr(given, name))
+    checks.check_choice("predict_with", given.predict_with, ("vote", "bayes_point"))
+    checks.check_flag("standardize", given.standardize)
+    checks.check_jobs(given.n_jobs)
+    shares = {"reject_below": given.reject_below, "reject_share": given.reject_share}
+    for name, share in shares.items():
+        if share is not None:
+            checks.check_number(name, share)
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
+    if None not in shares.values():
         raise ValueError("Give either reject_below or reject_share, not both.")
-    return BilliardSettings(**read)
+    return replace(given, **read)
 
 
 log = logging.getLogger(__name__)
@@ -160,7 +146,7 @@ class KernelChoice(NamedTuple):
         return cls(float(best["width"]), float(best["softness"]), path)
 
 
-def choose(shown: LabelledRows, rows: Array, settings: BilliardSettings, seed: int) -> KernelChoice:
+def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed: int) -> KernelChoice:
     """Choose width and softness; the median distance is that of all rows (n, d)."""
     if isinstance(settings.width, str):
         has_width = uses_width(settings.kernel)

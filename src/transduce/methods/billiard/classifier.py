@@ -21,7 +21,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import KernelLike, uses_width
-from transduce.methods.billiard.billiard_settings import BilliardSettings, choose, read_settings
+from transduce.methods.billiard.billiard_settings import choose, read_settings
 from transduce.methods.billiard.fitted_billiard import Vote, arrange_rows, drop_balls, take_vote
 from transduce.methods.billiard.votes import count_votes, probabilities
 
@@ -160,7 +160,7 @@ class BayesianTransducer(ClassTransducer):
         """
         sample = validation.read_sample(self, X, y)
         self.classes_, codes = validation.class_labels(sample)
-        settings = read_settings(self.get_params(deep=False))
+        settings = read_settings(self)
         arranged = arrange_rows(sample, codes, settings)
         random = check_random_state(self.random_state)
         with few_threads(0):
@@ -207,33 +207,17 @@ class BayesianTransducer(ClassTransducer):
         return probabilities(tallies)[0]
 
     def decision_function(self, X: Any) -> Array:
-        """Return by how much the vote is for a class.
+        """Return by how much the vote at rows, as in `predict_proba`, is for a class.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict_proba`.
-
-        Returns
-        -------
-        array of shape (m,) or (m, n_classes)
-            The probability of the second of two classes less that of the first; of several, their probabilities.
+        The probability of the second of two classes less that of the first, (m,); of several all, (m, n_classes).
         """
         shares = self.predict_proba(X)
         return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
 
     def bayes_point_function(self, X: Any) -> Array:
-        """Return the value at rows of one separator, the mean direction of all flights.
+        """Return the value at rows, as in `predict_proba`, of one separator: the mean direction of all flights.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict_proba`.
-
-        Returns
-        -------
-        array of shape (m,) or (m, n_classes)
-            Positive for the second of two classes; the largest wins of several.
+        Shape (m,), positive for the second of two classes, or (m, n_classes), of which the largest wins.
         """
         check_is_fitted(self)
         return self._fitted.shown.columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
@@ -261,7 +245,7 @@ class BayesianTransducer(ClassTransducer):
 
 
 def make_answer(
-    sample: PartlyLabelled, classes: AnyArray, vote: Vote, softness: float, settings: BilliardSettings
+    sample: PartlyLabelled, classes: AnyArray, vote: Vote, softness: float, settings: BayesianTransducer
 ) -> Answer:
     """Return the answer at the unlabelled rows."""
     best, ordered = vote.shares.argmax(axis=1), np.sort(vote.shares, axis=1)

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,8 +17,11 @@ from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, uses_width
 from transduce.methods.billiard import votes
-from transduce.methods.billiard.billiard_settings import BilliardSettings, KernelChoice, LabelledRows
+from transduce.methods.billiard.billiard_settings import KernelChoice, LabelledRows
 from transduce.methods.billiard.flight import EmptyVersionSpaceError
+
+if TYPE_CHECKING:
+    from transduce.methods.billiard.classifier import BayesianTransducer
 
 MIN_BOUNCES = 2_000
 
@@ -37,7 +40,7 @@ class Arranged(NamedTuple):
     own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
 
 
-def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: BilliardSettings) -> Arranged:
+def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: BayesianTransducer) -> Arranged:
     """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes."""
     rows, labelled, kernel = sample.X, np.flatnonzero(sample.labelled), Kernel(settings.kernel)
     names = range(len(rows)) if sample.index is None else sample.index
@@ -82,7 +85,7 @@ class FittedBilliard:
 
 
 def drop_balls(
-    arranged: Arranged, choice: KernelChoice, settings: BilliardSettings, random: np.random.RandomState
+    arranged: Arranged, choice: KernelChoice, settings: BayesianTransducer, random: np.random.RandomState
 ) -> FittedBilliard:
     """Put balls into version space, or raise a ValueError if it is empty."""
     shown = arranged.shown
@@ -140,7 +143,7 @@ class Vote(NamedTuple):
     r_hat: float  # NaN if no row is unlabelled
 
 
-def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BilliardSettings) -> Vote:
+def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer) -> Vote:
     """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
     voters = fitted.voters(unlabelled, settings.max_memory_mb)
     tallies, converged = play_until(fitted.games, len(unlabelled), voters, settings)
@@ -158,7 +161,7 @@ def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BilliardSetti
 
 
 def play_until(
-    games: list[votes.Game], n_rows: int, voters: Callable[[], votes.Voters], settings: BilliardSettings
+    games: list[votes.Game], n_rows: int, voters: Callable[[], votes.Voters], settings: BayesianTransducer
 ) -> tuple[list[votes.Tally], bool]:
     """Play rounds, each as long as all before it, until the largest standard error is small enough.
 

@@ -143,14 +143,6 @@ def _not_negative(values: Any) -> Any:
     return xp.maximum(values, xp.zeros_like(values))
 
 
-class Direction(NamedTuple):
-    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
-
-    prediction: Array  # (m,) or (m, c)
-    pivot: Array  # (m,)
-    z: Array  # (m, d) ``M^-1 x`` of the centred unlabelled rows
-
-
 @dataclass(frozen=True)
 class PrimalRidge:
     """Linear ridge regression on the labelled rows, ready to be bordered (``d x d`` algebra).
@@ -222,13 +214,16 @@ class PrimalRidge:
         """Return the inductive prediction at rows (m, d)."""
         return (X_a - self.mean) @ self.coefficients + self.centre
 
-    def directions(self, X_a: Array) -> Direction:
-        """Return prediction, pivot and direction for unlabelled rows (m, d)."""
+    def directions(self, X_a: Array) -> tuple[Array, Array, Array]:
+        """Return what bordering by rows (m, d) needs, except for the weights, which cost ``l`` each.
+
+        Shapes: prediction (m,) or (m, c), pivot (m,), and z (m, d), ``M^-1 x`` of the centred rows.
+        """
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
         leverage = self.offset + arrays.row_products(z, centred)
         prediction = centred @ self.coefficients + self.centre
-        return Direction(prediction, self.ridge * (1.0 + leverage), z)
+        return prediction, self.ridge * (1.0 + leverage), z
 
     def weights(self, z: Array) -> Array:
         """Return the weights (m, l) that belong to directions (m, d)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,10 @@ from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.gaussian_process import process
 from transduce.methods.gaussian_process.moments import Match
-from transduce.methods.gaussian_process.parameters import Descent, FoundParameters, ProcessSettings
+from transduce.methods.gaussian_process.parameters import Descent, FoundParameters
+
+if TYPE_CHECKING:
+    from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
 
 REASONS = (
     "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
@@ -182,7 +186,7 @@ def scale_rows(
 
 
 def arrange_rows(
-    rows: Array, labelled: Mask, y_l: Array, settings: ProcessSettings
+    rows: Array, labelled: Mask, y_l: Array, settings: TransductiveGPRegressor
 ) -> tuple[process.Objective, AnyArray, AnyArray]:
     """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
 

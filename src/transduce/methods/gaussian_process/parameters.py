@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,52 +22,34 @@ from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import median_width
 from transduce.methods.gaussian_process.process import Objective, Posterior, even_steps, fit_posterior
 
+if TYPE_CHECKING:
+    from transduce.methods.gaussian_process.regressor import TransductiveGPRegressor
+
 MEMORY = 2e9  # bytes beyond which a fit announces what it will take
 
 
-@dataclass(frozen=True)
-class ProcessSettings:
-    """Settings of `TransductiveGPRegressor`, checked; a matching or slack of None is chosen by cross-validation."""
-
-    matching: float | None
-    slack: float | None
-    prior: tuple[float, float]
-    relevance: bool
-    n_restarts: int
-    max_iter: int
-    tol: float
-    solver: str
-    max_matched: int
-    max_searched: int
-    max_exact: int
-    standardize: bool
-    n_jobs: int | None
-
-
-def read_settings(given: dict[str, Any]) -> ProcessSettings:
-    """Return the settings of an estimator, or raise a ValueError that says which one to mend."""
-    read = {field.name: given[field.name] for field in fields(ProcessSettings)}
-    for name in ("matching", "slack"):
-        if isinstance(read[name], str) and read[name] == "cv":
-            read[name] = None
-        else:
-            checks.check_number(f"{name} (a number from 0, or 'cv')", read[name])
-            read[name] = checks.check_not_negative(name, read[name], "'cv' or a number from 0")
-    if np.size(read["prior"]) != 2:
-        raise ValueError(f"prior must be two numbers from 0, such as (1.0, 0.5); got {read['prior']!r}.")
-    for value in read["prior"]:
+def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
+    """Return a copy of an estimator's settings, checked, or raise a ValueError that says which one to mend."""
+    read: dict[str, Any] = {}
+    for name, value in {"matching": given.matching, "slack": given.slack}.items():
+        if not isinstance(value, str) or value != "cv":
+            checks.check_number(f"{name} (a number from 0, or 'cv')", value)
+            read[name] = checks.check_not_negative(name, value, "'cv' or a number from 0")
+    if np.size(given.prior) != 2:
+        raise ValueError(f"prior must be two numbers from 0, such as (1.0, 0.5); got {given.prior!r}.")
+    for value in given.prior:
         checks.check_number("Each of the two numbers of prior", value)
         checks.check_not_negative("Each of the two numbers of prior", value, "a number from 0")
-    read["prior"] = tuple(map(float, read["prior"]))
+    read["prior"] = tuple(map(float, given.prior))
     least = {"n_restarts": 0, "max_iter": 1, "max_matched": 1, "max_searched": 2, "max_exact": 1}
     for name, number in least.items():
-        checks.check_whole(name, read[name], least=number)
-    checks.check_positive("tol", read["tol"])
-    checks.check_jobs(read["n_jobs"])
-    checks.check_choice("solver", read["solver"], ("nested", "alternating"))
-    checks.check_flag("relevance", read["relevance"])
-    checks.check_flag("standardize", read["standardize"])
-    return ProcessSettings(**read)
+        checks.check_whole(name, getattr(given, name), least=number)
+    checks.check_positive("tol", given.tol)
+    checks.check_jobs(given.n_jobs)
+    checks.check_choice("solver", given.solver, ("nested", "alternating"))
+    checks.check_flag("relevance", given.relevance)
+    checks.check_flag("standardize", given.standardize)
+    return replace(given, **read)
 
 
 def announce_cost(n_labelled: int) -> None:
@@ -272,40 +254,46 @@ class MatchingChoice(NamedTuple):
 
 
 def choose_matching(
-    objective: Objective, settings: ProcessSettings, search: Search, start: Array
+    objective: Objective, settings: TransductiveGPRegressor, search: Search, start: Array
 ) -> MatchingChoice:
     """Choose how hard to match the rows of an objective without matching, whose lowest point `start` is."""
-    matching, slack = settings.matching or 0.0, settings.slack or 0.0
+    given = tuple(None if isinstance(value, str) else value for value in (settings.matching, settings.slack))
+    matching, slack = (value or 0.0 for value in given)
     if _all_equal(objective.y_l):
         return MatchingChoice(0.0, slack, "matching=0: all labels are equal, so there is no spread to match")
     if objective.X.shape[0] == objective.y_l.shape[0]:
         return MatchingChoice(0.0, slack, "matching=0: no row is unlabelled, so there is nothing to match")
-    if settings.matching == 0.0 or None not in (settings.matching, settings.slack):
+    if given[0] == 0.0 or None not in given:
         return MatchingChoice(matching, slack, f"matching={matching:g}, slack={slack:g}, as set")
     if objective.y_l.shape[0] < MIN_LABELS:
-        slack = SLACKS[1] if settings.slack is None else slack
+        slack = SLACKS[1] if given[1] is None else slack
         few = f"fewer than {MIN_LABELS} labels are too few to choose by"
         return MatchingChoice(matching, slack, f"matching={matching:g}, slack={slack:g}: {few}")
-    return _cross_validate(objective, settings, search, start)
+    return _cross_validate(objective, given, search, start, settings.n_jobs)
 
 
 def _cross_validate(
-    objective: Objective, settings: ProcessSettings, search: Search, start: Array
+    objective: Objective,
+    given: tuple[float | None, ...],
+    search: Search,
+    start: Array,
+    n_jobs: int | None,
 ) -> MatchingChoice:
     """Choose by the error at hidden labels; no matching unless another is better by more than its standard error."""
-    fixed = settings.matching is not None
-    slacks = SLACKS if settings.slack is None else (settings.slack,)
-    weights = MATCHINGS if settings.matching is None else (settings.matching,)
+    weight, slack = given
+    fixed = weight is not None
+    slacks = SLACKS if slack is None else (slack,)
+    weights = MATCHINGS if weight is None else (weight,)
     pairs = [(weight, slack) for slack in slacks for weight in weights]
     grid = np.array(pairs if fixed else [(0.0, slacks[0]), *pairs])
     # A choice between a dozen pairs needs no more digits than their errors differ by.
     quick = replace(search, max_iter=min(50, search.max_iter), tolerance=max(1e-5, search.tolerance))
-    path = compare_matchings(make_folds(objective), quick, objective.prior, start, grid, settings.n_jobs)
+    path = compare_matchings(make_folds(objective), quick, objective.prior, start, grid, n_jobs)
     best = int(path["error"].to_numpy().argmin())
     if not fixed and path["gain"][best] <= path["gain_se"][best]:
         best = 0
     matching, slack = (float(path[name][best]) for name in ("matching", "slack"))
-    if matching == 0.0 and settings.slack is None:
+    if matching == 0.0 and given[1] is None:
         slack = 0.0
     why = f"matching={matching:g}, slack={slack:g}, by cross-validation"
     if not best and not fixed:
@@ -417,7 +405,7 @@ class FoundParameters(NamedTuple):
 
 
 def find_parameters(
-    objective: Objective, settings: ProcessSettings, random: np.random.RandomState
+    objective: Objective, settings: TransductiveGPRegressor, random: np.random.RandomState
 ) -> FoundParameters:
     """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])

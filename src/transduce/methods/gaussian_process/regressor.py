@@ -180,7 +180,7 @@ class TransductiveGPRegressor(NumberTransducer):
         """
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
-        settings = read_settings(self.get_params(deep=False))
+        settings = read_settings(self)
         announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)

@@ -1,7 +1,6 @@
 """Transductive ridge (Chapelle, Vapnik, Weston 1999)."""
 
-from transduce.methods.ridge.classifier import TransductiveRidgeClassifier
 from transduce.methods.ridge.leave_one_out import leave_one_out
-from transduce.methods.ridge.regressor import TransductiveRidge
+from transduce.methods.ridge.transductive_ridge import TransductiveRidge, TransductiveRidgeClassifier
 
 __all__ = ["TransductiveRidge", "TransductiveRidgeClassifier", "leave_one_out"]

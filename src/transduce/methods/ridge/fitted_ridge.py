@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,68 +45,76 @@ OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the
 # ------------------------------------------------------------------------------------------------- settings
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeSettings:
-    """The settings that both estimators have, under their names; centres given as rows have been read."""
-
-    kernel: KernelLike
-    width: float | str
-    ridge: float | str
-    tether: float | str
-    centres: int | Array | None
-    standardize: bool
-    max_memory_mb: float
-    random_state: int | np.random.RandomState | None
-
-    @property
-    def max_bytes(self) -> float:
-        """The budget of the design matrix."""
-        return float(self.max_memory_mb) * 2**20
-
-
-def read_settings(given: Mapping[str, Any], read_rows: Callable[[Any], Array]) -> RidgeSettings:
-    """Return the estimator's settings, checked; `read_rows` reads rows like those of `fit`."""
-    settings = RidgeSettings(**{item.name: given[item.name] for item in fields(RidgeSettings)})
-    checks.check_positive("max_memory_mb", settings.max_memory_mb)
-    checks.check_flag("standardize", settings.standardize)
-    if not _is(settings.width, "loo"):
-        checks.check_positive("width (a number, or 'loo')", settings.width, least=1e-100, most=1e100)
-    if not _is(settings.ridge, "loo"):
-        checks.check_positive("ridge (a number, or 'loo')", settings.ridge)
-    if not _is(settings.tether, "auto", "cv"):
-        checks.check_not_negative("tether", settings.tether, "'auto', 'cv' or a number from 0 to infinity")
-    check_kernel(settings.kernel)
-    if settings.centres is None:
-        return settings
-    if settings.kernel in OWN_BASIS:
-        raise ValueError(f"kernel={settings.kernel!r} has a basis of its own: leave centres=None.")
-    return replace(settings, centres=_read_centres(settings.centres, read_rows))
-
-
 def _is(setting: Any, *words: str) -> bool:
     return isinstance(setting, str) and setting in words
 
 
-def _read_centres(centres: Any, read_rows: Callable[[Any], Array]) -> int | Array:
-    """Return a number of centres, or the centres themselves."""
-    if isinstance(centres, int | np.integer) and not isinstance(centres, bool):
-        if centres < 1:
-            raise ValueError(f"centres must be at least 1; got {centres}.")
-        return int(centres)
-    if np.ndim(centres) != 2:
-        raise ValueError(f"centres must be None, a number of centres, or an array of rows; got {centres!r}.")
-    try:
-        return read_rows(centres)
-    except ValueError as error:
-        raise ValueError(f"centres must be rows like those of X. {error}") from error
+@dataclass(kw_only=True, eq=False, repr=False)
+class RidgeEstimator(Transducer):
+    """What the estimators of numbers and of classes share: their settings, and what they tell of a fit."""
+
+    kernel: KernelLike = "rbf"
+    width: float | str = "loo"
+    ridge: float | str = "loo"
+    tether: float | str = "auto"
+    centres: Any = None
+    standardize: bool = True
+    max_memory_mb: float = 2048
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
+
+    @property
+    def _max_bytes(self) -> float:
+        """The budget of the design matrix."""
+        return float(self.max_memory_mb) * 2**20
+
+    def _checked(self) -> RidgeEstimator:
+        """Return a copy of the settings, checked; centres given as rows are read as those of `fit` were."""
+        checks.check_positive("max_memory_mb", self.max_memory_mb)
+        checks.check_flag("standardize", self.standardize)
+        if not _is(self.width, "loo"):
+            checks.check_positive("width (a number, or 'loo')", self.width, least=1e-100, most=1e100)
+        if not _is(self.ridge, "loo"):
+            checks.check_positive("ridge (a number, or 'loo')", self.ridge)
+        if not _is(self.tether, "auto", "cv"):
+            checks.check_not_negative("tether", self.tether, "'auto', 'cv' or a number from 0 to infinity")
+        check_kernel(self.kernel)
+        if self.centres is not None and self.kernel in OWN_BASIS:
+            raise ValueError(f"kernel={self.kernel!r} has a basis of its own: leave centres=None.")
+        return replace(self, centres=self._read_centres())
+
+    def _read_centres(self) -> int | Array | None:
+        """Return a number of centres, or the centres themselves."""
+        centres = self.centres
+        if centres is None:
+            return None
+        if isinstance(centres, int | np.integer) and not isinstance(centres, bool):
+            if centres < 1:
+                raise ValueError(f"centres must be at least 1; got {centres}.")
+            return int(centres)
+        if np.ndim(centres) != 2:
+            raise ValueError(
+                f"centres must be None, a number of centres, or an array of rows; got {centres!r}."
+            )
+        try:
+            return validation.read_rows(self, centres, reset=False, device=True)
+        except ValueError as error:
+            raise ValueError(f"centres must be rows like those of X. {error}") from error
+
+    def _tell(self, fitted: FittedRidge) -> None:
+        """Set what was chosen, and how good it is."""
+        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
+        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        if fitted.tether_path:
+            self.tether_path_ = fitted.tether_path
 
 
-def announce_memory(settings: RidgeSettings, n: int, X: Any = None) -> None:
+def announce_memory(settings: RidgeEstimator, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
     if settings.centres is not None or settings.kernel == "linear":
         return
     what = f"Ridge regression with centres at all {n:,} rows"
-    memory.announce(5 * 8.0 * n**2, settings.max_bytes, X, what, "centres=500 needs far less.")
+    memory.announce(5 * 8.0 * n**2, settings._max_bytes, X, what, "centres=500 needs far less.")
 
 
 # --------------------------------------------------------------------------------------- rows and basis functions
@@ -124,7 +131,7 @@ class Basis:
     at_all_rows: bool
 
     @classmethod
-    def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeSettings) -> tuple[Basis, Array]:
+    def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeEstimator) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
         scaling, rotation, centres = None, None, None
         if settings.standardize and settings.kernel != "precomputed":
@@ -166,7 +173,7 @@ class Basis:
         return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: RidgeSettings) -> Array:
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: RidgeEstimator) -> Array:
     """Return all rows, some of the distinct rows, or the centres given."""
     if settings.centres is None:
         return rows
@@ -200,11 +207,11 @@ class Regression:
     system: DenseSystem | DesignSystem
 
     @classmethod
-    def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeSettings) -> Regression:
+    def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeEstimator) -> Regression:
         """Factorise; a ridge chosen by leave-one-out is raised until every row can be left out."""
         if basis.at_all_rows:
             return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
-        design = basis.design(rows, max_bytes=settings.max_bytes)
+        design = basis.design(rows, max_bytes=settings._max_bytes)
         for _ in range(12):
             try:
                 return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
@@ -235,7 +242,7 @@ def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) ->
 
 
 def choose_width_and_ridge(
-    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeSettings
+    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeEstimator
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
@@ -265,7 +272,7 @@ def _some_labels(rows: Array, y_l: Array) -> AnyArray:
 
 
 def choose_tether(
-    regression: Regression, y: Array, labelled: Mask, settings: RidgeSettings
+    regression: Regression, y: Array, labelled: Mask, settings: RidgeEstimator
 ) -> tuple[float, dict[str, Array]]:
     """Return the tether and, if it was cross-validated, the errors of all that were tried."""
     n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
@@ -339,7 +346,7 @@ class FittedRidge:
     completion: Completion
     labelled_loo: Array
     labelled_rows: Array
-    settings: RidgeSettings
+    settings: RidgeEstimator
 
     def errors(self) -> tuple[float, float]:
         """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
@@ -365,7 +372,7 @@ class FittedRidge:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size, n = max(1, int(self.settings.max_bytes // (24 * coefficients.shape[0]))), rows.shape[0]
+        size, n = max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0]))), rows.shape[0]
         blocks = (rows[i : min(i + size, n), :] for i in range(0, n, size))
         parts = [self.basis.lines(block) @ coefficients for block in blocks]
         return self.labels.restore(arrays.namespace(rows).concat(parts))
@@ -390,7 +397,7 @@ class FittedRidge:
         return answers
 
 
-def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -> FittedRidge:
+def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
     """Choose the settings that are left open, and complete the labels."""
     if settings.kernel == "precomputed":
         checks.check_square(sample.X)
@@ -399,7 +406,7 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
         return _fit_rows(sample, labels, settings)
 
 
-def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -> FittedRidge:
+def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
     labelled, y_l = sample.labelled, labels.scaled()
     basis, rows = Basis.fit_apply(sample.X, labelled, settings)
     if callable(settings.kernel):
@@ -429,33 +436,3 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeSettings) -
     if settings.kernel == "precomputed":
         shown = arrays.pick_columns(shown, labelled)
     return FittedRidge(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
-
-
-# --------------------------------------------------------------------------------------------------- estimators
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class RidgeEstimator(Transducer):
-    """What the estimators of numbers and of classes share: their settings, and what they tell of a fit."""
-
-    kernel: KernelLike = "rbf"
-    width: float | str = "loo"
-    ridge: float | str = "loo"
-    tether: float | str = "auto"
-    centres: Any = None
-    standardize: bool = True
-    max_memory_mb: float = 2048
-    random_state: int | np.random.RandomState | None = None
-    missing_label: object = None
-
-    def _read_settings(self) -> RidgeSettings:
-        """Return the settings, checked; centres given as rows are read as those of `fit` were."""
-        read = partial(validation.read_rows, self, reset=False, device=True)
-        return read_settings(self.get_params(deep=False), read)
-
-    def _tell(self, fitted: FittedRidge) -> None:
-        """Set what was chosen, and how good it is."""
-        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
-        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
-        if fitted.tether_path:
-            self.tether_path_ = fitted.tether_path

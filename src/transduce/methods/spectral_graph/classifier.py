@@ -255,17 +255,7 @@ class SpectralGraphTransducer(ClassTransducer):
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class at new rows, by the scores of their neighbours.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-            Rows, as in `decision_function`.
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Return the class (m,) at new rows, as in `decision_function`, by the scores of their neighbours."""
         margins = arrays.to_numpy(self.decision_function(X))
         return self.classes_[_winners(margins.reshape(len(margins), -1))[0]]
 
