@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -47,6 +47,7 @@ def _check_tolerance(tolerance: Any, is_class: bool) -> float:
     return checks.check_positive("tolerance", tolerance)
 
 
+@dataclass(eq=False, repr=False)
 class ConformalTransducer(Transducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
@@ -175,38 +176,21 @@ class ConformalTransducer(Transducer):
     most 22 of the 100 true values are outside their intervals; at most 10 are expected.
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        estimator: Any,
-        *,
-        confidence: float = 0.9,
-        labels: Any = None,
-        calibration: Any = "auto",
-        nonconformity: str = "auto",
-        label_conditional: bool = False,
-        ties: str = "inside",
-        transductive: Any = "auto",
-        refit: bool = False,
-        test_exchangeability: bool = True,
-        tolerance: float | None = None,
-        classes: Any = None,
-        random_state: Any = None,
-        missing_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.confidence = confidence
-        self.labels = labels
-        self.calibration = calibration
-        self.nonconformity = nonconformity
-        self.label_conditional = label_conditional
-        self.ties = ties
-        self.transductive = transductive
-        self.refit = refit
-        self.test_exchangeability = test_exchangeability
-        self.tolerance = tolerance
-        self.classes = classes
-        self.random_state = random_state
-        self.missing_label = missing_label
+    estimator: Any
+    _: KW_ONLY
+    confidence: float = 0.9
+    labels: Any = None
+    calibration: Any = "auto"
+    nonconformity: str = "auto"
+    label_conditional: bool = False
+    ties: str = "inside"
+    transductive: Any = "auto"
+    refit: bool = False
+    test_exchangeability: bool = True
+    tolerance: float | None = None
+    classes: Any = None
+    random_state: Any = None
+    missing_label: Any = None
 
     # --------------------------------------------------------------------------------------------------- fit
 

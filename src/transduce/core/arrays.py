@@ -147,6 +147,11 @@ def on_device(like: Any) -> dict[str, Any]:
     return {"device": device_of(like)} if is_foreign(like) else {}
 
 
+def blocks(n: int, size: int) -> list[slice]:
+    """Return slices of `n` rows, so many at a time."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
     mask = np.asarray(mask)

@@ -74,9 +74,8 @@ def _plain_moments(rows: Array) -> tuple[Array, Array]:
     n, d = rows.shape
     mean = np.full(n, 1.0 / n) @ rows
     total = np.zeros(d)
-    size = max(256, 2**18 // d)
-    for start in range(0, n, size):
-        centred = rows[start : start + size] - mean
+    for part in arrays.blocks(n, max(256, 2**18 // d)):
+        centred = rows[part] - mean
         total += np.einsum("ij,ij->j", centred, centred)
     return mean, np.sqrt(total / n)
 

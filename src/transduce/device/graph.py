@@ -64,18 +64,16 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
     xp, n = arrays.namespace(X), X.shape[0]
     size = max(1, int(memory.work_bytes(X, BUDGET) // (4 * 8 * n)))
     columns = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
-    ids, scores = [], []
-    for start in range(0, Q.shape[0], size):
-        part = slice(start, min(start + size, Q.shape[0]))
+    found = []
+    for part in arrays.blocks(Q.shape[0], size):
         block = Q[part, :] @ X.T
         block = block if offsets is None else block - offsets[None, :]
         block = xp.where(columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block)
         best, where = top_k(block, k)
-        block_neighbors = in_order(where, best)
-        ids.append(block_neighbors.ids)
-        scores.append(block_neighbors.scores)
-    if not ids:
+        found.append(in_order(where, best))
+    if not found:
         return Neighbors(arrays.zeros((0, k), X, "int64"), arrays.zeros((0, k), X))
+    ids, scores = [one.ids for one in found], [one.scores for one in found]
     return Neighbors(xp.concat(ids, axis=0), xp.concat(scores, axis=0))
 
 
@@ -116,8 +114,7 @@ def _distances(Q: Any, X: Any, ids: Any) -> Any:
     """Return the Euclidean distance of every query to its neighbours, infinite where there is none."""
     xp = arrays.namespace(X)
     parts, size = [], max(1, 2**26 // max(ids.shape[1] * X.shape[1], 1))
-    for start in range(0, Q.shape[0], size):
-        part = slice(start, min(start + size, Q.shape[0]))
+    for part in arrays.blocks(Q.shape[0], size):
         near = xp.where(ids[part, :] >= 0, ids[part, :], xp.zeros_like(ids[part, :]))
         rows = xp.reshape(xp.take(X, xp.reshape(near, (-1,)), axis=0), (*near.shape, X.shape[1]))
         parts.append(xp.sqrt(xp.sum((Q[part, :][:, None, :] - rows) ** 2, axis=2)))
@@ -532,8 +529,7 @@ def grams(block: Any, image: Any) -> tuple[Array, Array]:
     """Return ``block' image`` and ``block' block`` of tall blocks in double precision, on the host."""
     xp, width = arrays.namespace(block), block.shape[1]
     mixed, own = (arrays.zeros((width, width), block) for _ in range(2))
-    for start in range(0, block.shape[0], CHUNK):
-        part = slice(start, min(start + CHUNK, block.shape[0]))
+    for part in arrays.blocks(block.shape[0], CHUNK):
         left = xp.astype(block[part, :], xp.float64)
         mixed = mixed + left.T @ xp.astype(image[part, :], xp.float64)
         own = own + left.T @ left

@@ -172,8 +172,7 @@ def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
     """Return a function of the differences of rows (n, d) and rows (k, d), shape (n, k), without an n x k x d array."""
     reduced = arrays.zeros((X.shape[0], Z.shape[0]), X)
     size = max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))
-    for start in range(0, X.shape[0], size):
-        part = slice(start, min(start + size, X.shape[0]))
+    for part in arrays.blocks(X.shape[0], size):
         reduced[part, :] = reduce(X[part, :][:, None, :] - Z[None, :, :])
     return reduced
 

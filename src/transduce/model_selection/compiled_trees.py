@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 
 MOST_LEAVES = 12  # of a tree: those that are still possible are the bits of a number, looked up in a table
@@ -40,8 +41,7 @@ class CompiledTrees:
         """Return the sums of all trees at rows (m, d), shape (m, k)."""
         out = np.repeat(self.baseline[:, None], len(X), axis=1)
         trees = self.feature, self.rank, self.keep, self.starts, self.values, self.column
-        for start in range(0, len(X), ROWS):
-            part = slice(start, start + ROWS)
+        for part in arrays.blocks(len(X), ROWS):
             ranks = np.empty((max(len(self.edges), 1), len(X[part])), dtype=np.uint16)
             for place, (j, edges) in enumerate(self.edges.items()):
                 own = X[part, j]

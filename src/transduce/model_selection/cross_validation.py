@@ -278,28 +278,11 @@ def _column(problem: Problem, answers: Answer) -> Any:
 DEFAULT = {"regression": "neg_root_mean_squared_error", "classification": "accuracy"}
 
 
-class AnsweredNumbers(RegressorMixin, BaseEstimator):
-    """Poses as a fitted regressor whose predictions are known, so that any scorer can judge them."""
+@dataclass(eq=False, repr=False)
+class Answered(BaseEstimator):
+    """Poses as a fitted estimator whose answers are known, so that any scorer can judge them."""
 
-    def __init__(self, values: AnyArray) -> None:
-        self.values = values
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the answers, whatever X holds."""
-        return self.values
-
-
-class AnsweredClasses(ClassifierMixin, BaseEstimator):
-    """Poses as a fitted classifier whose answers are known; it has probabilities or scores if they are given."""
-
-    def __init__(self, values: AnyArray, classes: AnyArray, probabilities: Any, scores: Any) -> None:
-        self.values = values
-        self.classes_ = classes
-        self.probabilities = probabilities
-        self.scores = scores
+    values: AnyArray
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -307,6 +290,19 @@ class AnsweredClasses(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> AnyArray:
         """Return the answers, whatever X holds."""
         return self.values
+
+
+class AnsweredNumbers(RegressorMixin, Answered):
+    """Poses as a regressor."""
+
+
+@dataclass(eq=False, repr=False)
+class AnsweredClasses(ClassifierMixin, Answered):
+    """Poses as a classifier; it has probabilities or scores if they are given."""
+
+    classes_: AnyArray
+    probabilities: Any
+    scores: Any
 
     @available_if(lambda self: self.probabilities is not None)
     def predict_proba(self, X: Any) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from transduce.core import checks
+from transduce.core import arrays, checks
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
@@ -72,7 +72,7 @@ class FittedBilliard:
     def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], votes.Voters]:
         """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
         size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.labelled))))
-        parts = [slice(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
+        parts = arrays.blocks(len(rows), size)
         if len(parts) == 1:
             kept = [(parts[0], self.geometry.voter(*self.shown.columns(rows)))]
             return lambda: kept

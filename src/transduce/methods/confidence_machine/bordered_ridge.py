@@ -143,6 +143,14 @@ def _not_negative(values: Any) -> Any:
     return xp.maximum(values, xp.zeros_like(values))
 
 
+class Direction(NamedTuple):
+    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
+
+    prediction: Array  # (m,) or (m, c)
+    pivot: Array  # (m,)
+    z: Array  # (m, d) ``M^-1 x`` of the centred unlabelled rows
+
+
 @dataclass(frozen=True)
 class PrimalRidge:
     """Linear ridge regression on the labelled rows, ready to be bordered (``d x d`` algebra).
@@ -193,12 +201,11 @@ class PrimalRidge:
 
     def leverages(self, X: Array) -> Array:
         """Return ``1 - ridge G_ii`` of labelled rows (k, d), centred as `X` is."""
-        n, leverage = X.shape[0], arrays.zeros((X.shape[0],), X)
+        leverage = arrays.zeros((X.shape[0],), X)
         # Blocks that stay near the processor, or fill a device.
         size = max(256, int(memory.work_bytes(X, 160_000.0) // (8 * X.shape[1])))
-        for start in range(0, n, size):
-            block = X[start : min(start + size, n), :]
-            leverage[start : min(start + size, n)] = arrays.row_products(block @ self.inverse, block)
+        for part in arrays.blocks(X.shape[0], size):
+            leverage[part] = arrays.row_products(X[part, :] @ self.inverse, X[part, :])
         return leverage + self.offset
 
     def leverage_bounds(self) -> tuple[Array, float]:
@@ -214,16 +221,13 @@ class PrimalRidge:
         """Return the inductive prediction at rows (m, d)."""
         return (X_a - self.mean) @ self.coefficients + self.centre
 
-    def directions(self, X_a: Array) -> tuple[Array, Array, Array]:
-        """Return what bordering by rows (m, d) needs, except for the weights, which cost ``l`` each.
-
-        Shapes: prediction (m,) or (m, c), pivot (m,), and z (m, d), ``M^-1 x`` of the centred rows.
-        """
+    def directions(self, X_a: Array) -> Direction:
+        """Return prediction, pivot and direction for unlabelled rows (m, d)."""
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
         leverage = self.offset + arrays.row_products(z, centred)
         prediction = centred @ self.coefficients + self.centre
-        return prediction, self.ridge * (1.0 + leverage), z
+        return Direction(prediction, self.ridge * (1.0 + leverage), z)
 
     def weights(self, z: Array) -> Array:
         """Return the weights (m, l) that belong to directions (m, d)."""

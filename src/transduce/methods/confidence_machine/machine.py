@@ -171,7 +171,7 @@ class Machine:
             (10, memory.work_bytes(self.diagonal, self.max_bytes)) if self.foreign else (5, self.max_bytes)
         )
         size = max(1, int(budget // (each * 8 * width)))
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        return arrays.blocks(n, size)
 
 
 def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:

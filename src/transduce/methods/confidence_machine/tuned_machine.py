@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.computing import few_threads, stage
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
@@ -221,8 +222,7 @@ class TunedMachine:
         a_row = 8 * self.n_labelled * (n_settings + 6)
         size = int(np.clip(self.max_bytes // a_row, 1, 1024))
         with stage("tuned confidence machine") as report, few_threads(self.n_labelled):
-            for start in range(0, n, size):
-                part = slice(start, min(start + size, n))
+            for part in arrays.blocks(n, size):
                 yield part, self._border(rows[part])
                 report(part.stop / n)
 

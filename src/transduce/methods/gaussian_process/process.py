@@ -161,8 +161,7 @@ class Posterior(NamedTuple):
         n_labelled, n = self.X_l.shape[0], X.shape[0]
         size = max(1, 2**25 // n_labelled, int(memory.work_bytes(X, 2.0**28) // (32 * n_labelled)))
         mean, variance = arrays.zeros((n,), X), arrays.zeros((n,), X)
-        for start in range(0, n, size):
-            part = slice(start, min(start + size, n))
+        for part in arrays.blocks(n, size):
             mean[part], variance[part] = self.mean(X[part, :]), self.variance(X[part, :])
         return mean, arrays.namespace(X).sqrt(variance)
 
@@ -223,7 +222,7 @@ class InducedPosterior(NamedTuple):
         relevance, noise = parameters[:-1], float(parameters[-1])
         factor, jitter = guarded_cholesky(cross_kernel(points, points, relevance))
         B, right = np.eye(len(points)), np.zeros(len(points))
-        for part in _blocks(len(X_l)):
+        for part in arrays.blocks(len(X_l), BLOCK):
             V = solve_triangular(factor, cross_kernel(points, X_l[part], relevance), lower=True)
             B += V @ V.T / noise
             right += V @ y_l[part] / noise
@@ -242,7 +241,7 @@ class InducedPosterior(NamedTuple):
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
         mean, variance = np.empty(len(X)), np.empty(len(X))
-        for part in _blocks(len(X)):
+        for part in arrays.blocks(len(X), BLOCK):
             outer, own = self._halves(X[part])
             mean[part] = own.T @ self.weights
             variance[part] = 1.0 - np.einsum("ij,ij->j", outer, outer) + np.einsum("ij,ij->j", own, own)
@@ -259,7 +258,3 @@ class InducedPosterior(NamedTuple):
         """Return ``factor^-1 K_pa`` and ``inner^-1`` times that, shape (p, m)."""
         outer = solve_triangular(self.factor, cross_kernel(self.points, X, self.relevance), lower=True)
         return outer, solve_triangular(self.inner, outer, lower=True)
-
-
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]

@@ -148,8 +148,7 @@ class DesignMatrix:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the rows with their lines of the matrix."""
-        for start in range(0, self.rows.shape[0], self.block):
-            part = slice(start, min(start + self.block, self.rows.shape[0]))
+        for part in arrays.blocks(self.rows.shape[0], self.block):
             yield part, self.compute(self.rows[part, :]) if self.stored is None else self.stored[part, :]
 
     def gram(self, weights: Array) -> Array:

@@ -372,9 +372,10 @@ class FittedRidge:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size, n = max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0]))), rows.shape[0]
-        blocks = (rows[i : min(i + size, n), :] for i in range(0, n, size))
-        parts = [self.basis.lines(block) @ coefficients for block in blocks]
+        blocks = arrays.blocks(
+            rows.shape[0], max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0])))
+        )
+        parts = [self.basis.lines(rows[part, :]) @ coefficients for part in blocks]
         return self.labels.restore(arrays.namespace(rows).concat(parts))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:

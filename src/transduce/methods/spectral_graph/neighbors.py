@@ -17,6 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.neighbors import Neighbors
@@ -415,8 +416,7 @@ def join_neighbors(
 
     work.over(range(0, len(ids), step), one)
     fresh = np.empty_like(fresh)
-    for start in range(0, len(ids), 10_000):
-        rows = slice(start, start + 10_000)
+    for rows in arrays.blocks(len(ids), 10_000):
         fresh[rows] = ~(who[rows, :, None] == ids[rows, None, :]).any(axis=2)
     return after, who, fresh
 
@@ -492,9 +492,8 @@ def search_faiss(
 
     def others(own: AnyArray) -> Neighbors:
         scores, ids = index.search(X[own], k + 1)
-        order = np.argsort(ids == own[:, None], axis=1, kind="stable")[
-            :, :k
-        ]  # each row itself is last, left out
+        # Each row itself is last, and left out.
+        order = np.argsort(ids == own[:, None], axis=1, kind="stable")[:, :k]
         return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
 
     index.nprobe = 8
@@ -539,7 +538,6 @@ def _centred(X: AnyArray) -> Array:
 def _distances(X: AnyArray, ids: AnyArray) -> Array:
     """Return the Euclidean distance of every row to its neighbours, infinite where there is none."""
     distances = np.empty(ids.shape)
-    for start in range(0, len(X), 10_000):
-        rows = slice(start, start + 10_000)
+    for rows in arrays.blocks(len(X), 10_000):
         distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
     return np.where(ids >= 0, distances, np.inf)
