@@ -128,6 +128,7 @@ class TestGuarantee:
         model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
         assert model.guarantee_.n_short == 1
         assert model.answer_.label_sets[:, 1].all()
+        assert model.answer_.unseen is None  # classes that were chosen by are known
         y[[2 * i for i in range(55)]] = None
         model.fit(X, y)
         assert model.guarantee_.reasons == ("No class has the 13 labels that 90 % takes within it.",)

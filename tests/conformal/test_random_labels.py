@@ -135,6 +135,7 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     found = run(app, words.split())
     assert found.exit_code == 0, found.output
     assert "Guarantee, exact: The interval" in found.output
+    assert "Left out" not in found.output
     again = run(app, ["draw", "t-draw.csv", "--target", "y"])
     assert again.exit_code == 1
     assert "already, perhaps from an earlier draw" in again.output
@@ -209,6 +210,10 @@ def test_classes_of_drawn_rows_without_a_label(by_class):
     picked = model.select(label=1, false_discovery=0.5)
     assert not set(hard) & set(picked.rows)
     assert model.mean_["upper"].sum() > 1.0
+    if by_class:
+        few = "that may be of class 2.0 have no label, and each may be far off: 90 % takes"
+        with pytest.warns(UserWarning, match=few):
+            model.answer_at(0.9)
 
 
 def test_drawn_rows_without_a_label_within_categories():

@@ -3,15 +3,17 @@
 import json
 import shlex
 
+import dask.dataframe as dask
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 from transduce import fill
 from transduce.cli.app import app
 from transduce.conformal import ByClass
-from transduce.filling import fit_fill, load, save
+from transduce.filling import fill_folder, fit_fill, load, save
 from transduce.filling.options import Options, design_of, flags_of, read_spelled, spelled_shares
 
 NAMES = np.array(["no, thanks", "ja=ä"], dtype=object)
@@ -76,6 +78,28 @@ class TestLargeTables:
         assert np.mean(result.frame["y_filled"].to_numpy()[missing] != truth[missing]) < 0.1
         assert result.guarantee.kind == "exact"
         assert (result.guarantee.outside is None) == (labels.shares is not None)
+
+    @pytest.mark.parametrize("given", [ByClass(), ByClass(SHARES)], ids=["estimated", "given"])
+    def test_rows_are_answered_one_by_one_without_probabilities(self, given):
+        frame, _ = case_control()
+        fitted = fit_fill(frame, "y", labels=given, method=LinearSVC())
+        later = frame.drop(columns="y").iloc[-40:].reset_index(drop=True)
+        parts = [fitted.new_columns(later.iloc[rows]) for rows in (slice(0, 3), slice(3, 40))]
+        pd.testing.assert_frame_equal(pd.concat(parts), fitted.new_columns(later))
+
+    def test_files_in_parts_and_dask(self, tmp_path):
+        frame, truth = case_control()
+        for k, rows in enumerate((frame[:150], frame[150:])):
+            rows.to_parquet(tmp_path / f"{k}.parquet")
+        settings = {"labels": ByClass(), "sample": 150, **PLAIN}
+        result = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", **settings)
+        found = pd.concat([pd.read_parquet(path) for path in result.frame.paths], ignore_index=True)
+        lazy = fill(dask.from_pandas(frame, npartitions=3), "y", **settings)
+        pd.testing.assert_series_equal(lazy.frame.compute()["y_set"], found["y_set"], check_dtype=False)
+        missing = frame["y"].isna().to_numpy()
+        assert np.mean(found["y_filled"].to_numpy()[missing] != truth[missing]) < 0.1
+        assert result.guarantee == lazy.guarantee == fill(frame, "y", **settings).guarantee
+        assert result.guarantee.within == "class"
 
     def test_later_rows_and_saved_files(self, tmp_path):
         frame, _ = case_control()

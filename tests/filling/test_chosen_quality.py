@@ -37,7 +37,7 @@ def test_rows_drawn_at_random_tell_and_no_others():
     assert right < 0.9
     summary = result.summary()
     assert summary["quality"]["accuracy"] == pytest.approx(right)
-    assert "At known values of rows drawn at random" in summary["cards"][0]["small"]
+    assert "that were hidden, of rows drawn at random; " in summary["cards"][0]["small"]
     assert result.members["score"][0] == pytest.approx(right)
     said = result.new["y_probability"][~known]
     assert abs(said.mean() - right) < 0.15  # as far as two numbers can be fitted to 20 labels
@@ -45,14 +45,33 @@ def test_rows_drawn_at_random_tell_and_no_others():
 
 def test_too_few_drawn_rows_say_so():
     frame, _, known = clear_cases(n_drawn=9)
-    result = filled(frame)
+    result = filled(frame).ask(probabilities=True)
     summary = result.summary()
     assert summary["quality"] is None
     assert summary["cards"][0]["large"] == "not known"
     assert summary["cards"][0]["small"].startswith("9 labels are of rows drawn at random, and it takes 10")
-    assert result.new["y_probability"][~known].isna().all()
+    names = [name for name in result.new if name.startswith("y_probability")]
+    assert len(names) == 3
+    assert result.new.loc[~known, names].isna().all(axis=None)
     assert any("other labels were chosen, and measure nothing" in note for note in result.notes)
     assert result.advice.smaller is None
+
+
+def test_drawn_rows_without_a_label_are_named_where_quality_is():
+    frame, _, _ = clear_cases()
+    frame.loc[np.flatnonzero(frame["drawn"])[:2], "y"] = None
+    card = filled(frame).summary()["cards"][0]["small"]
+    assert "of rows drawn at random (2 more were drawn, without a label, and may be harder); " in card
+
+
+def test_labels_that_were_sure_are_not_called_drawn():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "chosen": np.where(np.arange(200) < 30, 1.0, 0.4)})
+    known = rng.random(200) < frame["chosen"]
+    frame["y"] = np.where(known, frame["a"] + 0.3 * rng.normal(size=200), np.nan)
+    result = fill(frame, "y", method=LinearRegression(), labels=Sampled("chosen"))
+    assert result.diagnosis.measured_at == "weighted for the unlabelled rows"
+    assert len(result.out_of_fold) == known[30:].sum()
 
 
 @pytest.mark.parametrize("design", ["sampled", "grouped"])

@@ -19,7 +19,7 @@ def table_of(seed, n_drawn, n_empty, n=300, classes=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     truth = X[:, 0] + rng.normal(size=n) * rng.choice([0.3, 1.5], size=n)
-    purpose = np.argsort(-X[:, 0])[:40]
+    purpose = np.argsort(-np.abs(X[:, 0]) if classes else -X[:, 0])[:40]  # of two classes some of each
     drawn = np.isin(np.arange(n), rng.choice(np.setdiff1d(np.arange(n), purpose), n_drawn, replace=False))
     hardness = np.abs(truth - X[:, 0])
     if classes:

@@ -10,7 +10,7 @@ from tests.filling.test_limits import SETTINGS, inside, table_of
 from transduce import fill
 from transduce.filling import fit_fill
 
-N_TABLES = 200
+N_TABLES = 120
 
 
 def limits_of(kind, seed, n=140):

@@ -24,7 +24,7 @@ from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverag
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
-from transduce.core.guarantee import ESTIMATE, SEEN, CountBound, Drift, Guarantee, Verdict
+from transduce.core.guarantee import BY_CLASS, ESTIMATE, SEEN, CountBound, Drift, Guarantee, Verdict
 from transduce.core.ranks import calibration_rank, fewest_calibration, nonconformity_rank
 from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
@@ -188,12 +188,15 @@ class CalibratedTable:
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
-        sets, unseen = np.ones(p.shape, dtype=bool), np.ones(new.shape, dtype=bool)
-        if self.supports(confidence):
-            sets, unseen = (label_sets(each, confidence) for each in (p, new))
+        sets, unseen = (
+            label_sets(each if self.supports(confidence) else np.ones(each.shape), confidence)
+            for each in (p, new)
+        )
         ranked = np.sort(p, axis=1)
         sure, credible = 1.0 - np.maximum(ranked[:, -2], new), ranked[:, -1]
         answer = replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
+        if self.weights.kind == CLASSES:  # classes that were chosen by are known
+            return answer
         return replace(answer, unseen=unseen, p_unseen=new)
 
     def _regions(self, confidence: float) -> Regions:
@@ -219,6 +222,8 @@ class CalibratedTable:
     def _p_unseen(self) -> Array:
         """Return the p-value of a class that no label shows, whose score is infinite, shape (m,)."""
         p = np.ones(len(self.unlabelled.values))
+        if self.weights.kind == CLASSES:
+            return p * 0.0
         for _, at, ranks in self.rankings:
             p[at] = ranks.p_values(np.full(int(at.sum()), np.inf))
         return p
@@ -243,8 +248,9 @@ class CalibratedTable:
             shares.append(np.where(part.given[:, None], said, fallback))
         truth = (self.labels[:, None] == codes).astype(float)
         estimated = powered_mean(shares[0], shares[1], truth, self.classes, weights)
-        known_labels = self.labels if weights is None else None
-        return class_shares(estimated, known_labels, len(self.unlabelled.values), confidence, self.n_empty)
+        known_labels, empty = self.labels if weights is None else None, self.weights.empty
+        n_empty = 0 if empty is None else int(empty.sum())
+        return class_shares(estimated, known_labels, len(self.unlabelled.values), confidence, n_empty)
 
     def _weights_of_means(self) -> Array | None:
         """Return weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
@@ -312,6 +318,8 @@ class CalibratedTable:
         elif verdict is None and weights.testable:
             reasons = ("Whether labelled and unlabelled rows differ was not tested.",)
         assumption = ESTIMATE if estimated else weights.assumption
+        if self.by_class and weights.kind == CLASSES:  # whether or not given shares are right
+            assumption = BY_CLASS
         return replace(
             sure,
             kind="approximate" if doubtful else "exact",
@@ -354,46 +362,38 @@ class CalibratedTable:
 
     def _nothing_supported(self, law: Law | None, confidence: float, n_labelled: int) -> str | None:
         """Return why the calibration labels rule nothing out at any row; None if they do at some."""
-        if self.weights.cells is not None:
-            if self.n_unbounded(confidence) < int(self.unlabelled.given.sum()):
-                return None
-            few = f"No category has the {labels_needed(confidence)} labels that {percent(confidence)} takes"
-            return f"{few}, since rows that were drawn have no label" if self.n_empty else few
-        if self.weights.kind == CLASSES:
-            return self._no_class_supported(law, confidence)
-        if law is None and (len(self.labels) or self.weights.kind == GROUPS):
-            return self._worth_too_little(confidence)
+        weights, level, needed = self.weights, percent(confidence), labels_needed(confidence)
         n_thresholds = len(self.class_sizes) if self.by_class else 1
-        if law is not None and law.n_short < n_thresholds:
+        enough = law is not None and law.n_short < n_thresholds
+        if law is None or weights.cells is not None:
+            enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
+        if enough and self.supports(confidence):
             return None
-        return self._too_few(confidence, n_labelled)
-
-    def _no_class_supported(self, law: Law | None, confidence: float) -> str | None:
-        """Return why labels chosen by their class rule nothing out at any row; None if they do at some."""
-        level = percent(confidence)
-        if law is None:
+        if weights.kind == GROUPS:
+            return self._too_few_groups(confidence)
+        if weights.kind == CLASSES:
             few = (
                 f"The {counted(len(self.labels), 'calibration label')} are too few of each class for {level}"
             )
-            enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
-            return None if enough else f"{few} with these shares of the classes"
-        needed = labels_needed(confidence)
-        enough = law.n_short < len(self.class_sizes)
-        return None if enough else f"No class has the {needed} labels that {level} takes within it"
+            shares = law is None and len(self.labels)
+            none = f"No class has the {needed} labels that {level} takes within it"
+            return f"{few} with these shares of the classes" if shares else none
+        if weights.cells is not None and self.supports(confidence):
+            few = f"No category has the {needed} labels that {level} takes"
+            return f"{few}, since rows that were drawn have no label" if self.n_empty else few
+        if law is None and len(self.labels):
+            return self._worth_too_little(confidence)
+        return self._too_few(confidence, n_labelled)
 
-    def _worth_too_little(self, confidence: float) -> str | None:
-        """Return why labels that weigh differently rule nothing out at any row; None if they do at some."""
+    def _worth_too_little(self, confidence: float) -> str:
+        """Return why labels that weigh differently rule nothing out at any row."""
         weights, level = self.weights, percent(confidence)
-        if weights.kind == GROUPS:
-            return self._too_few_groups(confidence)
         labels = counted(len(self.labels), "calibration label")
         if not self.supports(confidence):
             return (
                 f"Labelled and unlabelled rows differ so much that {labels} are worth {self.effective:.0f} of equal "
                 f"weight, and {level} takes {effective_needed(confidence):.0f}"
             )
-        if self.n_unbounded(confidence) < int(self.unlabelled.given.sum()):
-            return None
         if weights.kind == ESTIMATED and weights.factor == 1.0:
             return f"Labelled and unlabelled rows have too little in common for {labels} to support {level}"
         off = "as different as these"
@@ -401,61 +401,52 @@ class CalibratedTable:
             off = f"that may be off by a factor of {weights.factor:g}"
         return f"{labels}, worth {self.effective:.0f} of equal weight, cannot support {level} with odds {off}"
 
-    def _too_few_groups(self, confidence: float) -> str | None:
-        """Return why groups rule nothing out at any row; None if they do at some."""
+    def _too_few_groups(self, confidence: float) -> str:
+        """Return why groups rule nothing out at any row."""
         n, level = round(float(self.weights.calibration.sum())), percent(confidence)
         if n == 0:
             some = labels_needed(confidence)
             return f"Too few groups have labels to hold some out and guarantee {level}: it takes {some}"
         off = int(np.ceil(self.weights.factor**2 * confidence / (1.0 - confidence) - 1e-9))
         needed = max(fewest_calibration(confidence), off)
-        few = f"{counted(n, 'calibration group')} cannot support {level}: it takes {needed}"
-        return None if n >= needed else few
+        return f"{counted(n, 'calibration group')} cannot support {level}: it takes {needed}"
 
     def _too_few(self, confidence: float, n_labelled: int, rarest: int | None = None) -> str:
         """Return why the calibration labels, or those of one class, do not support a level, and how many would."""
-        level = percent(confidence)
+        level, least = percent(confidence), fewest_calibration(confidence)
         if len(self.labels) == 0:
             verb = "is" if n_labelled == 1 else "are"
             few = f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}"
             return f"{few}: it takes {labels_needed(confidence)}"
         known = self.calibration.given
-        n, of = int(known.sum()), "" if known.all() else " at rows with an answer"
-        if self.n_empty and rarest is None:
-            return self._too_many_empty(confidence, n)
+        n, of, may = int(known.sum()), "" if known.all() else " at rows with an answer", ""
         if rarest is not None and self.classes is not None:
-            n = int(np.sum(self.labels[known] == rarest))
-            of = f" of class {self.classes[rarest].item()!r}"
+            n, name = int(np.sum(self.labels[known] == rarest)), repr(self.classes[rarest].item())
+            of, may = f" of class {name}", f" that may be of class {name}"
+        if self.n_empty:
+            total = n + self.n_empty
+            needed = max(calibration_rank(confidence, total), least)
+            what = f"label {needed - n} more of them" if needed <= total else "draw and label more rows"
+            drawn = f"{self.n_empty} of the {total} rows drawn at random{may} have no label, and each may be far off"
+            return f"{drawn}: {level} takes {needed} labels of such rows, so {what}"
         limit = f"at most {n}/{n + 1} = {n / (n + 1):.4g}" if n else "no level"
         labels, verb = counted(n, "calibration label"), "supports" if n == 1 else "support"
-        return f"{labels}{of} {verb} {limit}: {level} takes {fewest_calibration(confidence)}"
-
-    def _too_many_empty(self, confidence: float, n: int) -> str:
-        """Return that too many of the rows drawn have no label, and how many of them would be enough."""
-        total = n + self.n_empty
-        needed = max(calibration_rank(confidence, total), fewest_calibration(confidence))
-        what = f"label {needed - n} more of them" if needed <= total else "draw and label more rows"
-        said = f"{self.n_empty} of the {total} rows drawn at random have no label, and each may be far off"
-        return f"{said}: {percent(confidence)} takes {needed} labels of such rows, so {what}"
+        return f"{labels}{of} {verb} {limit}: {level} takes {least}"
 
     def shortfall(self, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where the calibration labels are too few for a level; None where they are not."""
         everything = "set is all classes" if self.classes is not None else "interval is the whole line"
-        law = self._thresholds(confidence)
+        law, short = self._thresholds(confidence), self._short_categories(confidence)
         if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
             return self._short_classes(law, confidence, n_labelled)
+        why = self._nothing_supported(law, confidence, n_labelled)
         if isinstance(law, Miscoverage) and self._any_class_possible(confidence):
             unseen = f"{self.n_unseen} of {counted(len(self.labels), 'calibration label')}"
-            such = "are of classes that no other label shows, so a row may be of any class"
-            return f"{unseen} {such}. Every {everything}."
-        why = self._nothing_supported(law, confidence, n_labelled)
+            why = f"{unseen} are of classes that no other label shows, so a row may be of any class"
         if why is not None:
             return f"{why}. Every {everything}."
-        short = self._short_categories(confidence)
-        if not short:
-            return None
         where = f"{percent(confidence)} in {', '.join(short)}"
-        return f"Too few labels for {where}: every {everything} there."
+        return f"Too few labels for {where}: every {everything} there." if short else None
 
     def _short_classes(self, law: ClassMiscoverage, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""
@@ -464,8 +455,7 @@ class CalibratedTable:
             return None
         rarest = min(short, key=lambda y: law.n_calibration[y])
         more = f" (and {len(short) - 1} more that have too few)" if len(short) > 1 else ""
-        why = self._too_few(confidence, n_labelled, rarest)
-        return f"{why}; that class{more} is in every set."
+        return f"{self._too_few(confidence, n_labelled, rarest)}; that class{more} is in every set."
 
 
 def effective_needed(confidence: float) -> float:

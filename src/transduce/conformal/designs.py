@@ -14,7 +14,13 @@ import pandas as pd
 from scipy.stats import norm, rankdata
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
-from transduce.conformal.shares import ClassShares, class_probabilities, estimate_shares, fit_power
+from transduce.conformal.shares import (
+    ClassShares,
+    class_probabilities,
+    estimate_shares,
+    fit_power,
+    score_unit,
+)
 from transduce.core import checks
 from transduce.core.guarantee import (
     BY_CLASS,
@@ -32,6 +38,8 @@ from transduce.core.words import counted, option, percent
 from transduce.model_selection.ask import Problem, Reply, take
 from transduce.model_selection.folds import with_group_folds
 from transduce.tables.labels import read_marks
+
+Random = np.random.RandomState
 
 # ------------------------------------------------------------------------------------------------- designs
 
@@ -94,8 +102,14 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
-    def check(self, classes: AnyArray | None) -> None:
-        """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
+    def check(self, classes: AnyArray | None, by_class: bool) -> None:
+        """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
+        for name in ("within", "groups"):
+            if by_class and getattr(self, name, None) is not None:
+                raise ValueError(
+                    f"{name} and label_conditional exclude each other (rows are compared within one or the other): "
+                    "leave out one of the two."
+                )
 
     # ---- which labels calibrate
 
@@ -124,27 +138,25 @@ class Design:
         return f"{few}: it takes {labels_needed(confidence)}."
 
     def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: Random
     ) -> Mask:
         """Return which labels to hold out, shape (l,); their number does not depend on what they are.
 
         `number` is "auto", a number or a share of the labels.
         """
-        rows = problem.rows
-        if by_class and self.within is not None:
-            raise ValueError(
-                "within and label_conditional exclude each other (rows are compared within categories or within "
-                "classes): leave out one of the two."
-            )
-        auto = isinstance(number, str) and number == "auto"
-        if isinstance(self.within, Categories) and auto:
-            codes = self.within.codes[rows]
-            return hold_out_within(codes, confidence, float(self.sensitivity), random)
+        rows, auto = problem.rows, isinstance(number, str) and number == "auto"
+        apart = self._apart(problem)
+        if apart is not None and auto:
+            return hold_out_within(apart, confidence, float(self.sensitivity), random)
         units = np.arange(len(rows)) if self.together is None else self.together[rows]
         n_units = len(np.unique(units))
         enough = self.n_calibration(n_units, confidence, by_class=by_class)
         size = enough if auto else read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
+
+    def _apart(self, problem: Problem) -> AnyArray | None:
+        """Return numbers of the parts that each hold out labels of their own, shape (l,); None if there are none."""
+        return self.within.codes[problem.rows] if isinstance(self.within, Categories) else None
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
         """Return the estimator, its own folds such that they never split a group of these labelled rows."""
@@ -152,9 +164,7 @@ class Design:
 
     # ---- what to compare, and how labels weigh
 
-    def weigh(
-        self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: np.random.RandomState
-    ) -> Weights:
+    def weigh(self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random) -> Weights:
         """Compare labelled and unlabelled rows, if that is to be tested, and return how much rows weigh.
 
         Shapes: held_out (l,), given (c,): which calibration rows have an answer.
@@ -177,11 +187,17 @@ class Design:
             compared=compared,
         )
 
-    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
+    def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
         seed = random.randint(2**31 - 1)
-        codes = self.within.codes if isinstance(self.within, Categories) else None
-        return exchangeability_test(problem.X, problem.sample.labelled, within=codes, random_state=seed)
+        some, labelled = self._alike(problem, random)
+        codes = self.within.codes[some] if isinstance(self.within, Categories) else None
+        X = problem.X if len(some) == problem.n_rows else take(problem.X, some)
+        return exchangeability_test(X, labelled, within=codes, random_state=seed)
+
+    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return which rows are alike if the assumption holds, and which of them count as labelled."""
+        return np.arange(problem.n_rows), problem.sample.labelled
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
         """Return whether the odds of a label are to be estimated, given how labelled and unlabelled rows compare."""
@@ -191,12 +207,7 @@ class Design:
         return Weights.equal(len(calibration), len(problem.sample.unlabelled))
 
     def class_shares(
-        self,
-        problem: Problem,
-        held_out: Mask,
-        first: Reply,
-        second: Reply | None,
-        random: np.random.RandomState,
+        self, problem: Problem, held_out: Mask, first: Reply, second: Reply | None, random: Random
     ) -> ClassShares | None:
         """Return the shares of the classes among the unlabelled rows, where answers are to be those of other shares.
 
@@ -325,7 +336,7 @@ class Drawn(Design):
         )
 
     def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
+        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: Random
     ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
@@ -343,13 +354,12 @@ class Drawn(Design):
         """Return how much each labelled row stands for the unlabelled ones: those that were drawn do, and no others."""
         return np.asarray(self.rows.labelled[rows], dtype=float)
 
-    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
-        """Return how labelled and unlabelled rows compare: of the labelled ones only those that were drawn."""
-        seed = random.randint(2**31 - 1)
-        labelled = problem.sample.labelled
-        others = problem.sample.unlabelled[~self.rows.empty[problem.sample.unlabelled]]
+    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return the rows drawn that have a label, and those that were not drawn and have none."""
+        unlabelled = problem.sample.unlabelled
+        others = unlabelled[~self.rows.empty[unlabelled]]
         some = np.concatenate([np.flatnonzero(self.rows.labelled), others])
-        return exchangeability_test(take(problem.X, some), labelled[some], random_state=seed)
+        return some, problem.sample.labelled[some]
 
 
 @dataclass(frozen=True)
@@ -434,32 +444,16 @@ class Grouped(Design):
                 "one): leave out one of the two."
             )
 
-    def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
-    ) -> Mask:
-        """Return which labels to hold out, shape (l,): all those of some groups."""
-        if by_class:
-            raise ValueError(
-                "groups and label_conditional exclude each other (groups are held out as a whole, classes calibrate "
-                "one by one): leave out one of the two."
-            )
-        return super().hold_out(problem, number, confidence, by_class, random)
-
     @property
     def together(self) -> AnyArray | None:
         """The groups of rows that are held out together and that no fold splits, shape (n,)."""
         return np.asarray(self.groups)
 
-    def _compare(self, problem: Problem, random: np.random.RandomState) -> Exchangeability:
-        """Return how rows of groups with and without labels compare: one row of each, drawn at random.
-
-        Rows of one group are alike, whatever the labels are.
-        """
-        seed = random.randint(2**31 - 1)
+    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
         order = random.permutation(problem.n_rows)
         some = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
-        labelled = np.isin(self.groups[some], self.groups[problem.rows])
-        return exchangeability_test(take(problem.X, some), labelled, random_state=seed)
+        return some, np.isin(self.groups[some], self.groups[problem.rows])
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         """Return weights by which each calibration group counts once, however many of its rows have an answer."""
@@ -582,7 +576,7 @@ class ByClass(Design):
         """Whether the number of rows outside can be bounded."""
         return self.shares is None
 
-    def check(self, classes: AnyArray | None) -> None:
+    def check(self, classes: AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
             raise ValueError("Labels that were chosen by their class are classes, and these are numbers.")
@@ -609,21 +603,11 @@ class ByClass(Design):
         """Return how many labels calibrate, roughly: classes with enough labels hold out some of theirs."""
         return calibration_number(n_labels, confidence, by_class=True)
 
-    def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: np.random.RandomState
-    ) -> Mask:
-        """Return which labels to hold out, shape (l,): some of every class that has enough."""
-        if isinstance(number, str) and number == "auto":
-            return hold_out_within(problem.codes, confidence, 1.0, random)
-        return super().hold_out(problem, number, confidence, by_class, random)
+    def _apart(self, problem: Problem) -> AnyArray:
+        return problem.codes
 
     def class_shares(
-        self,
-        problem: Problem,
-        held_out: Mask,
-        first: Reply,
-        second: Reply | None,
-        random: np.random.RandomState,
+        self, problem: Problem, held_out: Mask, first: Reply, second: Reply | None, random: Random
     ) -> ClassShares | None:
         """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there.
 
@@ -631,20 +615,20 @@ class ByClass(Design):
         """
         assert problem.classes is not None
         k, n_held = len(problem.classes), int(held_out.sum())
-        learned = problem.codes if second is not None else problem.codes[~held_out]
-        counts, reply = np.bincount(learned, minlength=k), second
-        if reply is None:
-            reply = first.at(np.arange(n_held, len(first.values)))
-        known = first.given[:n_held]
+        counts = np.bincount(problem.codes if second is not None else problem.codes[~held_out], minlength=k)
+        reply = first.at(np.arange(n_held, len(first.values))) if second is None else second
+        known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
         hidden = class_probabilities(first, k)[:n_held][known], problem.codes[held_out][known]
         enough = hidden if known.sum() >= FEWEST_HIDDEN else None
         if self.shares is not None:
             power = 1.0 if enough is None else fit_power(*enough)
             shares = self._given(problem.classes)
-            return ClassShares(problem.classes, counts / counts.sum(), shares, given=True, power=power)
+            return ClassShares(
+                problem.classes, counts / counts.sum(), shares, given=True, power=power, unit=unit
+            )
         said = class_probabilities(reply, k)[reply.given]
         found = estimate_shares(said, counts, hidden=enough, random_state=random)
-        return replace(found, classes=problem.classes)
+        return replace(found, classes=problem.classes, unit=unit)
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         assert problem.classes is not None
@@ -953,7 +937,7 @@ def read_number(calibration: Any, n_labelled: int) -> int:
     return number
 
 
-def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: np.random.RandomState) -> Mask:
+def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: Random) -> Mask:
     """Return which labels to hold out so that each category has enough; none of one that has too few labels."""
     held_out = np.zeros(len(codes), dtype=bool)
     for code in np.unique(codes):
@@ -1028,7 +1012,7 @@ def _candidates(seed: int) -> list[tuple[str, Any]]:
     return [*logistic, ("random forest", forest)]
 
 
-def _deal(labelled: Mask, random: np.random.RandomState) -> AnyArray:
+def _deal(labelled: Mask, random: Random) -> AnyArray:
     """Return a fold for each row, labelled and unlabelled rows spread evenly."""
     fold = np.empty(len(labelled), dtype=int)
     for kind in (labelled, ~labelled):
@@ -1036,9 +1020,7 @@ def _deal(labelled: Mask, random: np.random.RandomState) -> AnyArray:
     return fold
 
 
-def _cross_fit(
-    model: Any, features: Array, labelled: Mask, fold: AnyArray, random: np.random.RandomState
-) -> Array:
+def _cross_fit(model: Any, features: Array, labelled: Mask, fold: AnyArray, random: Random) -> Array:
     """Return each row's probability of a label by a model of the other folds, where both kinds weigh the same."""
     said = np.empty(len(labelled))
     for k in range(N_FOLDS):

@@ -70,8 +70,7 @@ class OutsideCalibration:
         shares, plain = self.shares, DRAWN if self.drawn else CHANCE
         if shares is None:
             return Weights.equal(c, m, assumption=plain, n_empty=self.n_empty)
-        given = shares.shares if shares.given and not self.by_class else None
-        why = BY_CLASS if given is None else SHARES
+        given, why = (shares.shares, SHARES) if shares.given else (None, BY_CLASS)
         return Weights.equal(c, m, kind=CLASSES, shares=given, assumption=why, testable=False)
 
     def answer(self, X: Any, confidence: float, rows: AnyArray | None = None) -> Answer:

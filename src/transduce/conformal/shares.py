@@ -43,6 +43,8 @@ class ClassShares:
         Whether the shares were given.
     power : float
         What makes the probabilities that were learned calibrated ones: each to this power, scaled to sum 1.
+    unit : float
+        By what scores are divided where an estimator has no probabilities, so that each row is answered by itself.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class ClassShares:
     confidence: float = 0.9
     given: bool = False
     power: float = 1.0
+    unit: float | None = None
 
     def reweigh(self, probabilities: Array) -> Array:
         """Return probabilities that hold at these shares.
@@ -84,7 +87,7 @@ class ClassShares:
 
     def applied(self, reply: Reply) -> Reply:
         """Return answers as they are at these shares."""
-        said = self.reweigh(class_probabilities(reply, len(self.classes)))
+        said = self.reweigh(class_probabilities(reply, len(self.classes), self.unit))
         ranked = np.sort(said, axis=1)
         status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
         status = np.where(reply.given, status, reply.status)
@@ -281,12 +284,19 @@ def _resampled(
     return probabilities[rows], codes[rows]
 
 
-def class_probabilities(reply: Reply, n_classes: int) -> Array:
+def class_probabilities(reply: Reply, n_classes: int, unit: float | None = None) -> Array:
     """Return an estimator's probabilities, shape (m, n_classes); made of its scores or answers if it has none."""
     if reply.probabilities is not None:
         return reply.probabilities
-    scores = reply.scores
-    if scores is None:
-        scores = np.eye(n_classes)[np.maximum(reply.values, 0)]
-    size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 1.0
-    return np.asarray(softmax(scores / (size or 1.0), axis=1))
+    unit = score_unit(reply, n_classes) if unit is None else unit
+    return np.asarray(softmax(_scores(reply, n_classes) / unit, axis=1))
+
+
+def score_unit(reply: Reply, n_classes: int) -> float:
+    """Return by how much the best score of a row exceeds their mean, on average; 1 if it never does."""
+    scores = _scores(reply, n_classes)
+    return float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) or 1.0 if len(scores) else 1.0
+
+
+def _scores(reply: Reply, n_classes: int) -> Array:
+    return np.eye(n_classes)[np.maximum(reply.values, 0)] if reply.scores is None else reply.scores

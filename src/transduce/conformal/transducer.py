@@ -218,8 +218,8 @@ class ConformalTransducer(Transducer):
         rows, random = problem.rows, check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
         design = read_design(self.labels, ~problem.sample.labelled)
-        design.check(problem.classes)
         by_class = bool(self.label_conditional) or design.by_class
+        design.check(problem.classes, by_class)
         if not problem.sample.labelled.all():
             held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
         inner, again = design.ready(self.estimator, rows[~held_out]), design.ready(self.estimator, rows)
@@ -626,7 +626,7 @@ def _at_shares(
     last = first.at(np.arange(n_held, len(first.values))) if second is None else second
     if shares.given:
         visible = np.bincount(problem.codes[~held_out], minlength=len(shares.classes))
-        first = replace(shares, labels=visible / visible.sum(), power=1.0).applied(first)
+        first = replace(shares, labels=visible / visible.sum(), power=1.0, unit=None).applied(first)
     return first, shares.applied(last)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from transduce.conformal.designs import Chance, Estimated
+from transduce.conformal.designs import Chance, Drawn, Estimated
 from transduce.conformal.shares import compare_shares
 from transduce.core import arrays
 from transduce.core.answer import Answer
@@ -129,7 +129,16 @@ class Diagnosis:
         """Which labels tell how good the answers are, in a few words; "" if all do alike."""
         if self.told is not None or len(np.unique(self._weights)) < 2:
             return ""
-        return "of rows drawn at random" if self._weights.min() == 0.0 else "weighted for the unlabelled rows"
+        if not self._drawn:
+            return "weighted for the unlabelled rows"
+        n = self.fit.model.guarantee_.n_empty
+        without = f" ({counted(n, 'more was', 'more were')} drawn, without a label, and may be harder)"
+        return f"of rows drawn at random{without if n else ''}"
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether rows were drawn at random to be labelled."""
+        return isinstance(getattr(self.fit.model, "labels", None), Drawn)
 
     @cached_property
     def unmeasured(self) -> str:
@@ -139,7 +148,7 @@ class Diagnosis:
         if not self.measured_at or worth >= FEWEST_MEASURED:
             return ""
         few = f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal weight"
-        if weights.min() == 0.0:
+        if self._drawn:
             few = f"{counted(int(weights.sum()), 'label is', 'labels are')} of rows drawn at random"
         enough = f"it takes {FEWEST_MEASURED} to say how good the answers are"
         return f"{few}, and {enough}: other labels were chosen, and measure nothing."

@@ -260,10 +260,11 @@ def fit_rows(
     `options` suit the task; `n_outside` rows are to be answered besides; `classes` are known besides those of labels.
     """
     frame, target = rows.frame, rows.labels
+    seed = [name for name in (f"{target.name}_random_seed",) if name in frame.columns]  # of `transduce draw`
     features = vectorize(
         without(frame, options.missing),
         target.name,
-        ignore=[*options.ignore, *options.design.not_features],
+        ignore=[*options.ignore, *options.design.not_features, *seed],
         text=options.text,
         id=options.id,
         prefer=prefer,
@@ -364,11 +365,13 @@ def _values(
     assert reply.fitted is not None
     random, none = np.random.RandomState(options.random_state), np.zeros(len(problem.labels), dtype=bool)
     shares = options.design.class_shares(problem, none, reply, reply, random)
+    answer = model.answer_
     if shares is not None:
         last = shares.applied(reply)
         own = replace(own, values=named(last, problem.classes), status=last.status)
         own = replace(own, probabilities=last.probabilities)
-    answer = with_values(model.answer_, own.values, own.status, own.standard_errors, own.probabilities)
+        answer = replace(answer, unseen=None, p_unseen=None)  # classes that were chosen by are known
+    answer = with_values(answer, own.values, own.status, own.standard_errors, own.probabilities)
     return answer, reply.fitted.estimator, every, shares
 
 
@@ -481,7 +484,7 @@ def _check_design(options: Options, *targets: Target) -> None:
         known = np.array(
             sorted({one for target in targets for one in target.known.tolist()}, key=str), object
         )
-    options.design.check(known)
+    options.design.check(known, options.by_class)
 
 
 def _other_classes(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:

@@ -72,7 +72,8 @@ class TableFit:
             found = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
         elif self.shares is not None:
             others = [one for one in found.assumptions if one not in (CHANCE, SEEN)]
-            found = replace(found, assumptions=(BY_CLASS, SEEN, *others) if found.kind != "none" else ())
+            given = () if found.kind == "none" else (BY_CLASS, SEEN, *others)
+            found = replace(found, assumptions=given, any_class=False)
         if self.compared is not None:
             found = found.doubted(self.compared.verdict)
         found = found.decided_by(self.target.decisive)

@@ -77,7 +77,11 @@ def new_columns(
         middle = [sets, at_unlabelled(np.nan if right is None else right)]
         surer = at_unlabelled(answer.confidence)
         classes = answer.classes.tolist() if probabilities and answer.probabilities is not None else []
-    shares = [at_unlabelled(answer.probabilities[:, j]) for j in range(len(classes))]  # type: ignore[index]
+    silent = np.isnan(np.nan if right is None else right)  # where one is not said, nor are the others
+    shares = [
+        at_unlabelled(np.where(silent, np.nan, answer.probabilities[:, j]))  # type: ignore[index]
+        for j in range(len(classes))
+    ]
     columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
     new = pd.DataFrame(dict(zip(names, map(_typed, columns), strict=True))).set_index(index)
