@@ -72,7 +72,7 @@ def test_too_little_in_common_says_which_rows_to_label():
     summary = result.summary()
     assert summary["who_was_labelled"]["remedy"] == [row + 1 for row in result.guarantee.remedy]
     assert "label these rows, which were drawn at random" in result.report()
-    assert "Rows with and without a value differ, and the guarantee is none." in summary["reply"][0]
+    assert "Rows with and without a value differ, and nothing is guaranteed." in summary["reply"][0]
 
 
 def test_known_probabilities():
