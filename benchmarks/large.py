@@ -199,7 +199,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         )
         for n_outside in (0, 10_000_000):
             fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside=n_outside)
-            diagnosis = Diagnosis(fit, settled.method, 0)
+            diagnosis = Diagnosis(fit, settled)
             fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
             new = fitted.new_columns(shown.iloc[rest])
             weights = diagnosis.members.set_index("name")["weight"].dropna().round(2)

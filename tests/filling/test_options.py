@@ -152,7 +152,7 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
 
     for name in ("row_map", "_cross_validate", "relevance", "_gain", "_next_rows"):
         monkeypatch.setattr(diagnostics, name, fails)
-    fresh = replace(filled, diagnosis=diagnostics.Diagnosis(filled.fit, "ridge", 0))
+    fresh = replace(filled, diagnosis=diagnostics.Diagnosis(filled.fit, filled.options))
     assert fresh.map is None
     assert fresh.relevance is None
     assert len(fresh.out_of_fold) == 0

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from transduce import TransductiveRidgeClassifier
 from transduce.filling.diagnostics import Diagnosis
+from transduce.filling.options import Options
 from transduce.tables.labels import read_target
 
 TABLES, LABELS, ROWS = 60, 40, 140
@@ -30,7 +31,7 @@ def test_what_is_nearly_sure_is_right_about_as_often_as_it_says():
         target = read_target(frame, "y", task="classification")
         model = TransductiveRidgeClassifier().fit(X, target.labels)
         fit = SimpleNamespace(frame=frame, target=target, values_model=model, groups=None, X=X)
-        diagnosis = Diagnosis(fit, "ridge", 0)
+        diagnosis = Diagnosis(fit, Options(method="ridge"))
         answer = diagnosis.chance.of_classes(model.answer_, 0.9)
         assert not diagnosis.notes
         top = answer.probabilities.max(axis=1)

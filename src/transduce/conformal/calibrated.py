@@ -362,13 +362,14 @@ class CalibratedTable:
 
     def _nothing_supported(self, law: Law | None, confidence: float, n_labelled: int) -> str | None:
         """Return why the calibration labels rule nothing out at any row; None if they do at some."""
-        weights, level, needed = self.weights, percent(confidence), labels_needed(confidence)
+        weights = self.weights
         n_thresholds = len(self.class_sizes) if self.by_class else 1
         enough = law is not None and law.n_short < n_thresholds
         if law is None or weights.cells is not None:
             enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
         if enough and self.supports(confidence):
             return None
+        level, needed = percent(confidence), labels_needed(confidence)
         if weights.kind == GROUPS:
             return self._too_few_groups(confidence)
         if weights.kind == CLASSES:

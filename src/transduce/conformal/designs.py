@@ -60,7 +60,8 @@ class Design:
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
 
     def __post_init__(self) -> None:
-        checks.check_factor("sensitivity", self.sensitivity)
+        if self.sensitivity != 1.0:
+            checks.check_factor("sensitivity", self.sensitivity)
 
     # ---- what the user said
 
@@ -102,7 +103,7 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
-    def check(self, classes: AnyArray | None, by_class: bool) -> None:
+    def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
@@ -185,6 +186,7 @@ class Design:
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
+            verdict=None if compared is None else compared.verdict,
         )
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
@@ -576,17 +578,17 @@ class ByClass(Design):
         """Whether the number of rows outside can be bounded."""
         return self.shares is None
 
-    def check(self, classes: AnyArray | None, by_class: bool) -> None:
+    def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
             raise ValueError("Labels that were chosen by their class are classes, and these are numbers.")
         if self.shares is not None:
             self._given(classes)
 
-    def _given(self, classes: AnyArray) -> Array:
+    def _given(self, classes: Sequence[Any] | AnyArray) -> Array:
         """Return the given share of each class."""
         by_name = {_class_name(key): share for key, share in read_shares(self.shares).items()}
-        names = [_class_name(one) for one in classes.tolist()]
+        names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
         lost = [name for name in names if name not in by_name]
         if lost:
             raise ValueError(
@@ -842,12 +844,8 @@ class Weights:
     assumption: str = CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
     compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested
+    verdict: Verdict | None = None  # the same, in short
     estimated: EstimatedOdds | None = None  # the odds, if they were estimated
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """How labelled and unlabelled rows compare, in short."""
-        return None if self.compared is None else self.compared.verdict
 
     @classmethod
     def equal(cls, n_calibration: int, n_unlabelled: int, **rest: Any) -> Weights:

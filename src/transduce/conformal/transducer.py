@@ -231,8 +231,9 @@ class ConformalTransducer(Transducer):
         assert first.fitted is not None
         self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order, shares)
         self._publish(confidence)
-        if table.weights.verdict is not None and table.weights.verdict.shifted:
-            warnings.warn(str(table.weights.verdict), stacklevel=2)
+        verdict = table.weights.verdict
+        if verdict is not None and verdict.shifted:
+            warnings.warn(str(verdict), stacklevel=2)
         return self
 
     def _check_settings(self) -> tuple[float, str]:
@@ -266,13 +267,15 @@ class ConformalTransducer(Transducer):
         with reusing():
             visible = np.flatnonzero(~held_out)
             first = ask(inner, problem, visible, both, order=order, transductive=transductive)
-            _pass_on(first)
             if self.refit and not held_out.any():
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
                 second = ask(again, problem, every, unlabelled, order=order, transductive=transductive)
-                _pass_on(second)
+        # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
+        for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
+            if not issubclass(category, TooFewLabelsWarning):
+                warnings.warn(message, category, stacklevel=3)
         return first, second
 
     def _calibrate(
@@ -628,10 +631,3 @@ def _at_shares(
         visible = np.bincount(problem.codes[~held_out], minlength=len(shares.classes))
         first = replace(shares, labels=visible / visible.sum(), power=1.0, unit=None).applied(first)
     return first, shares.applied(last)
-
-
-def _pass_on(reply: Reply) -> None:
-    """Pass on the estimator's warnings, except that its labels are too few for regions of its own."""
-    for category, message in reply.notes:
-        if not issubclass(category, TooFewLabelsWarning):
-            warnings.warn(message, category, stacklevel=4)

@@ -23,6 +23,7 @@ from transduce.core.validation import class_codes
 from transduce.core.words import counted, on_command_line
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.ensemble.weights import fit_power, to_power
+from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.ask import is_transducer, last_step
 from transduce.model_selection.cross_validation import cross_val_transduce
@@ -74,8 +75,7 @@ class Diagnosis:
     """What a fit tells about itself, each thing computed when it is first asked for, and none so that asking fails."""
 
     fit: TableFit
-    method: str
-    seed: int
+    options: Options
     told: Told | None = None  # where the answers are from elsewhere
     notes: list[str] = field(default_factory=list)  # what could not be computed, and why
 
@@ -93,9 +93,9 @@ class Diagnosis:
         if self.unmeasured:
             return {}, NO_FOLDS, 1.0
         if not isinstance(blend, TransductiveBlend):
-            folds, power = _cross_validate(self.fit, self.seed)
+            folds, power = _cross_validate(self.fit, self.options.random_state)
             folds = self._weighed(folds)
-            return {self.method: _score_of(task, folds)}, folds, power
+            return {self.options.method_name: _score_of(task, folds)}, folds, power
         hidden = getattr(blend, "out_of_fold_", None)
         if hidden is None:
             return {}, NO_FOLDS, 1.0
@@ -162,7 +162,11 @@ class Diagnosis:
     def members(self) -> pd.DataFrame:
         """One line for each method."""
         fit, scores, model = self.fit, self._quality[0], self.fit.values_model
-        weights, seconds, left_out = {self.method: 1.0}, {self.method: fit.seconds}, {}
+        weights, seconds, left_out = (
+            {self.options.method_name: 1.0},
+            {self.options.method_name: fit.seconds},
+            {},
+        )
         if self.told is not None:
             weights, seconds = {self.told.source: 1.0}, {self.told.source: np.nan}
         elif isinstance(model, TransductiveBlend):
@@ -194,7 +198,7 @@ class Diagnosis:
         stated = stated[np.isfinite(stated).all(axis=1)]
         if stated.shape[1] != len(names) or len(stated) < len(names) or len(codes) < FEWEST_COMPARED:
             return []
-        found, p_value = compare_shares(stated, (known.to_numpy(), codes), self.seed)
+        found, p_value = compare_shares(stated, (known.to_numpy(), codes), self.options.random_state)
         if p_value > NOTICED:
             return []
         k = int(np.argmax(np.abs(found.shares - found.labels)))
@@ -229,20 +233,26 @@ class Diagnosis:
     @cached_property
     def map(self) -> pd.DataFrame | None:
         """The place of every row along the two leading vectors of its neighbour graph."""
-        return self._try("The map", lambda: row_map(self.fit.features.matrix, self.seed), None)
+        return self._try(
+            "The map", lambda: row_map(self.fit.features.matrix, self.options.random_state), None
+        )
 
     @cached_property
     def gain(self) -> float | None:
         """By which share errors get smaller with twice the labels."""
         if self.told is not None or self.unmeasured:  # labels that were chosen do not tell
             return None
-        return self._try("What more labels would bring", lambda: _gain(self.fit, self.seed), None)
+        return self._try(
+            "What more labels would bring", lambda: _gain(self.fit, self.options.random_state), None
+        )
 
     def next_labels(self, answer: Answer) -> NextLabels:
         """Return what to label next, given the answers as they are shown."""
         fit = self.fit
         with stage("what to label next"):
-            rows = self._try("What to label next", lambda: _next_rows(fit, answer, self.seed), [])
+            rows = self._try(
+                "What to label next", lambda: _next_rows(fit, answer, self.options.random_state), []
+            )
             about = "intervals" if fit.target.task == "regression" else "errors"
             return NextLabels(tuple(rows), self.gain, about)
 

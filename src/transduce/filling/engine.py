@@ -125,13 +125,11 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
         check_columns(pd.DataFrame(columns=list(table.columns)), options.columns(target))
         return fill_sample(DaskSource(table, parts=table.to_delayed()), target, options)
     frame = FrameSource.read(table, target, options)
-    options.check_labels(frame.labels)
-    _check_design(options, frame.labels)
-    settled = options.for_task(frame.labels.task)
+    settled = options.for_labels(frame.labels)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
     fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer, folder=frame.pictures)
-    diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
+    diagnosis = Diagnosis(fit, settled)
     n_rows = len(frame.frame)
     counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
     return FillResult(fit, frame, options, frame.labels, fit.answer, diagnosis, counts)
@@ -202,7 +200,7 @@ def fill_told(
         plan = Plan(None, False, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
-        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, "", 0), counts)
+        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options), counts)
     else:
         result = replace(calibrated, source=source, labels=labels, unasked=answer)
         columns = calibrated.fit.features.columns  # of which one may mark the draws
@@ -212,7 +210,7 @@ def fill_told(
         if calibrated.fitted is None:  # it saw all rows
             fit = replace(fit, frame=frame, target=labels, answer=answer)
     fit = replace(fit, notes=[*told.notes, *labels.notes])
-    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options.method_name, options.random_state, told))
+    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options, told))
 
 
 def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> Answer:
@@ -324,26 +322,22 @@ def _fit(
     with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
         pass
     with stage("answers"):
-        model = _fit_model(plan.model, X, options.device, y)
-    answer, values_model, order, shares = _values(model, plan, features, target, options)
-    seconds = time.perf_counter() - began
+        if options.device is None:
+            model = plan.model.fit(X, y)
+        else:
+            from transduce.device.memory import to_device
+
+            with arrays.dispatching():
+                model = plan.model.fit(to_device(X, options.device), y)
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
     if compared is not None:
         compared = compared.named(features.origins)
+    answer, values_model, order, shares = _values(model, plan, features, target, options)
+    seconds = time.perf_counter() - began
     return TableFit(
         frame, target, features, X, plan, model, values_model, order, answer, compared, seconds, [], shares
     )
-
-
-def _fit_model(model: Any, X: Any, device: str | None, y: pd.Series) -> Any:
-    """Fit a model where the features are to be."""
-    if device is None:
-        return model.fit(X, y)
-    from transduce.device.memory import to_device
-
-    with arrays.dispatching():
-        return model.fit(to_device(X, device), y)
 
 
 def _values(
@@ -452,10 +446,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     limits = reading.limits_in(sum((Counter(scan.limits) for scan in scans), Counter()))
     reading = replace(reading, words=source.words, limits=limits if seen is None else seen)
     shown, kept = replace(inside.labels, limits=reading.limits), held.labels
-    options.check_labels(shown)
-    options.check_labels(kept)
-    _check_design(options, shown, kept)
-    settled = options.for_task(shown.task)
+    settled = options.for_labels(shown, kept)
     n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
     holds_out = enough or isinstance(options.design, Drawn)
@@ -467,7 +458,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
         n_outside=n_outside,
         classes=_other_classes(shown, kept, options),
     )
-    diagnosis = Diagnosis(fit, settled.method_name, settled.random_state)
+    diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
     answer = join_answers([fit.answer, nobody], by_class=options.by_class)
@@ -475,16 +466,6 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
     result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis, counts)
     return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
-
-
-def _check_design(options: Options, *targets: Target) -> None:
-    """Raise a ValueError if how the labels came about does not suit them."""
-    known = None
-    if targets[0].task == "classification":
-        known = np.array(
-            sorted({one for target in targets for one in target.known.tolist()}, key=str), object
-        )
-    options.design.check(known, options.by_class)
 
 
 def _other_classes(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:

@@ -266,7 +266,8 @@ class Options:
     def __post_init__(self) -> None:
         for name, one in OPTIONS.items():
             value = getattr(self, name)
-            if one.kind.check is not None and (value is not None or DEFAULTS[name] is not None):
+            unset = value is None if DEFAULTS[name] is None else value == []
+            if one.kind.check is not None and not unset:
                 one.kind.check(name, value)
         if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
             raise ValueError(
@@ -359,6 +360,17 @@ class Options:
         from transduce.model_selection import own_models
 
         return own_models.called(self.own[0])
+
+    def for_labels(self, *targets: Target) -> Options:
+        """Return the options for these labels, those of rows that are kept from the fit among them; all are checked."""
+        for target in targets:
+            self.check_labels(target)
+        classes = None
+        if targets[0].task == "classification":
+            classes = sorted({one for target in targets for one in target.known.tolist()}, key=str)
+        settled = self.for_task(targets[0].task)
+        self.design.check(classes, self.by_class)
+        return settled
 
     def for_task(self, task: str) -> Options:
         """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""

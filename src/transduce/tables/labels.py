@@ -77,7 +77,7 @@ def read_target(
     check_columns(frame, [name])
     column, cells = frame[name], cells or ColumnCells()
     _check_cells(column, name)
-    moments = numbers.Moments.of(column)
+    moments = None if pd.api.types.is_numeric_dtype(column) else numbers.Moments.of(column)
     if moments is not None and task != "classification":
         target = _dated_target(column, moments, task, cells)
     else:
@@ -105,7 +105,7 @@ def _check_cells(column: pd.Series, name: Any) -> None:
 
 def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
     """Return labels that are numbers or classes."""
-    missing, task = column.isna().to_numpy(dtype=bool), said
+    missing, task, decisive = column.isna().to_numpy(dtype=bool), said, None
     labels, amounts, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
     if task == "auto" and amounts is None:  # codes such as 007 among them
@@ -113,6 +113,7 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     elif task == "auto":
         plain = column if isinstance(column.dtype, pd.CategoricalDtype) else amounts
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(missing), 0)), plain))
+        decisive = decisive_label(np.asarray(amounts)[~missing]) if task == "regression" else None
     words, odd = numbers.hole_words(column), []
     if task == "regression" and amounts is not None:
         marks = numbers.sentinels(amounts)
@@ -134,7 +135,6 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     if said != "auto":
         return target
     guess = _guess_note(name, labels[~missing], task, could_be=amounts is not None)
-    decisive = decisive_label(target.known) if task == "regression" else None
     return replace(target, notes=[guess, *notes], decisive=decisive)
 
 
