@@ -134,7 +134,7 @@ def test_what_is_no_mistake_keeps_its_standard_deviation():
         ([None] * N, "empty", 0),
         (["only"] * N, "constant", 0),
         (pd.to_datetime(["2020-01-01"] * N), "constant", 0),
-        ([[k % 2] for k in range(N)], "category", 1),
+        ([[k % 2] for k in range(N)], "vector", 1),
     ],
 )
 def test_kinds(values, kind, n_features):

@@ -1,9 +1,11 @@
 """Columns of pictures: read from files and bytes, told apart by what they show, and never fatal."""
 
+import base64
 import io
 import os
 import struct
 import zlib
+from pathlib import PureWindowsPath
 
 import numpy as np
 import pandas as pd
@@ -97,8 +99,14 @@ def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path):
     parquet.write_table(pa.table({"image": contents, "y": some["y"]}), folder / "bytes.parquet")
     some.to_csv(folder / "files.csv", index=False)
     links = some.assign(image=[{"bytes": None, "path": name} for name in some["image"]])
+    paths = some.assign(image=[PureWindowsPath(name) for name in some["image"]])
+    buffers = some.assign(image=[*map(bytearray, contents[:30]), *map(memoryview, contents[30:])])
+    in_text = [base64.b64encode(one).decode() for one in contents]
+    in_text = some.assign(image=[f"data:image/png;base64,{one}" if len(one) % 2 else one for one in in_text])
+    more = some.assign(image=[{**one, "width": 64} for one in records])
     tables = [files.read(folder / name).frame for name in ("records.parquet", "bytes.parquet", "files.csv")]
-    found = [vectorize(table, "y", folder=folder).matrix for table in (*tables, links)]
+    tables += [links, paths, buffers, in_text, more]
+    found = [vectorize(table, "y", folder=folder).matrix for table in tables]
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-9)
     result = fill(files.read(folder / "files.csv"), "y", method="ridge")
@@ -172,6 +180,7 @@ def test_faulty_files_are_counted_and_named(shapes, tmp_path):
         "file:///etc/a.png",
         "no\x00.png",
         "gone.png",
+        " ",
     ]
     features = vectorize(pd.DataFrame({"image": names}), folder=table)
     said = " ".join(features.notes)
@@ -181,7 +190,7 @@ def test_faulty_files_are_counted_and_named(shapes, tmp_path):
     assert "5 files are outside the folder" in said
     assert "5 files are not there" in said
     assert np.isfinite(features.matrix).all()
-    assert features.columns["n_missing"][0] == 15
+    assert features.columns["n_missing"][0] == 16
     missing = features.matrix[:, features.names.index("image is missing")]
     np.testing.assert_array_equal(missing[:14] < missing[14:].min(), True)
 
@@ -193,7 +202,10 @@ def test_nothing_to_see_is_left_out(tmp_path):
     features = vectorize(frame.assign(x=np.arange(20.0)), folder=tmp_path)
     assert features.columns["treatment"].tolist()[:2] == ["dropped: none could be read"] * 2
     assert set(features.origins) == {"x"}
-    assert "20 files are not there" in features.notes[0]
+    assert "20 files are not there: '0.png' (row 1)" in features.notes[0]
+    assert features.notes[0].endswith(
+        "and 15 others. Say below which folder they are with pictures='FOLDER'."
+    )
     assert "20 cells cannot be read" in features.notes[1]
     with pytest.raises(ValueError, match=r"nothing to learn from\. 'image': 20 files are not there"):
         fill(frame[["image"]].assign(y=[*range(15), *[None] * 5]), "y", pictures=str(tmp_path))

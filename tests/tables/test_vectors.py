@@ -1,7 +1,9 @@
 """Columns of vectors: one block of features, whatever they are stored in, and what is said of cells that hold none."""
 
+import array
 import json
 import pickle
+from collections import deque
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
+from scipy.sparse import csr_array
 
 from transduce import fill
 from transduce.filling import fill_folder, load, save
@@ -199,6 +202,9 @@ def test_a_column_without_a_prevailing_length_is_left_out(cells):
         [["red", "blue"], ["green"], ["red"]] * 5,
         ["[see note 1]", "[1]", "plain"] * 5,
         ["[1]", "[2]", "[3]"] * 5,
+        ["(1,234)", "(5,678)", "(12,345)"] * 5,
+        ["030 123 45 67", "2020 01 02", "1, 2, 3"] * 5,
+        ["{a: 1}", "(see above, please)", "{}"] * 5,
         [{"a": 1}, {"a": 2}, {"b": 1}] * 5,
         ["a", "b", None] * 5,
         [np.array([1j, 2.0]), np.array([3.0, 4j]), None] * 5,
@@ -239,12 +245,47 @@ def test_hashes_depend_on_the_numbers_alone(table):
         lambda row: str(np.array(row)),
         lambda row: json.dumps(row),
         lambda row: " " + str(row).replace(",", ";"),
+        lambda row: str(tuple(row)),
+        lambda row: "{" + ",".join(map(str, row)) + "}",
+        lambda row: " ".join(map(str, row)),
+        lambda row: ";".join(map(str, row)),
     ],
 )
 def test_vectors_as_other_programs_write_them(write):
-    rows = [[0.5, -1.25, 3.0, float("nan")], [1e-5, 2.0, float("inf"), 4.0]]
+    rows = [[0.5, -1.25, 3.0, float("nan")] * 2, [1e-5, 2.0, float("inf"), 4.0] * 2]
     found = read_vectors(pd.Series([*map(write, rows), None]))
-    np.testing.assert_array_equal(found.matrix(4), np.array([*rows, [np.nan] * 4], dtype=np.float32))
+    np.testing.assert_array_equal(found.matrix(8), np.array([*rows, [np.nan] * 8], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    "make", [tuple, deque, pd.Series, np.float16, np.ma.array, lambda row: array.array("f", row), csr_array]
+)
+def test_lists_of_any_make_are_vectors(make):
+    rows = np.arange(24.0).reshape(6, 4)
+    found = read_vectors(pd.Series([make(row) for row in rows], dtype=object))
+    np.testing.assert_array_equal(found.matrix(4), rows)
+    nested = pd.Series(rows.reshape(6, 2, 2).tolist(), dtype=pd.ArrowDtype(pa.list_(pa.list_(pa.float64()))))
+    np.testing.assert_array_equal(read_vectors(nested).hashes(), found.hashes())
+
+
+def test_masked_numbers_are_gaps_and_one_number_is_a_vector():
+    cells = pd.Series([np.ma.masked_equal([1.0, 2.0], 2.0), None], dtype=object)
+    np.testing.assert_array_equal(read_vectors(cells).matrix(2), [[1.0, np.nan], [np.nan, np.nan]])
+    table = vectorize(pd.DataFrame({"v": [[float(k)] for k in range(12)]}))
+    assert table.columns["treatment"].tolist() == ["vectors of 1 number"]
+    assert table.matrix.shape == (12, 1)
+
+
+def test_what_is_no_vector_is_said():
+    cells = {"tags": [["red"], ["red", "blue"], ["blue"]], "about": [{"a": 1}, {"a": 2}, {"b": 1}]}
+    table = pd.DataFrame({name: column * 5 for name, column in cells.items()}).assign(x=range(15))
+    table["thing"] = [object() for _ in range(15)]
+    features = vectorize(table)
+    assert len(features.notes) == 3
+    assert features.notes[0].startswith("'tags': cells such as ['")
+    assert "(dict) are neither numbers nor vectors: read as text." in features.notes[1]
+    assert "'thing' was left out: it holds objects of the type object" in features.notes[2]
+    assert features.columns["kind"].tolist() == ["category", "category", "number", "objects"]
 
 
 def test_vectors_are_shown_in_short_form(tmp_path):

@@ -133,7 +133,7 @@ def _cell(name: str, value: object) -> Cell:
         ):
             return Cell(name, "number", f"{float(value):,.6g}")
         return Cell(name, "number", str(int(value)) if abs(int(value)) < 10_000 else f"{int(value):,}")
-    if isinstance(value, dict | bytes):
+    if isinstance(value, dict) or isinstance(content_of(value), bytes):
         return Cell(name, "image" if holds_pictures(pd.Series([value])) else "text", name_of(value))
     vector = in_short(value)
     if vector is not None:

@@ -201,8 +201,23 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _vector(name, found, roles.seed)
     if name not in roles.text and pictures.holds_pictures(series):
         return _picture(name, series, pictures.PictureCells(roles.folder), rows)
-    texts = as_texts(series)
-    return _constant(name, texts) or _profile_text(name, texts, roles, rows)
+    texts, odd = as_texts(series), _other_object(series)
+    if odd is not None and " at 0x" in str(odd):
+        note = (
+            f"{name!r} was left out: it holds objects of the type {type(odd).__name__}, which are not read."
+        )
+        return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
+    column = _constant(name, texts) or _profile_text(name, texts, roles, rows)
+    if odd is not None and not column.treatment.startswith("dropped"):
+        such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
+        column.notes = [f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."]
+    return column
+
+
+def _other_object(series: pd.Series) -> Any:
+    """Return one of the first cells that is a record, a list of words or anything but text, number and date."""
+    first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
+    return next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
@@ -321,7 +336,7 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
     varies = bool(np.any(some.max(axis=0) > some.min(axis=0)))
     if not varies and not n_missing:
         return _Column(name, "constant", "dropped: one value", n_missing)
-    treatment = f"vectors of {length:,} numbers" + (", compared by cosine" if unit else "")
+    treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
     if length > vectors.MOST_DIRECTIONS and varies:
         scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
         centre = np.array([scale.mean * scale.largest for scale in scales])

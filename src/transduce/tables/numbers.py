@@ -39,7 +39,7 @@ NEARLY = 0.8  # with this share of numbers among cells that are not empty, a col
 LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
 _NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
-_MOST_NAMED = 5
+_MOST_NAMED, _LONGEST = 5, 60
 _FAR, _MOST_FAR = 1000.0, 3
 
 
@@ -275,8 +275,14 @@ def named_cells(cells: Iterable[tuple[str, int]]) -> str:
     rows: dict[str, list[int]] = {}
     for text, row in cells:
         rows.setdefault(text, []).append(row + 1)
-    said = [f"{text!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
-    return ", ".join(said) + (f", and {len(rows) - _MOST_NAMED} others" if len(rows) > _MOST_NAMED else "")
+    said = [f"{shortened(text)!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
+    others = counted(len(rows) - _MOST_NAMED, "other")
+    return ", ".join(said) + (f", and {others}" if len(rows) > _MOST_NAMED else "")
+
+
+def shortened(text: str) -> str:
+    """Return a text that is short enough for a note."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _rows(where: list[int]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +20,7 @@ import pandas as pd
 
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray
-from transduce.core.words import counted
+from transduce.core.words import counted, option
 from transduce.tables.numbers import named_cells
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".gif", ".bmp")
@@ -36,6 +38,10 @@ PREVIEW = 800  # pixels of the longer side
 GROUPS = {"grey": (64, 1.0), "tint": (32, 0.5), "gradient": (128, 1.0)}
 GROUPS |= {"direction": (16, 0.5), "colour": (27, 0.7), "piece": (11, 0.5)}
 LENGTH = sum(size for size, _ in GROUPS.values())
+# Pictures written as text: what PNG, JPEG, WebP, GIF and TIFF begin with, in base 64.
+_IN_TEXT = re.compile(
+    r"\s*(?:data:image/[^,]{1,50};base64,|(?=(?:iVBORw0KGgo|/9j/|UklGR|R0lGOD|SUkqA|TU0AK)[\w+/]{60}))([\w+/=\s]+)"
+)
 FAULTS = {
     "absent": ("file is not there", "files are not there"),
     "outside": (
@@ -51,38 +57,41 @@ def holds_pictures(series: pd.Series) -> bool:
     """Return whether nearly all cells of a column are bytes, records with bytes, or names of files of pictures."""
     if series.dtype != object and not pd.api.types.is_string_dtype(series):
         return False
-    cells = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
-    cells = [cell for cell in cells if content_of(cell) is not None]
+    cells = [content_of(series.iat[row]) for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
+    cells = [cell for cell in cells if cell is not None]
     return bool(cells) and sum(map(_may_be_one, cells)) >= NEARLY * len(cells)
 
 
-def _may_be_one(cell: Any) -> bool:
-    if isinstance(cell, dict):
-        return {"bytes", "path"} >= set(cell) and any(map(_may_be_one, cell.values()))
-    if isinstance(cell, str):
-        return cell.strip().lower().endswith(ENDINGS) and "\n" not in cell
-    return isinstance(cell, bytes)
+def _may_be_one(content: Any) -> bool:
+    if isinstance(content, str):
+        return content.strip().lower().endswith(ENDINGS) and "\n" not in content
+    return isinstance(content, bytes)
 
 
 def content_of(cell: Any) -> Any:
-    """Return the bytes of a record, or else its path; anything else as it is."""
-    if not isinstance(cell, dict):
+    """Return the bytes of a picture or else its path, also of a record; None if it has neither."""
+    if isinstance(cell, dict):
+        cell = cell.get("path") if cell.get("bytes") is None else cell["bytes"]
+    if isinstance(cell, bytearray | memoryview):
+        return bytes(cell)
+    cell = os.fspath(cell) if isinstance(cell, os.PathLike) else cell
+    if not isinstance(cell, str):
         return cell
-    return cell.get("path") if cell.get("bytes") is None else cell["bytes"]
+    in_text = _IN_TEXT.fullmatch(cell)
+    return base64.b64decode(in_text[1] + "==") if in_text else cell if cell.strip() else None
 
 
 def name_of(cell: Any) -> str:
     """Return what a picture is called: its path, or else a digest of its bytes."""
-    cell = cell.get("path") or cell.get("bytes") if isinstance(cell, dict) else cell
-    return hashlib.blake2b(cell, digest_size=8).hexdigest() if isinstance(cell, bytes) else str(cell)
+    path, content = cell.get("path") if isinstance(cell, dict) else None, content_of(cell)
+    if path or not isinstance(content, bytes):
+        return str(path or content)
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def names_of(column: pd.Series) -> pd.Series:
     """Return a column of bytes, or of records with bytes, as names; any other column as it is."""
-    cells = column[:LOOKED_AT].dropna() if column.dtype == object else ()
-    return (
-        column.map(name_of, na_action="ignore") if any(isinstance(c, bytes | dict) for c in cells) else column
-    )
+    return column.map(name_of, na_action="ignore") if holds_pictures(column) else column
 
 
 # ------------------------------------------------------------------------------------------------------- one picture
@@ -94,7 +103,7 @@ def file_below(folder: str | Path, name: str) -> Path | str:
         return "outside"
     base = Path(folder).resolve()
     try:
-        file = (base / name.strip()).resolve()
+        file = (base / name.strip().replace("\\", "/")).resolve()
         if not file.is_relative_to(base):
             return "outside"
         return file if file.is_file() else "absent"
@@ -287,11 +296,13 @@ def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArra
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
     was = counted(n_read, "picture was", "pictures were")
     notes = [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
+    where = "" if n_read else f" Say below which folder they are with {option('pictures', 'FOLDER')}."
     for fault, words in FAULTS.items():
         places = sorted((row for row, one in enumerate(faults) if one == fault), key=lambda row: rows[row])
         if places:
             named = named_cells((name_of(series.iat[row]), int(rows[row])) for row in places)
-            notes.append(f"{name!r}: {counted(len(places), *words)}: {named}.")
+            hint = where if fault in ("absent", "outside") else ""
+            notes.append(f"{name!r}: {counted(len(places), *words)}: {named}.{hint}")
     return notes
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +24,20 @@ SHOWN = 3  # numbers of a vector in short form
 _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
 _NOT_NUMBERS = r"[^\d\s.,;+\-eainful]"  # what no list in text holds, in small letters
-_BEGINNINGS = ("[", "array([", "tensor([")
-# As Python and its libraries write lists and missing numbers.
+_FIGURE = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf)"
+_BARE = (
+    rf"^((?:{_FIGURE}[\s,;]+){{7,}}{_FIGURE})$"  # so many numbers are no date, nor the number of a telephone
+)
+_BEGINNING = re.compile(rf"\s*(\[|\(|\{{|array\(\[|tensor\(\[|{_BARE[1:]})", re.I)
+# As Python, its libraries and Postgres write lists and missing numbers; (1,234) without a blank is minus 1234.
 _SPELLINGS = (
     (r"np\.\w+\(([^(),]*)\)", r"\1"),
     (r"(?s)^(?:array|tensor)\((.*\]).*\)$", r"\1"),
+    (r"(?s)^(?:\((.*,\s.*)\)|\{(.*)\})$", r"[\1\2]"),
+    (_BARE, r"[\1]"),
     ("none|null", "nan"),
     ("infinity", "inf"),
 )
-_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf)$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +97,30 @@ class Vectors:
 
 
 def read_vectors(series: pd.Series) -> Vectors | None:
-    """Return the lists of numbers in a column; None if it holds anything else, or one number a list."""
+    """Return the lists of numbers in a column; None if it holds anything else, or no number at all."""
     found = _read(series)
-    if found is None or found.lengths.max(initial=0) > 1 or (found.n_odd and not found.known.any()):
-        return found
-    return None
+    some = found is not None and (len(found.numbers) or (found.n_odd and not found.known.any()))
+    return found if some else None
 
 
 def _read(series: pd.Series) -> Vectors | None:
-    if isinstance(series.dtype, pd.ArrowDtype) and _holds_numbers(series.dtype.pyarrow_dtype):
-        return _of_arrow(series.array.__arrow_array__())
+    if isinstance(series.dtype, pd.ArrowDtype):
+        if _holds_numbers(series.dtype.pyarrow_dtype):
+            return _of_arrow(series.array.__arrow_array__())
+        series = series.astype(object) if pa.types.is_nested(series.dtype.pyarrow_dtype) else series
     if series.dtype != object and not pd.api.types.is_string_dtype(series):
         return None
     first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in first):
+    if any(map(_is_list, first)):
         return _of_cells(series)
-    in_text = [isinstance(cell, str) and cell.strip().startswith(_BEGINNINGS) for cell in first]
-    return _of_texts(series) if any(in_text) else None
+    return _of_texts(series) if any(isinstance(one, str) and _BEGINNING.match(one) for one in first) else None
+
+
+def _is_list(cell: Any) -> bool:
+    """Return whether a cell is a list, an array, a series, a tensor or a sparse row."""
+    if isinstance(cell, str | bytes | bytearray | memoryview | np.generic):
+        return False
+    return isinstance(cell, Sequence) or hasattr(cell, "__array__") or hasattr(cell, "toarray")
 
 
 def _holds_numbers(kind: Any) -> bool:
@@ -147,11 +161,14 @@ def _of_cells(series: pd.Series) -> Vectors | None:
 
 
 def _of_cell(cell: Any) -> AnyArray | None:
-    if not isinstance(cell, list | tuple | np.ndarray):
+    if not _is_list(cell):
         return None
     try:
-        plain = cell.tolist() if isinstance(cell, np.ndarray) and cell.dtype == object else cell
-        return None if np.iscomplexobj(plain) else np.asarray(plain, dtype=np.float32).ravel()
+        if hasattr(cell, "toarray"):
+            cell = cell.toarray()
+        elif hasattr(cell, "tolist") and (type(cell) is not np.ndarray or cell.dtype == object):
+            cell = cell.tolist()  # None where an array is masked
+        return None if np.iscomplexobj(cell) else np.asarray(cell, dtype=np.float32).ravel()
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -169,7 +186,7 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     numbers = pc.replace_with_mask(
         pieces.flatten(), pc.equal(pieces.flatten(), ""), pa.scalar("nan", pa.large_string())
     )
-    odd = pc.invert(pc.match_substring_regex(numbers, _NUMBER))
+    odd = pc.invert(pc.match_substring_regex(numbers, f"^{_FIGURE}$"))
     if pc.any(odd).as_py():
         rows = pc.list_parent_indices(pieces).filter(odd)
         good = pc.and_(good, pc.invert(pc.is_in(pa.array(np.arange(len(good))), rows.unique())))
@@ -180,7 +197,9 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     lengths = pc.fill_null(pc.list_value_length(pieces), 0).to_numpy(zero_copy_only=False)
     n_odd = int((present & ~known).sum())
     n_cut = pc.sum(pc.match_substring(texts, "...")).as_py() or 0
-    if n_cut <= PREVAILS * n_odd and n_odd >= known.sum():
+    if n_cut <= PREVAILS * n_odd and (
+        n_odd >= known.sum() or lengths.max(initial=0) < 2
+    ):  # notes such as [1]
         return None
     values = numbers.cast(pa.float64()).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
     return Vectors(values, np.concatenate([[0], np.cumsum(lengths)]), known, n_odd)
@@ -302,22 +321,15 @@ def gap_notes(name: Any, vectors: Vectors, matrix: Array) -> list[str]:
     n_other = int((vectors.known & (vectors.lengths != matrix.shape[1])).sum())
     n_empty = len(matrix) - int(vectors.known.sum()) - vectors.n_odd
     n_gaps = len(not_finite(matrix)) - n_other - n_empty - vectors.n_odd
-    said = [
-        counted(n_empty, "cell is empty", "cells are empty") if n_empty else "",
-        counted(n_other, "vector has another length", "vectors have another length") if n_other else "",
-        counted(vectors.n_odd, "cell holds something else", "cells hold something else")
-        if vectors.n_odd
-        else "",
-        counted(n_gaps, "vector has gaps or infinite numbers", "vectors have gaps or infinite numbers")
-        if n_gaps
-        else "",
-    ]
-    said = [words for words in said if words]
-    if not said:
-        return []
-    return [
-        f"{name!r} holds vectors of {matrix.shape[1]:,} numbers, but {', '.join(said)}: the median was taken there."
-    ]
+    kinds = (
+        (n_empty, "cell is empty", "cells are empty"),
+        (n_other, "vector has another length", "vectors have another length"),
+        (vectors.n_odd, "cell holds something else", "cells hold something else"),
+        (n_gaps, "vector has gaps or infinite numbers", "vectors have gaps or infinite numbers"),
+    )
+    said = ", ".join(counted(*kind) for kind in kinds if kind[0])
+    holds = f"{name!r} holds vectors of {counted(matrix.shape[1], 'number')}"
+    return [f"{holds}, but {said}: the median was taken there."] if said else []
 
 
 def left_out_note(name: Any, vectors: Vectors) -> str:
