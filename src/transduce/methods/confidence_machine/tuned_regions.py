@@ -245,8 +245,14 @@ def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
 @njit(cache=True, nogil=True)
 def merge(pieces: Array, n: int) -> Array:
     """Give the union of the first `n` closed intervals (k, 2) as disjoint ones in ascending order."""
+    for last in range(1, n):  # few, so insertion; numba's own sort takes longer to compile than all of this
+        low, high, place = pieces[last, 0], pieces[last, 1], last
+        while place > 0 and pieces[place - 1, 0] > low:
+            pieces[place, 0], pieces[place, 1] = pieces[place - 1, 0], pieces[place - 1, 1]
+            place -= 1
+        pieces[place, 0], pieces[place, 1] = low, high
     merged, k = np.empty((n, 2)), 0
-    for place in np.argsort(pieces[:n, 0]):
+    for place in range(n):
         if k > 0 and pieces[place, 0] <= merged[k - 1, 1]:
             merged[k - 1, 1] = max(merged[k - 1, 1], pieces[place, 1])
         else:
@@ -261,20 +267,15 @@ def _with_room(pieces: Array, n: int, needed: int) -> Array:
     if needed <= len(pieces):
         return pieces
     grown = np.empty((2 * needed, 2))
-    grown[:n] = pieces[:n]
+    _copy(pieces, n, grown, 0)
     return grown
 
 
 @njit(cache=True, nogil=True)
-def _meet(choice: Choice, first: int, last: int, region: Array, pieces: Array, n: int) -> int:
-    """Add the labels of a region at which its setting is chosen to the pieces; return the number of these."""
-    for k in range(first, last):
-        for part in range(len(region)):
-            low, high = max(choice.low[k], region[part, 0]), min(choice.high[k], region[part, 1])
-            if low <= high:
-                pieces[n, 0], pieces[n, 1] = low, high
-                n += 1
-    return n
+def _copy(pieces: Array, n: int, to: Array, start: int) -> None:
+    """Copy the first `n` pieces to another array, from a place on; a slice takes seconds to compile."""
+    for k in range(n):
+        to[start + k, 0], to[start + k, 1] = pieces[k, 0], pieces[k, 1]
 
 
 @njit(cache=True, nogil=True)
@@ -295,9 +296,15 @@ def _row_region(
         while k < len(choice.setting) and choice.setting[k] == s:
             k += 1
         rho, beta = _setting_lines(fit, border, s, j, power)
-        region = border.prediction[s, j] + region_pieces(rho, beta, rank, side, fit.slack[s])
+        region = region_pieces(rho, beta, rank, side, fit.slack[s])
         pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
-        n = _meet(choice, first, k, region, pieces, n)
+        for piece in range(first, k):
+            for part in range(len(region)):
+                low = max(choice.low[piece], border.prediction[s, j] + region[part, 0])
+                high = min(choice.high[piece], border.prediction[s, j] + region[part, 1])
+                if low <= high:
+                    pieces[n, 0], pieces[n, 1] = low, high
+                    n += 1
         used[s] = n > before
     return pieces, n
 
@@ -323,7 +330,7 @@ def tuned_regions(
             k += 1
         region = merge(region, k)
         pieces = _with_room(pieces, n, n + len(region))
-        pieces[n : n + len(region)] = region
+        _copy(region, len(region), pieces, n)
         n += len(region)
         counts[j] = len(region)
     return pieces[:n].copy(), counts, values, winners, used
