@@ -61,6 +61,7 @@ def page() -> str:
         ("fill",),
         ("answer",),
         ("draw",),
+        ("open",),
         ("label",),
         ("compare",),
         ("methods",),

@@ -216,6 +216,24 @@ def test_selection_by_definition():
     assert "not above -1 or not below 1" in repr(picked)
 
 
+def test_answers_that_are_off_by_little_are_picked_by_definition():
+    """Rows whose standard error is small look good; at a calibration row the answer is known to be good or not."""
+    X, y, truth = numbers(n=300, labelled=150)
+    model = quiet(BayesianRidge(), calibration=80, nonconformity="scaled").fit(X, y)
+    f, spread = model.estimator_.predict(X, return_std=True)
+    rows, unlabelled = model.calibration_rows_, np.flatnonzero(np.isnan(y))
+    for tolerance in (0.2, 1.0, 3.0):
+        picked = model.select(tolerance=tolerance, false_discovery=0.3)
+        bad = spread[rows][np.abs(f - truth)[rows] > tolerance]
+        p = [(1 + np.sum(bad <= spread[j])) / 81 for j in unlabelled]
+        np.testing.assert_allclose(picked.p_values, p)
+        mask = brute.benjamini_hochberg(np.array(p), 0.3)
+        np.testing.assert_array_equal(picked.rows, unlabelled[mask])
+        np.testing.assert_allclose(picked.answers, f[unlabelled])
+    assert "answer is off by more than 3 is at most 30 %" in str(picked)
+    assert len(picked) > 0
+
+
 def test_a_label_at_the_edge_is_neither_above_nor_below():
     X = np.arange(60.0)[:, None]
     truth = np.repeat([0.0, 1.0, 2.0], 20)
@@ -782,6 +800,8 @@ def test_bad_selections_are_refused():
         ({}, "Say what to pick"),
         ({"above": 1.0, "correct": True}, "Say what to pick"),
         ({"label": "a"}, "label and correct are for classes"),
+        ({"tolerance": 0.0}, "tolerance must be"),
+        ({"tolerance": 1.0, "below": 2.0}, "Say what to pick"),
         ({"above": "high"}, "above must be a number"),
         ({"above": 0.0, "false_discovery": 1.0}, "false_discovery must lie strictly"),
         ({"above": 0.0, "false_discovery": -0.1}, "false_discovery must lie strictly"),
@@ -793,7 +813,7 @@ def test_bad_selections_are_refused():
     sets = quiet(GaussianNB()).fit(X, y)
     with pytest.raises(ValueError, match="label='maybe' is none of the classes"):
         sets.select(label="maybe")
-    with pytest.raises(ValueError, match="above and below are for numbers"):
+    with pytest.raises(ValueError, match="above, below and tolerance are for numbers"):
         sets.select(above=1)
     with pytest.raises(ValueError, match="nonconformity='absolute' is for numbers"):
         quiet(GaussianNB(), nonconformity="absolute").fit(X, y)

@@ -378,7 +378,7 @@ def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="Name a table"):
         command.run_label(None, None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'transduce\[label\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'transduce\[page\]'"):
         command.run_label("a.csv", "y")
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``transduce fill``, ``compare``, ``methods`` and ``demo``, its options those of `Options`."""
+"""The command line: ``transduce fill``, ``open``, ``label`` and others, its options those of `Options`."""
 
 from __future__ import annotations
 
@@ -266,6 +266,33 @@ def draw(
     _run(lambda commands: commands.draw_rows_of(table, target, number, seed, options), quiet=options["quiet"])
 
 
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")]
+QuietBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")]
+
+
+@app.command("open")
+def open_command(
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="The table, which is never written to, or a folder of tables; by default this one.",
+            show_default=False,
+        ),
+    ] = None,
+    port: PortOption = 0,
+    no_browser: QuietBrowser = False,
+) -> None:
+    """Open a page in the browser for the whole job: choose a table, fill it, label what helps, fill again.
+
+    What you say is kept in one small file beside the table; the same command continues where you stopped.
+    """
+    with refusals():
+        from transduce.page.command import run_open
+
+        run_open(table, port=port, browser=not no_browser, say=say)
+
+
 @app.command()
 def label(  # noqa: PLR0913
     table: Annotated[
@@ -295,10 +322,8 @@ def label(  # noqa: PLR0913
         float, typer.Option(callback=_share, help="Share of the wanted rows to be found.")
     ] = 0.95,
     certainty: Annotated[float, typer.Option(callback=_share, help="How certain that is to be.")] = 0.95,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, open nothing.")
-    ] = False,
+    port: PortOption = 0,
+    no_browser: QuietBrowser = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
 ) -> None:

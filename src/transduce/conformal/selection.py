@@ -27,22 +27,31 @@ class Goal:
     mistake: str
     above: float = -np.inf
     below: float = np.inf
+    tolerance: float | None = None  # numbers: the answer is to be off by no more
     code: int | None = None  # the number of a class; None with no bounds: the answer is to be right
 
     @classmethod
-    def read(cls, classes: AnyArray | None, *, above: Any, below: Any, label: Any, correct: Any) -> Goal:
+    def read(
+        cls, classes: AnyArray | None, *, above: Any, below: Any, tolerance: Any, label: Any, correct: Any
+    ) -> Goal:
         """Return what is to be picked, or raise a ValueError that says what to correct."""
         checks.check_flag("correct", correct)
         bounds: dict[str, Any] = {"above": above, "below": below}
         bounds = {name: value for name, value in bounds.items() if value is not None}
-        if (len(bounds) > 0) + (label is not None) + bool(correct) != 1:
-            raise ValueError("Say what to pick: above or below (or both), or label, or correct=True.")
+        if (len(bounds) > 0) + (label is not None) + bool(correct) + (tolerance is not None) != 1:
+            raise ValueError("Say what to pick: above or below (or both), tolerance, label, or correct=True.")
         for name, value in bounds.items():
             checks.check_number(name, value)
-        if bounds and classes is not None:
-            raise ValueError("above and below are for numbers: pick classes with label=..., or correct=True.")
-        if not bounds and classes is None:
-            raise ValueError("label and correct are for classes: pick numbers with above=... or below=...")
+        of_numbers = bool(bounds) or tolerance is not None
+        if of_numbers and classes is not None:
+            said = "above, below and tolerance are for numbers"
+            raise ValueError(f"{said}: pick classes with label=..., or correct=True.")
+        if not of_numbers and classes is None:
+            said = "label and correct are for classes"
+            raise ValueError(f"{said}: pick numbers with above=..., below=... or tolerance=...")
+        if tolerance is not None:
+            checks.check_positive("tolerance", tolerance)
+            return cls(f"answer is off by more than {tolerance:g}", tolerance=float(tolerance))
         if bounds:
             no = [f"not {name} {value:g}" for name, value in bounds.items()]
             numbers: dict[str, Any] = {name: float(value) for name, value in bounds.items()}
@@ -62,6 +71,8 @@ class Goal:
 
     def looks(self, reply: Reply, measure: Array) -> Array:
         """Return how much each row looks like one that is to be picked, shape (m,)."""
+        if self.tolerance is not None:  # answers whose errors are small
+            return -measure
         if self.is_number:
             with np.errstate(invalid="ignore"):  # infinite where there is no answer
                 return np.minimum(reply.values - self.above, self.below - reply.values) / measure
@@ -70,6 +81,8 @@ class Goal:
 
     def met(self, reply: Reply, labels: AnyArray) -> Mask:
         """Return which labels are as they are to be, shape (c,)."""
+        if self.tolerance is not None:
+            return np.asarray(np.abs(labels - reply.values) <= self.tolerance)
         if self.is_number:
             return (labels > self.above) & (labels < self.below)
         return labels == (reply.values if self.code is None else self.code)
@@ -186,6 +199,8 @@ class Selection:
         The guarantee, in words.
     index : pandas.Index, optional
         Names of the rows picked.
+    answers : array of shape (m,), optional
+        The answers at all unlabelled rows that this is about, in the order of `p_values`.
 
     Examples
     --------
@@ -207,6 +222,7 @@ class Selection:
     p_values: Array
     guarantee: Guarantee
     index: Any = None
+    answers: AnyArray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

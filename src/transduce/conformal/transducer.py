@@ -499,6 +499,7 @@ class ConformalTransducer(Transducer):
         *,
         above: float | None = None,
         below: float | None = None,
+        tolerance: float | None = None,
         label: Any = None,
         correct: bool = False,
         false_discovery: float = 0.1,
@@ -509,6 +510,8 @@ class ConformalTransducer(Transducer):
         ----------
         above, below : float, optional
             Numbers: the label is to be larger or smaller than this; give both for a range.
+        tolerance : float, optional
+            Numbers: the answer is to be off by no more than this; the answer is that of the first fit, as of `correct`.
         label : object, optional
             Classes: the class it is to be.
         correct : bool, default=False
@@ -530,7 +533,8 @@ class ConformalTransducer(Transducer):
         """
         check_is_fitted(self)
         table, answer = self._fit.table, self.answer_
-        goal = Goal.read(table.classes, above=above, below=below, label=label, correct=correct)
+        numbers = {"above": above, "below": below, "tolerance": tolerance}
+        goal = Goal.read(table.classes, **numbers, label=label, correct=correct)
         p_values, picked, guarantee = select_rows(table, goal, false_discovery)
         values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
         return Selection(
@@ -539,6 +543,7 @@ class ConformalTransducer(Transducer):
             p_values=p_values,
             guarantee=guarantee,
             index=None if answer.index is None else answer.index[picked],
+            answers=values,
         )
 
     # ------------------------------------------------------------------------------------------- prediction

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import Drawn
+from transduce.conformal import Drawn, Estimated
+from transduce.conformal.designs import Design
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import check_free, write_text
@@ -234,6 +235,30 @@ def _nothing(session: Session) -> Guarantee:
     why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
     level, n_labelled = session.settings.confidence, len(session.state.labelled)
     return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
+
+
+def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
+    """Return the labels given in a session that a fill may learn from, and the rows drawn that calibrate it.
+
+    Without a complete block of random draws these are None; with one, labels that came after it are left out, since
+    rows labelled on purpose afterwards would spoil the draw.
+    """
+    state = session.state
+    if state.block is None or not session.certificate().intervals.ready:
+        return dict(state.labels), None
+    block = CalibrationBlock.of(session, state.block, state.block.level or session.settings.confidence)
+    known = {*block.taught, *block.rows}
+    return {row: label for row, label in state.labels.items() if row in known}, [*block.rows, *block.aside]
+
+
+def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
+    """Return the table with the labels that a fill may learn from, and how they came about."""
+    labels, drawn = labels_to_fill(session)
+    frame = _with_labels(session, {**session.state.given, **labels})
+    if drawn is None:
+        return frame, Estimated()
+    marks = f"{session.table.target}_random"
+    return frame.assign(**{marks: np.isin(np.arange(len(frame)), drawn)}), Drawn(marks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,14 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.designs import Design
 from transduce.core import checks
 from transduce.core.computing import few_threads
 from transduce.core.types import AnyArray, Array
 from transduce.labelling import opinions
 from transduce.labelling.certificates import Certificates, Certifier
 from transduce.labelling.choosing import Chooser, Proposal
-from transduce.labelling.export import Exported, write_files
+from transduce.labelling.export import Exported, table_to_fill, write_files
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
 from transduce.labelling.opinions import Answers, ClassOpinion, NumberOpinion
 from transduce.labelling.prepared import Prepared, prepare
@@ -579,6 +580,17 @@ class Session:
         Certificates
         """
         return self._certifier.certify(self.state, self.settings.wrong_share)
+
+    def to_fill(self) -> tuple[pd.DataFrame, Design]:
+        """Return the table with the labels that were given, and how they came about, for `transduce.fill`.
+
+        Returns
+        -------
+        DataFrame, Design
+            With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it
+            are left out; without one all labels are there, and the odds of a label are estimated.
+        """
+        return table_to_fill(self)
 
     def export(self, folder: str | Path | None = None, *, force: bool = False) -> Exported:
         """Write the labels, and the table filled from them, beside the table or into a folder.

@@ -1,4 +1,4 @@
-"""The command ``transduce label``: opens a session and its page, until it is interrupted."""
+"""The commands ``transduce open`` and ``transduce label``: they serve a page until they are interrupted."""
 
 from __future__ import annotations
 
@@ -22,6 +22,32 @@ FOLDER = Path("demo-output") / "label-digits"
 WANTED = 8
 
 
+def _check_installed() -> None:
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ValueError("The page needs a web server: pip install 'transduce[page]'.")
+
+
+def run_open(
+    table: str | None, *, port: int = 0, browser: bool = True, say: Callable[[str], None] = print
+) -> None:
+    """Serve the page for the whole job, for the tables of a folder, until it is interrupted."""
+    _check_installed()
+    from transduce.page.server import listen, make_server
+    from transduce.page.workspace import Workspace
+
+    path = Path(table or ".")
+    folder, name = (path, None) if path.is_dir() else (path.parent, path.name)
+    with listen(port) as listening, suppress(KeyboardInterrupt):
+        server, address = make_server(Workspace(folder, name), listening)
+        say(f"The tables in {folder.resolve()}. Nothing leaves this computer.")
+        say(f"Open {address}")
+        say("The address works once, in one browser. Press Ctrl-C here to end.")
+        if browser:
+            webbrowser.open(address)
+        server.run(sockets=[listening])
+    say("Ended. Everything is kept beside the table; the same command goes on there.")
+
+
 def run_label(  # noqa: PLR0913
     table: str | Path | None,
     target: str | None,
@@ -37,8 +63,7 @@ def run_label(  # noqa: PLR0913
     working: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve the labelling page of a table until it is interrupted."""
-    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise ValueError("The labelling page needs a web server: pip install 'transduce[label]'.")
+    _check_installed()
     from transduce.page.server import listen, make_server
 
     if demo:

@@ -24,7 +24,7 @@ HEADERS = {
 }
 ENTER = (
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
-    "<title>transduce label</title></head><body><p>Opening …</p></body></html>"
+    "<title>transduce</title></head><body><p>Opening …</p></body></html>"
 )
 
 
@@ -34,7 +34,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         self._app, self._token, self._used = app, token, False
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
-        self._cookie_name = f"transduce-label-{port}"  # cookies do not tell ports apart
+        self._cookie_name = f"transduce-{port}"  # cookies do not tell ports apart
         self._secret = secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +72,7 @@ class Guard:
         key = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
         if self._used or not secrets.compare_digest(key.encode(), self._token.encode()):
             return PlainTextResponse(
-                "Forbidden: open the address that `transduce label` printed. It works once, in one browser; start the "
+                "Forbidden: open the address that the command printed. It works once, in one browser; start the "
                 "command again for a new one.",
                 403,
             )

@@ -1,4 +1,4 @@
-"""The local web server: a thin client of `Session`, on this machine's own address only."""
+"""The local web server: a thin client of `fill` and `Session`, on this machine's own address only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,26 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from transduce.labelling.export import labels_to_fill
 from transduce.labelling.journal import Label
-from transduce.labelling.session import Session
-from transduce.labelling.table import IMAGES
+from transduce.labelling.session import Session, SessionSettings, journal_path
+from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable
 from transduce.page import view as views
 from transduce.page.guard import Guard
+from transduce.page.listing import AnswerRows
+from transduce.page.preview import Preview, outlook
+from transduce.page.run import RESULT, GivenLabels, Run
 from transduce.page.view import Json
+from transduce.page.workspace import Choices, StaleError, Workspace
+from transduce.tables.files import named_after
+from transduce.tables.files import read as files_read
+from transduce.tables.numbers import without
 from transduce.tables.pictures import preview
 
+REPORT_POLICY = (  # the report has a policy of its own besides, which names its script
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 LONGEST_BODY = 64_000
 LONGEST_TEXT = 200
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
@@ -34,73 +49,52 @@ Body = dict[str, Json]
 
 
 class Server:
-    """Answers the page's requests, one at a time."""
+    """Answers the requests of the labelling page, one at a time."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._lock = threading.Lock()
+    def __init__(self, session: Session | None) -> None:
+        self.session = session
+        self.lock = threading.RLock()
         self._actions: dict[str, Callable[[Body], object]] = {
             "answer": self._answer,
-            "skip": lambda body: session.skip(),
-            "undo": lambda body: session.undo(),
-            "mode": lambda body: session.propose(_read(body, "mode", "a short text")),
-            "want": lambda body: session.want(self._class(body)),
-            "class": lambda body: session.add_class(_read(body, "name", "a short text")),
-            "freeze": lambda body: session.freeze(_read(body, "tolerance", "a number")),
-            "plan": lambda body: session.plan_draws(_read(body, "count", "a whole number")),
-            "pause": lambda body: session.think(),
+            "skip": lambda body: self._session.skip(),
+            "undo": lambda body: self._session.undo(),
+            "mode": lambda body: self._session.propose(_read(body, "mode", "a short text")),
+            "want": lambda body: self._session.want(self._class(body)),
+            "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
+            "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
+            "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
+            "pause": lambda body: self._session.think(),
         }
 
-    def app(self) -> Starlette:
-        """Return the application, without its guard."""
-        routes = [
-            Route("/", self._page),
-            Route("/page/{name}", self._page),
+    @property
+    def _session(self) -> Session:
+        if self.session is None:
+            raise ValueError("Labelling has ended: go back to the table.")
+        return self.session
+
+    def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
+        """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
+        return [
+            Route(page, lambda request: _static("index.html")),
+            Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/image/{row:int}/{column:int}", self._image),
-            Route("/api/about", self._reading(lambda request: views.about(self._session))),
+            Route("/api/about", self._reading(lambda request: views.about(self._session) | {"home": home})),
             Route("/api/view", self._reading(lambda request: views.view(self._session))),
             Route("/api/history", self._reading(self._history)),
             Route("/api/search", self._reading(self._search)),
             Route("/api/row/{row:int}", self._reading(self._row)),
             Route("/api/{action}", self._act, methods=["POST"]),
         ]
-        return Starlette(routes=routes)
-
-    def _reply(self, answer: Callable[[], Json]) -> Response:
-        """Return what a function gives as JSON, or what it refuses as a sentence."""
-        try:
-            with self._lock:
-                return Response(json.dumps(answer(), allow_nan=False), media_type="application/json")
-        except (ValueError, TypeError, OverflowError, OSError) as error:
-            return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    async def _page(self, request: Request) -> Response:
-        name = request.path_params.get("name", "index.html")
-        file = files("transduce.page").joinpath("static", name)
-        kind = KINDS.get(Path(name).suffix)
-        if kind is None or "/" in name or "\\" in name or not file.is_file():
-            return PlainTextResponse("There is no such page.", 404)
-        return Response(file.read_bytes(), media_type=kind)
-
-    async def _image(self, request: Request) -> Response:
-        file = self._session.table.image(request.path_params["row"], request.path_params["column"])
-        if file is None:
-            return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
-        if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
-            return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
-        shown = await run_in_threadpool(preview, file)
-        return (
-            PlainTextResponse("No picture.", 404)
-            if shown is None
-            else Response(shown, media_type="image/png")
-        )
+    def _image(self, request: Request) -> Response:
+        return _picture(self._session.table, request)
 
     def _reading(self, answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
         """Return a handler that answers with what a function makes of the request."""
-        return lambda request: self._reply(lambda: answer(request))
+        return lambda request: _reply(lambda: answer(request), self.lock)
 
     def _history(self, request: Request) -> Json:
         start = int(request.query_params.get("start", 0))
@@ -131,7 +125,7 @@ class Server:
         body = await _body(request)
         if isinstance(body, Response):
             return body
-        return await run_in_threadpool(self._reply, lambda: self._do(name, body))
+        return await run_in_threadpool(_reply, lambda: self._do(name, body), self.lock)
 
     def _do(self, name: str, body: Body) -> Json:
         """Do what the page asks for, and return what it shows then."""
@@ -161,6 +155,232 @@ class Server:
         paths = (done.labelled, done.filled, done.report, done.certificate)
         written: list[Json] = [path.name for path in paths if path is not None]
         return {"files": written, "folder": str(done.labelled.parent), "guarantee": done.guarantee}
+
+
+class OpenServer:
+    """Answers the requests of the page for the whole job: a table is opened, described, filled, and labelled."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.label = Server(None)
+        self._runs: dict[str, Run] = {}
+        self._previews: dict[Any, Preview] = {}
+        self._answers: dict[Any, AnswerRows] = {}
+        self._lock = threading.RLock()
+
+    def routes(self) -> list[Route]:
+        """Return what is answered."""
+        reading = {
+            "state": lambda request: self.state(),
+            "preview": lambda request: self.preview.as_json(self.choices),
+            "outlook": lambda request: asdict(outlook(self.preview, self.choices)),
+            "test": lambda request: self.preview.compare(self.choices),
+            "answers": lambda request: self.answers.as_json(),
+            "rows": lambda request: self.answers.page(dict(request.query_params)),
+            "row": lambda request: self.answers.row(int(request.query_params["row"]), self.choices),
+        }
+        acting = {"open": self._open, "change": self._change, "fill": self._fill, "cancel": self._cancel}
+        acting |= {"label": self._label, "back": self._back}
+        return [
+            Route("/", lambda request: _static("open.html")),
+            *(Route(f"/open/{name}", self._reading(answer)) for name, answer in reading.items()),
+            *(Route(f"/open/{name}", self._acting(do), methods=["POST"]) for name, do in acting.items()),
+            Route("/open/drop", self._drop, methods=["POST"]),
+            Route("/open/file/{name}", self._file),
+            Route(
+                "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
+            ),
+            *self.label.routes("/label", "/"),
+        ]
+
+    def _reading(self, answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
+        return lambda request: _reply(lambda: answer(request))
+
+    def _acting(self, do: Callable[[Body], None]) -> Callable[[Request], Awaitable[Response]]:
+        async def act(request: Request) -> Response:
+            body = await _body(request)
+            if isinstance(body, Response):
+                return body
+
+            def done() -> Json:
+                do(body)
+                return self.state()
+
+            return await run_in_threadpool(_reply, done, self._lock)
+
+        return act
+
+    # ----------------------------------------------------------------------------------------- what is known now
+
+    @property
+    def choices(self) -> Choices:
+        """What was said about the open table; with the labels of the labelling page, also how these came about."""
+        return self.preview.choices(self.workspace.saved.choices)
+
+    @property
+    def _run(self) -> Run:
+        folder = self.workspace.computed
+        return self._runs.setdefault(folder.name, Run(folder))
+
+    @property
+    def preview(self) -> Preview:
+        """The open table as it is read; read again where the file has changed."""
+        path, choices = self.workspace.path, self.workspace.saved.choices
+        with self._lock:
+            given = self.workspace.computed / "labels.json" if choices.labels else None
+            if given is not None and not given.exists():
+                given = None
+            own = None if given is None else (choices.target, given.stat().st_mtime_ns)
+            key = (path, path.stat().st_mtime_ns, choices.sheet, own)
+            if key not in self._previews:
+                labels = None if given is None else GivenLabels.read(given)
+                self._previews = {key: Preview(path, choices, labels)}
+            return self._previews[key]
+
+    @property
+    def answers(self) -> AnswerRows:
+        """The answers of the last fill."""
+        folder = self.workspace.computed / RESULT
+        with self._lock:
+            if not (folder / "brief.json").exists():
+                raise ValueError("Nothing was filled yet.")
+            key = (folder, (folder / "brief.json").stat().st_mtime_ns, id(self.preview))
+            if key not in self._answers:
+                self._answers = {key: AnswerRows(folder, self.preview)}
+            return self._answers[key]
+
+    def state(self) -> dict[str, Any]:
+        """Return where the page is: the tables, the open one with what was said about it, and how far a fill is."""
+        space = self.workspace
+        known: dict[str, Any] = {
+            "folder": space.folder.name or "/",
+            "tables": space.tables(),
+            "table": space.name,
+        }
+        if space.name is None:
+            return known
+        saved, progress = space.saved, self._run.progress
+        brief = space.computed / RESULT / "brief.json"
+        known |= {"choices": asdict(saved.choices), "revision": saved.revision, "notes": space.notes}
+        known |= {"run": {**asdict(progress), "seconds": time.time() - progress.began}}
+        filled = brief.stat().st_mtime_ns if brief.exists() else None
+        return known | {"filled": filled, "labels": (space.computed / "labels.json").exists()}
+
+    # -------------------------------------------------------------------------------------------------- what is done
+
+    def _open(self, body: Body) -> None:
+        name = body.get("name")
+        self._end_labelling()
+        self.workspace.open(None if name is None else str(name))
+
+    def _change(self, body: Body) -> None:
+        changes = body.get("changes")
+        if not isinstance(changes, dict):
+            raise ValueError("Say what to change.")
+        self.workspace.change(*_version(body), changes)
+
+    def _fill(self, body: Body) -> None:
+        saved = self.workspace.change(*_version(body), {"step": "answers"})
+        self.preview.target(self.choices)  # refuses what cannot be filled at once
+        self._run.start(self.workspace.path, saved.choices)
+
+    def _cancel(self, body: Body) -> None:
+        self._run.cancel()
+
+    def _label(self, body: Body) -> None:
+        """Open the labelling page with the same table, target and level; random draws are asked for at once."""
+        choices, path = self.workspace.saved.choices, self.workspace.path
+        if choices.target is None:
+            raise ValueError("Choose the column to fill first.")
+        with self.label.lock:
+            self._end_labelling()
+            shown, plain = self.preview.shown, choices.sheet is None and not choices.missing
+            gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
+            show = [name for name in shown.show if name not in gone][:MOST_SHOWN]
+            table: Any = path
+            if not plain:
+                table = without(files_read(path, sheet=choices.sheet).frame, choices.missing)
+            journal = journal_path(replace(shown, target=choices.target))
+            settings = SessionSettings(confidence=choices.confidence)
+            session = Session(table, choices.target, show=show, journal=journal, settings=settings)
+            self.label.session = session
+            if body.get("draw"):
+                session.propose("audit")
+
+    def _end_labelling(self) -> None:
+        with self.label.lock:
+            if self.label.session is not None:
+                self.label.session.close()
+            self.label.session = None
+
+    def _back(self, body: Body) -> None:
+        """Take the labels of the labelling page with which to fill again, and close it."""
+        with self.label.lock:
+            session = self.label.session
+            if session is None:
+                raise ValueError("Labelling has ended already.")
+            given, version = GivenLabels(*labels_to_fill(session)), session.state.n_events
+            given.write(self.workspace.computed / "labels.json")
+            self._end_labelling()
+        saved = self.workspace.saved
+        changes = {"labels": version if given.labels else 0}
+        self.workspace.change(self.workspace.path.name, saved.revision, changes)
+
+    async def _drop(self, request: Request) -> Response:
+        """Keep a file that was dropped."""
+        try:
+            name = await self.workspace.keep(request.query_params.get("name", ""), request.stream())
+        except (ValueError, OSError) as error:
+            return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
+        return Response(json.dumps({"name": name}), media_type="application/json")
+
+    def _file(self, request: Request) -> Response:
+        """Return a file of the last fill: the filled table, the report, or the numbers."""
+        wanted, folder = request.path_params["name"], self.workspace.computed / RESULT
+        if not (folder / "brief.json").exists() or wanted not in ("filled", "report", "show", "numbers"):
+            return PlainTextResponse("There is no such file.", 404)
+        name = {"filled": self.answers.brief["filled"], "numbers": "numbers.json"}.get(wanted, "report.html")
+        if wanted == "show":
+            return FileResponse(folder / name, headers={"content-security-policy": REPORT_POLICY})
+        called = named_after(
+            self.workspace.path, wanted, Path(name).suffix if wanted != "filled" else None
+        ).name
+        return FileResponse(folder / name, filename=called, media_type="application/octet-stream")
+
+
+def _version(body: Body) -> tuple[str, int]:
+    """Return the table, and the version of what was said about it, that a request is about."""
+    return _read(body, "table", "a short text"), _read(body, "revision", "a whole number")
+
+
+def _reply(answer: Callable[[], Any], lock: AbstractContextManager[Any] | None = None) -> Response:
+    """Return what a function gives as JSON, or what it refuses as a sentence."""
+    try:
+        with lock or nullcontext():
+            return Response(json.dumps(answer(), allow_nan=False), media_type="application/json")
+    except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
+        status = 409 if isinstance(error, StaleError) else 400
+        said = str(error) or "There is not enough memory."
+        return Response(json.dumps({"error": said}), status, media_type="application/json")
+
+
+def _static(name: str) -> Response:
+    """Return a file of the page."""
+    file, kind = files("transduce.page").joinpath("static", name), KINDS.get(Path(name).suffix)
+    if kind is None or "/" in name or "\\" in name or not file.is_file():
+        return PlainTextResponse("There is no such page.", 404)
+    return Response(file.read_bytes(), media_type=kind)
+
+
+def _picture(table: LabelTable, request: Request) -> Response:
+    """Return the picture in a cell."""
+    file = table.image(request.path_params["row"], request.path_params["column"])
+    if file is None:
+        return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
+    if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
+        return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
+    shown = preview(file)
+    return PlainTextResponse("No picture.", 404) if shown is None else Response(shown, media_type="image/png")
 
 
 async def _body(request: Request) -> Body | Response:
@@ -195,10 +415,11 @@ def listen(port: int = 0) -> socket.socket:
         raise OSError(f"Port {port} is taken: choose another one, or leave it out.") from error
 
 
-def make_server(session: Session, listening: socket.socket) -> tuple[uvicorn.Server, str]:
-    """Return a web server for a session, to be run on this socket, and the address to open, which works once."""
+def make_server(served: Session | Workspace, listening: socket.socket) -> tuple[uvicorn.Server, str]:
+    """Return a web server for a session, or a folder of tables, on this socket, and the address, which works once."""
     port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
-    guarded = Guard(Server(session).app(), port=port, token=token)
+    routes = (Server(served) if isinstance(served, Session) else OpenServer(served)).routes()
+    guarded = Guard(Starlette(routes=routes), port=port, token=token)
     silent: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
     plain: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
     config = uvicorn.Config(guarded, timeout_graceful_shutdown=1, **silent, **plain)

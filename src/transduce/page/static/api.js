@@ -2,6 +2,7 @@
 
 export class Refused extends Error {}
 export class Gone extends Error {}
+export class Stale extends Error {}
 
 async function ask(path, options) {
   let response;
@@ -14,11 +15,16 @@ async function ask(path, options) {
     throw new Gone("This page belongs to an earlier start of the program. Open the address that it printed last.");
   }
   const found = response.headers.get("content-type")?.startsWith("application/json") ? await response.json() : null;
+  if (response.status === 409) throw new Stale(found?.error);
   if (!response.ok || found === null) throw new Refused(found?.error ?? `The request was refused (${response.status}).`);
   return found;
 }
 
 export const read = (path) => ask(path);
 
-export const send = (action, body = {}) =>
-  ask(`/api/${action}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+export const post = (path, body = {}) =>
+  ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
+export const send = (action, body) => post(`/api/${action}`, body);
+
+export const upload = (path, file) => ask(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file });

@@ -1,6 +1,6 @@
 // The page: one model, drawn again after every decision. All decisions are made by the server's session.
 
-import { Gone, read, send } from "/page/api.js";
+import { Gone, post, read, send } from "/page/api.js";
 import { showCard } from "/page/card.js";
 import { showCertificates } from "/page/certificate.js";
 import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
@@ -296,6 +296,8 @@ async function begin() {
   listen(actions);
   draw();
   for (const note of about.notes) toast(note, "note", 12);
+  $("home").hidden = !about.home;
+  $("home").addEventListener("click", () => afterwards(() => post("/open/back").then(() => window.location.assign(about.home), failed)));
   rest();
   document.body.dataset.ready = "true";
 }

@@ -1,0 +1,272 @@
+"""How the columns of a table are read, before anything is filled; which rows are alike; and what can be guaranteed."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal.designs import ByClass, Design, Drawn, Estimated, Grouped, labels_needed
+from transduce.conformal.exchangeability import exchangeability_test
+from transduce.core.guarantee import ESTIMATE, STILL, Guarantee
+from transduce.core.types import AnyArray, Array
+from transduce.filling.plan import ROW_BELOW
+from transduce.filling.sources import FrameSource
+from transduce.labelling.table import LabelTable
+from transduce.page.run import GivenLabels
+from transduce.page.workspace import Choices
+from transduce.report.plain import clean, finite
+from transduce.tables import files
+from transduce.tables.features import Encoder, Features, NumberReading, vectorize
+from transduce.tables.labels import Target
+from transduce.tables.numbers import without
+
+MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
+FIRST_ROWS = 8
+MOST_VALUES = 8  # of a column that are listed
+MOST_COLUMNS = 300
+N_NEIGHBOURS = 6
+LONGEST = 160  # characters of a cell
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """How one column is read."""
+
+    features: Features
+    n_empty: int  # in the whole table
+    values: list[tuple[str, int]]  # the most frequent ones
+
+    @property
+    def encoder(self) -> Encoder:
+        """What turns cells into features."""
+        return self.features.encoder
+
+
+class Preview:
+    """A table as it is read under some choices; columns are looked at once each."""
+
+    def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
+        self.path, self._given = path, given
+        table = files.read(path, sheet=choices.sheet)
+        self.table = table if given is None else given.put_into(table, choices)[0]
+        n = len(self.table.frame)
+        some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
+        self._some = self.table.frame.iloc[some].reset_index(drop=True)
+        self._views: dict[tuple[Any, bool, tuple[str, ...]], ColumnView] = {}
+        self._lock = threading.Lock()
+        self._compared: dict[Any, dict[str, Any]] = {}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All rows."""
+        return self.table.frame
+
+    def choices(self, choices: Choices) -> Choices:
+        """Return the choices; with labels of the labelling page, they also say how these came about."""
+        return choices if self._given is None else self._given.said(choices)
+
+    @cached_property
+    def shown(self) -> LabelTable:
+        """The rows as they are shown."""
+        names = [str(name) for name in self.frame.columns]
+        return LabelTable(self.frame.set_axis(names, axis=1), "", names, "", self.path, self.table)
+
+    # ---------------------------------------------------------------------------------------------------- columns
+
+    def view(self, name: Any, choices: Choices) -> ColumnView:
+        """Return how a column is read."""
+        key = (name, str(name) in choices.text, tuple(choices.missing))
+        with self._lock:
+            if key not in self._views:
+                cells = without(self._some[[name]], choices.missing)
+                own: dict[str, Any] = {"text": [name] if key[1] else [], "prefer": self.table.prefer}
+                features = vectorize(cells, folder=self.table.folder, **own)
+                every = without(self.frame[[name]], choices.missing)[name]
+                self._views[key] = ColumnView(features, int(every.isna().sum()), _frequent(self._some[name]))
+            return self._views[key]
+
+    def cells(self, row: int, columns: list[str]) -> list[Any]:
+        """Return cells of a row, each with its kind, what is in it, and the place of its column."""
+        table, found = replace(self.shown, show=columns), list[Any]()
+        for cell in table.cells(row):
+            value, text = table.frame[cell.name].iloc[row], clean(cell.text, LONGEST)
+            plain = cell.kind == "number" and isinstance(value, int | float | np.number)
+            found.append([cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)])
+        return found
+
+    def columns(self, choices: Choices) -> list[dict[str, Any]]:
+        """Return every column with how it is read, and what was odd."""
+        return [self._described(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
+
+    def _described(self, name: Any, choices: Choices) -> dict[str, Any]:
+        view, n = self.view(name, choices), len(self.frame)
+        line = view.features.columns.iloc[0]
+        reading = view.encoder.readings.get(name)
+        unit = reading.unit if isinstance(reading, NumberReading) else ""
+        return {
+            "name": str(name),
+            "kind": "text" if str(name) in choices.text else str(line["kind"]),
+            "unit": clean(unit, 20),
+            "treatment": clean(line["treatment"]),
+            "empty": view.n_empty,
+            "notes": [clean(note, 400) for note in (*self._notes(name), *view.features.notes)],
+            "values": [[value, count] for value, count in view.values],
+            "ignored": str(name) in choices.ignore or str(name) in self.table.index,
+            "target": 0 < view.n_empty < n,
+        }
+
+    def _notes(self, name: Any) -> list[str]:
+        reading = self.table.cells(name).reading
+        return [f"{name!r}: {reading}."] if reading else []
+
+    def as_json(self, choices: Choices) -> dict[str, Any]:
+        """Return the first rows, and every column; the columns that may be filled first are those with few holes."""
+        columns = self.columns(choices)
+        holes = sorted((one["empty"], place) for place, one in enumerate(columns) if one["target"])
+        rows = range(min(FIRST_ROWS, len(self.frame)))
+        return {
+            "rows": len(self.frame),
+            "looked_at": len(self._some),
+            "n_columns": self.frame.shape[1],
+            "columns": columns,
+            "targets": [columns[place]["name"] for _, place in sorted(holes, key=lambda one: -one[0])],
+            "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
+            "notes": [clean(note) for note in self.table.notes],
+            "sheets": self._sheets(),
+        }
+
+    def _sheets(self) -> list[str]:
+        source = self.table.source
+        return [source.sheet, *source.others] if self.table.kind == "excel" and source.others else []
+
+    # ---------------------------------------------------------------------------------------------- labelled and not
+
+    def target(self, choices: Choices) -> Target:
+        """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
+        return FrameSource.read(self.table, choices.target, choices.options()).labels
+
+    def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
+        """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
+        gone = {choices.target, choices.id, *choices.ignore, *map(str, choices.options().design.not_features)}
+        frame = without(self.frame.iloc[rows], choices.missing)
+        blocks, origins = [np.empty((len(rows), 0))], list[str]()
+        for name in self.frame.columns:
+            if str(name) not in gone and name not in self.table.index:
+                blocks.append(self.view(name, choices).encoder.transform(frame[[name]]))
+                origins += [str(name)] * blocks[-1].shape[1]
+        return np.concatenate(blocks, axis=1), origins
+
+    def compare(self, choices: Choices) -> dict[str, Any]:
+        """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
+        key = (
+            choices.target,
+            choices.flags.get("random_labels"),
+            *map(tuple, (choices.ignore, choices.text)),
+        )
+        if key not in self._compared:
+            labels, design = self.target(choices), choices.options().design
+            labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
+            if isinstance(design, Drawn):
+                drawn = design.read(labels.missing, self.frame).rows
+                labelled, unlabelled = np.flatnonzero(drawn.labelled), unlabelled[~drawn.empty[unlabelled]]
+            rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
+            matrix, origins = self.features(rows, choices)
+            verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict
+            found = {
+                "differ": verdict.shifted,
+                "perhaps": verdict.suspected,
+                "tested": verdict.p_value is not None,
+            }
+            columns = [clean(name, 80) for name in verdict.features[:3]]
+            self._compared[key] = {**found, "columns": columns, "verdict": clean(verdict)}
+        return self._compared[key]
+
+    def neighbours(self, row: int, labels: Target, choices: Choices) -> list[int]:
+        """Return the labelled rows that are most like a row, the nearest first."""
+        labelled = _some_of(np.flatnonzero(~labels.missing))
+        matrix, _ = self.features(np.append(labelled, row), choices)
+        distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
+        return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+
+
+def _frequent(column: pd.Series) -> list[tuple[str, int]]:
+    """Return the most frequent values of a column, and of numbers the least and the largest."""
+    cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
+    texts = [clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells]
+    counts = Counter(texts)
+    values = dict(counts.most_common(MOST_VALUES))
+    if cells and not any(isinstance(one, str) for one in cells):
+        values |= {texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))}
+    return list(values.items())
+
+
+def _some_of(rows: AnyArray) -> AnyArray:
+    """Return rows, a random part of very many."""
+    if len(rows) <= MOST_ROWS // 2:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS // 2, replace=False))
+
+
+# ------------------------------------------------------------------------------------------------ what is guaranteed
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What will and what will not be guaranteed if labels came about in some way."""
+
+    headline: str
+    will: list[str]
+    will_not: list[str]
+    draw: bool  # whether to offer rows to be labelled
+
+
+def outlook(preview: Preview, choices: Choices) -> Outlook:
+    """Return what can be guaranteed before anything is computed, in the words of the guarantee itself."""
+    labels = preview.target(choices)
+    about = "interval" if labels.task == "regression" else "set"
+    classes = None if labels.task == "regression" else np.array(sorted(set(labels.known.tolist()), key=str))
+    try:
+        design = choices.options().design.read(labels.missing, preview.frame)
+        design.check(classes, design.by_class)
+        if design.calibrates and design.n_calibration(labels.n_labels, choices.confidence) < 1:
+            raise ValueError(design.too_few(labels.n_labels, choices.confidence))
+    except ValueError as error:
+        return Outlook("Nothing can be guaranteed like this", [], [str(error)], draw=True)
+    guarantee = _expected(design, choices, about)
+    column = design.for_column and not isinstance(design, Estimated)
+    column &= choices.guarantee == "column" or labels.n_labels >= ROW_BELOW[labels.task] or design.calibrates
+    plural = "intervals" if about == "interval" else "sets"
+    will, will_not = [guarantee.statement], [f"Any of this, unless {guarantee.assumptions[0]}."]
+    every = f"How many of the {int(labels.missing.sum()):,} rows together are outside their {plural}"
+    if column:
+        will.append(f"{every} is bounded as well.")
+    else:
+        will_not.append(f"{every}.")
+    if not design.calibrates and labels.n_labels < labels_needed(choices.confidence):
+        will_not.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
+    will_not.append("One particular row: a guarantee is about rows picked at random.")
+    return Outlook(
+        guarantee.headline, will, will_not, draw=guarantee.kind != "exact" or choices.way == "chance"
+    )
+
+
+def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
+    """Return the guarantee of a design as it will read, without what is not known before the fit."""
+    assumption = STILL if choices.way == "date" else design.assumption
+    estimated = isinstance(design, Estimated)
+    within = "class" if isinstance(design, ByClass) and design.by_class else ""
+    return Guarantee(
+        "approximate" if estimated else "exact",
+        about=about,
+        confidence=choices.confidence,
+        within=within,
+        n_groups=int(isinstance(design, Grouped)),
+        assumptions=(ESTIMATE if estimated else assumption,),
+    )

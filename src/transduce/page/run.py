@@ -1,0 +1,375 @@
+"""A fill in a process of its own: what it tells of its progress, what it leaves behind, and what changed by it.
+
+The program ends the process when it ends itself. Everything is written to a folder that takes its place at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal import ConformalTransducer
+from transduce.conformal.designs import calibration_number
+from transduce.core.computing import show_progress, stage
+from transduce.core.safe_files import write_text
+from transduce.core.types import Array
+from transduce.core.words import command_line, counted
+from transduce.filling import FillResult, fill
+from transduce.filling.sources import FrameSource
+from transduce.labelling.journal import Label
+from transduce.page.workspace import Choices
+from transduce.report import render_html, render_json
+from transduce.report.plain import finite, name_of
+from transduce.report.rows import least_certain_first
+from transduce.tables import files
+from transduce.tables.columns import rounded
+from transduce.tables.labels import Target
+from transduce.tables.numbers import number_text
+from transduce.tables.writing import write
+
+RESULT, JOB = "result", "job.json"
+TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
+
+
+# -------------------------------------------------------------------------------------------- labels of the page
+
+
+@dataclass(frozen=True)
+class GivenLabels:
+    """Labels that were given on the labelling page, and the rows drawn at random that calibrate, if enough were."""
+
+    labels: dict[int, Label]
+    drawn: list[int] | None
+
+    @classmethod
+    def read(cls, path: Path) -> GivenLabels:
+        """Return what was written to a file."""
+        found = json.loads(path.read_text("utf-8"))
+        return cls({int(row): label for row, label in found["labels"].items()}, found["drawn"])
+
+    def write(self, path: Path) -> None:
+        """Write them to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(asdict(self), ensure_ascii=False), force=True)
+
+    def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
+        """Return the table with these labels, and choices that say how they came about."""
+        frame, target = table.frame.copy(deep=False), choices.target
+        column = (
+            frame[target].astype(object) if target in frame.columns else pd.Series(None, frame.index, object)
+        )
+        numbers = pd.api.types.is_numeric_dtype(frame[target]) if target in frame.columns else False
+        decimal = table.cells(target).prefer
+        for row, label in self.labels.items():
+            spelled = isinstance(label, float) and not numbers and not isinstance(label, bool)
+            column.iat[row] = number_text(float(label), decimal) if spelled else label  # type: ignore[arg-type]
+        frame[target] = pd.to_numeric(column) if numbers else column
+        if self.drawn is not None:
+            frame[f"{target}_random"] = np.isin(np.arange(len(frame)), self.drawn)
+        return replace(table, frame=frame), self.said(choices)
+
+    def said(self, choices: Choices) -> Choices:
+        """Return choices that say how these labels came about."""
+        marks = None if self.drawn is None else f"{choices.target}_random"
+        return choices.changed({"way": "unknown" if marks is None else "drawn", "column": marks})
+
+
+# ------------------------------------------------------------------------------------------------- in the program
+
+
+@dataclass
+class Progress:
+    """How far a fill is."""
+
+    state: str = "none"  # or running, done, failed, cancelled, interrupted
+    began: float = 0.0
+    forecast: float | None = None  # seconds
+    stages: dict[str, float] | None = None
+    error: str = ""
+
+    def hear(self, line: Mapping[str, Any]) -> None:
+        """Take what the process tells."""
+        if "error" in line:
+            self.state, self.error = "failed", str(line["error"])
+        elif "stage" in line:
+            name = str(line["stage"])
+            if name.startswith("forecast: "):
+                self.forecast = time.time() - self.began + float(name.split()[1])
+            else:
+                self.stages = {**(self.stages or {}), name: float(line["share"])}
+
+
+class Run:
+    """The process that fills one table, if there is one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.progress = Progress("interrupted" if (folder / JOB).exists() else "none")
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def running(self) -> bool:
+        """Whether a fill runs."""
+        return self.progress.state == "running"
+
+    def start(self, path: Path, choices: Choices) -> None:
+        """Begin to fill, unless that is being done."""
+        with self._lock:
+            if self.running:
+                return
+            self.folder.mkdir(parents=True, exist_ok=True)
+            job = json.dumps({"path": str(path), "choices": asdict(choices)})
+            write_text(self.folder / JOB, job, force=True)
+            self.progress = Progress("running", time.time())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "transduce.page.run", str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+            )
+            threading.Thread(target=self._listen, args=(self._process, self.progress), daemon=True).start()
+
+    def _listen(self, process: subprocess.Popen[str], progress: Progress) -> None:
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                progress.hear(json.loads(line))
+        code = process.wait()
+        (self.folder / JOB).unlink(missing_ok=True)
+        if progress.state == "running":
+            progress.state = "done" if code == 0 else "failed"
+            progress.error = "" if code == 0 else "The fill ended early: perhaps there was not enough memory."
+
+    def cancel(self) -> None:
+        """End the process; what was there before it stays."""
+        with self._lock:
+            if self.running and self._process is not None:
+                self.progress.state = "cancelled"
+                self._process.kill()
+                self._process.wait()
+
+
+# ------------------------------------------------------------------------------------------- in a process of its own
+
+
+def work(folder: Path, tell: Callable[[str, float], None]) -> None:
+    """Fill the table that a job describes, and leave all that the page shows of it."""
+    job = json.loads((folder / JOB).read_text("utf-8"))
+    path, choices = Path(job["path"]), Choices(**job["choices"])
+    with show_progress(tell), warnings.catch_warnings(), command_line():
+        warnings.simplefilter("ignore")
+        with stage("reading"):
+            table = files.read(path, sheet=choices.sheet)
+            again = ""
+            if choices.labels:
+                table, choices = GivenLabels.read(folder / "labels.json").put_into(table, choices)
+                again = _again_with_labels(path, choices)
+        if choices.way == "unknown" and not _can_hold_out(_labels(table, choices), choices.confidence):
+            choices = choices.changed(
+                {"way": "chance"}
+            )  # labels too few to estimate anything: the values alone
+        options = choices.options()
+        result = fill(table, choices.target, **options.changed())
+        part = folder / f"part-{os.getpid()}"
+        part.mkdir()
+        _leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)
+        if (folder / RESULT).exists():
+            _changes(folder / RESULT, part)
+            (folder / RESULT).rename(folder / f"old-{os.getpid()}")
+        part.rename(folder / RESULT)
+        shutil.rmtree(folder / f"old-{os.getpid()}", ignore_errors=True)
+
+
+def _again_with_labels(path: Path, choices: Choices) -> str:
+    """Return the code that does it again with labels of the labelling page."""
+    lines = ["from transduce import fill", "from transduce.labelling import Session", ""]
+    lines += [f"with Session({path.name!r}, {choices.target!r}) as session:"]
+    lines += ["    table, labels = session.to_fill()"]
+    options = {name: value for name, value in choices.options().changed().items() if name != "labels"}
+    more = "".join(f", {name}={value!r}" for name, value in options.items())
+    return "\n".join([*lines, f"fill(table, {choices.target!r}, labels=labels{more})"])
+
+
+def _leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
+    """Write everything that is shown: the filled table, the report, the numbers, the answers row by row."""
+    summary = result.summary()
+    summary["again"] = again or summary["again"]
+    with stage("report"):
+        write_text(part / "report.html", render_html(summary))
+        write_text(part / "numbers.json", render_json(summary))
+    with stage("writing"):
+        name = files.named_after(table.name, "filled").name
+        write(part / name, table, rounded(result.new, result.target, result.task))
+        trusted, trust = _trust(result)
+        answers = _answers(result).assign(**trusted)
+        answers.to_feather(part / "answers.feather", compression="uncompressed")
+        del summary["rows"]
+        brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
+        write_text(part / "brief.json", render_json(brief))
+
+
+def _answers(result: FillResult) -> pd.DataFrame:
+    """Return the answers, one line for each, the least certain first."""
+    answer, order = result.answer, least_certain_first(result.answer)
+    columns: dict[str, Any] = {"row": answer.rows[order].astype(np.int64), "status": answer.status[order]}
+    if result.task == "regression":
+        ends = np.full((len(order), 2), np.nan) if answer.regions is None else answer.regions.hull()[order]
+        columns |= {"value": answer.values[order].astype(float), "low": ends[:, 0], "high": ends[:, 1]}
+        columns["width"] = ends[:, 1] - ends[:, 0]
+        moments = result.labels.spelling.moments
+        if moments is not None:
+            for name in ("value", "low", "high"):
+                columns[f"{name}_text"] = [
+                    moments.shown(one) if np.isfinite(one) else None for one in columns[name]
+                ]
+        return pd.DataFrame(columns)
+    columns["value"] = [name_of(one) for one in answer.values[order]]
+    probability = result.new[f"{result.target}_probability"].to_numpy(dtype=float, na_value=np.nan)
+    columns["chance"] = probability[answer.rows[order]]
+    if answer.label_sets is not None and answer.classes is not None:
+        names = [name_of(one) for one in answer.classes]
+        sets = [[names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]]
+        columns |= {"set": sets, "size": answer.label_sets[order].sum(axis=1)}
+    return pd.DataFrame(columns)
+
+
+def _scale(answers: pd.DataFrame) -> list[float] | None:
+    """Return from where to where intervals are drawn: nearly all of their ends."""
+    if "low" not in answers:
+        return None
+    ends = answers[["low", "high", "value"]].to_numpy()
+    ends = ends[np.isfinite(ends)]
+    return None if not len(ends) else [float(one) for one in np.quantile(ends, [0.01, 0.99])]
+
+
+def _trust(result: FillResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return p-values of "this answer is wrong" as columns of the answers, and what they are about.
+
+    Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of the
+    fit that saw no calibration label.
+    """
+    model, order = result.fit.model, least_certain_first(result.answer)
+    if not isinstance(model, ConformalTransducer) or result.fitted is not None or result.told is not None:
+        why = "No label was held out, by which this could be said."
+        why = (
+            "This cannot be said of a table so large that only a part was looked at."
+            if result.fitted
+            else why
+        )
+        return {}, {
+            "why_not": why,
+            "can_hold_out": result.fitted is None and _can_hold_out(result.labels, result.confidence),
+        }
+    tolerances = [None] if result.task == "classification" else _tolerances(result)
+    columns: dict[str, Any] = {}
+    guarantee = ""
+    for number, tolerance in enumerate(tolerances):
+        goal = {"correct": True} if tolerance is None else {"tolerance": tolerance}
+        picked = model.select(**goal, false_discovery=0.999)
+        if picked.guarantee.kind == "none":
+            return {}, {"why_not": str(picked.guarantee)}
+        columns[f"trust_{number}"] = picked.p_values[order]
+        first, guarantee = np.asarray(picked.answers)[order], picked.guarantee.headline
+        columns["first"] = [name_of(one) for one in first] if tolerance is None else first.astype(float)
+    return columns, {"tolerances": tolerances, "headline": guarantee, "why_not": ""}
+
+
+def _labels(table: files.Table, choices: Choices) -> Target:
+    return FrameSource.read(table, choices.target, choices.options()).labels
+
+
+def _can_hold_out(labels: Target, confidence: float) -> bool:
+    """Return whether there are enough labels to hold some out."""
+    return calibration_number(labels.n_labels, confidence) > 0
+
+
+def _tolerances(result: FillResult) -> list[float]:
+    """Return round numbers that answers may be off by: from a small to a large error at labels that were hidden."""
+    found = result.out_of_fold
+    errors = np.abs(pd.to_numeric(found["true"]) - pd.to_numeric(found["answered"])).dropna().to_numpy(float)
+    typical = float(np.median(errors)) if len(errors) else 1.0
+    start = np.floor(np.log10(max(typical, 1e-12) / 2))
+    steps = [float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)]
+    return [one for one in steps if one >= typical / 2][:TOLERANCES]
+
+
+def _changes(before: Path, after: Path) -> None:
+    """Write what changed since the fill before this one."""
+    old, new = (json.loads((path / "brief.json").read_text("utf-8")) for path in (before, after))
+    if old["target"] != new["target"] or old["task"] != new["task"]:
+        return
+    both = pd.read_feather(before / "answers.feather").merge(
+        pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
+    )
+    value_old, value_new = both["value_old"], both["value_new"]
+    if new["task"] == "regression":
+        spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
+        changed = (value_old - value_new).abs() > 0.01 * spread
+        sizes = [finite(_median(both[f"width_{one}"])) for one in ("old", "new")]
+    else:
+        changed = value_old != value_new
+        several = [both[f"size_{one}"] for one in ("old", "new") if f"size_{one}" in both]
+        sizes = [finite(one.mean()) for one in several] if len(several) == 2 else [None, None]
+    lines = {
+        "rows": len(both),
+        "changed": int(changed.sum()),
+        "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
+        "size": sizes,
+        "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
+        "quality": [one["quality"] and one["cards"][0]["large"] for one in (old, new)],
+    }
+    write_text(after / "changes.json", json.dumps(lines))
+
+
+def _median(values: Array) -> float:
+    return float(np.median(np.nan_to_num(values, nan=np.inf)))
+
+
+def main(folder: Path) -> None:
+    """Fill, tell progress line by line, and end when nobody listens any more."""
+    out, said = sys.stdout, time.monotonic() - 1.0
+    sys.stdout = sys.stderr
+
+    def end_with_the_program() -> None:
+        sys.stdin.read()
+        os._exit(1)
+
+    def tell(name: str, share: float) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if not np.isnan(share) and (share in (0.0, 1.0) or now - said > 0.1):
+            said = now
+            print(json.dumps({"stage": name, "share": share}), file=out, flush=True)
+
+    threading.Thread(target=end_with_the_program, daemon=True).start()
+    for left in [*folder.glob("part-*"), *folder.glob("old-*")]:
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        work(folder, tell)
+    except MemoryError as error:
+        said_so = str(error) or f"There is not enough memory for {counted(1, 'table')} like this."
+        print(json.dumps({"error": said_so}), file=out, flush=True)
+    except (ValueError, TypeError, OSError) as error:
+        print(json.dumps({"error": str(error)}), file=out, flush=True)
+    out.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,296 @@
+// The third step: a fill that runs, then its answers: cards, rows, a map, how good they are, and what to do next.
+
+import { read } from "/page/api.js";
+import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
+import { count, number, percent, seconds, text } from "/page/locale.js";
+import { showCell } from "/page/table.js";
+import { label } from "/page/ways.js";
+
+const STAGES = {
+  reading: "reading the table", columns: "looking at the columns", exchangeability: "comparing rows with and without a value",
+  answers: "learning", values: "answering", "cross-validation": "checking the answers", "how well it does": "checking the answers",
+  map: "drawing the map", "what to label next": "what to label next", report: "writing the report", writing: "writing the table",
+};
+const STATUSES = { answered: "answered", below: "below a limit", above: "above a limit", unusual: "unusual", tied: "undecided", rejected: "too unsure", unreached: "no answer" };
+const SHARES = [0.05, 0.1, 0.2];
+const A_PAGE = 25;
+const asked = { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "0" };
+let brief = null;
+let shown = null;
+let latest = 0;
+
+// ------------------------------------------------------------------------------------------------ a fill that runs
+
+function drawRun(page) {
+  const { run, filled, choices } = page.state;
+  const stale = filled !== null && brief && !same(brief.choices, choices);
+  $("run").hidden = run.state === "none" || run.state === "done" ? !stale : false;
+  if ($("run").hidden) return;
+  const again = make("button", { type: "button", class: "primary", text: filled === null ? "Fill" : "Fill again", onclick: () => page.act("fill") });
+  if (run.state === "running") {
+    const past = run.forecast && run.seconds > run.forecast;
+    const about = run.forecast ? past ? "a little longer than forecast" : `about ${seconds(run.forecast - run.seconds)} left` : "estimating how long it takes";
+    const named = Object.entries(run.stages ?? {}).filter(([name]) => STAGES[name]);
+    const now = named.findLast(([, share]) => share < 1) ?? named.at(-1);
+    const share = run.forecast ? Math.min(run.seconds / run.forecast, 0.97) : null;
+    const bar = make("progress", { max: 1, value: share, "aria-label": "How far the fill is" });
+    fill($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
+      make("p", { class: "fine", text: "You may close this page: the fill goes on as long as the program runs." }),
+      make("button", { type: "button", class: "plain", text: "Cancel", onclick: () => page.act("cancel") }));
+    return;
+  }
+  const words = {
+    failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
+    interrupted: ["The program ended while it filled", "Nothing is lost but the time it took."],
+  }[run.state] ?? (choices.labels > brief.choices.labels ? ["There are new known values", "Fill again to see what they change."] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
+  fill($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
+}
+
+const same = (one, other) => Object.keys(other).every((name) => name === "step" || JSON.stringify(one[name]) === JSON.stringify(other[name]));
+
+// ------------------------------------------------------------------------------------------------ the answers
+
+export async function drawAnswers(page) {
+  const { state } = page;
+  const key = `${state.table} ${state.filled}`;
+  if (state.filled === null) {
+    shown = brief = null;
+    $("answers").hidden = true;
+  } else if (key !== shown) {
+    shown = key;
+    try {
+      brief = await read("/open/answers");
+    } catch (error) {
+      page.failed(error);
+      return;
+    }
+    if (shown !== key) return;
+    Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "0" });
+    $("search").value = "";
+    drawBrief(page);
+    page.say(brief.reply[0]);
+    await drawRows(page);
+  }
+  drawRun(page);
+}
+
+function drawBrief(page) {
+  $("answers").hidden = false;
+  $("answers-title").textContent = `Answers for “${brief.target}”`;
+  $("reply").textContent = [brief.question, ...brief.reply].join(" ");
+  fill($("cards"), ...brief.cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
+    make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: card.large })), make("p", { class: "fine", text: card.small }))));
+  drawChanges();
+  drawDownloads(page);
+  drawQuality();
+  drawMap();
+  $("next").textContent = brief.next || brief.to_do;
+  const statuses = Object.keys(STATUSES).filter((status) => brief.counts[status]);
+  fill($("status"), make("option", { value: "", text: "all rows" }), ...statuses.map((status) => make("option", { value: status, text: `${STATUSES[status]} (${count(brief.counts[status])})` })));
+  $("status").hidden = statuses.length < 2;
+  drawTrust(page);
+}
+
+function drawChanges() {
+  const { changes } = brief;
+  $("changes").hidden = !changes;
+  if (!changes) return;
+  const [before, after] = changes.size, [old, now] = changes.guarantee;
+  const narrower = before && after ? 1 - after / before : null;
+  const size = narrower === null ? "" : Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
+  const lines = [changes.labels ? `${count(changes.labels)} more known values.` : "", `${count(changes.changed)} of ${count(changes.rows)} answers changed.`, size,
+    old === now ? `The guarantee is as before: ${now}.` : `The guarantee was “${old}” and is now “${now}”.`,
+    changes.quality[0] && changes.quality[1] ? `At known values that were hidden: ${changes.quality[0]} before, ${changes.quality[1]} now.` : ""];
+  fill($("changes-body"), make("ul", { class: "notes" }, ...lines.filter(Boolean).map((text) => make("li", { text }))));
+}
+
+function drawDownloads(page) {
+  const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
+  fill($("downloads"), ...[["filled", "The filled table"], ["report", "The report, to pass on"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
+    make("li", {}, make("a", { href: "/open/file/show", target: "_blank", rel: "noopener", text: "Read the report now" })),
+    make("li", { class: "again" }, make("span", { class: "fine", text: "The command that does it again" }), make("code", { text: brief.again }), copy));
+}
+
+// ------------------------------------------------------------------------------------------------ rows
+
+function drawTrust(page) {
+  const on = asked.trust !== "";
+  $("ask-doubt").setAttribute("aria-pressed", String(!on && asked.sort === ""));
+  $("ask-trust").setAttribute("aria-pressed", String(on));
+  $("trust").hidden = !on;
+  if (!on) return;
+  if (brief.trust.why_not) {
+    const again = brief.trust.can_hold_out ? [make("p", { class: "fine", text: "If some known values are kept aside to check the answers, it can be said. Ranges may get a little wider." }),
+      make("button", { type: "button", class: "primary", text: "Fill again with this", onclick: async () => { if (await page.change({ guarantee: "column" })) page.act("fill"); } })] : [];
+    fill($("trust"), make("p", { text: brief.trust.why_not }), ...again);
+    return;
+  }
+  const share = make("select", { "aria-label": "How many may be wrong", onchange: () => { asked.trust = share.value; asked.start = 0; drawRows(page); } },
+    ...SHARES.map((one) => make("option", { value: one, text: `at most ${percent(one)} of them wrong`, selected: String(one) === asked.trust })));
+  const off = make("select", { "aria-label": "When an answer counts as wrong", onchange: () => { asked.tolerance = off.value; asked.start = 0; drawRows(page); } },
+    ...brief.trust.tolerances.map((one, place) => make("option", { value: place, text: `wrong if off by more than ${number(one)} ${brief.answers.unit ?? ""}`, selected: String(place) === asked.tolerance })));
+  fill($("trust"), make("div", { class: "filters" }, make("span", { text: "Pick rows with" }), share, brief.task === "regression" ? off : null), make("p", { class: "fine", id: "trust-said", role: "status" }));
+}
+
+async function drawRows(page) {
+  const mine = (latest += 1);
+  if (asked.trust && brief.trust.why_not) {
+    fill($("rows"));
+    for (const id of ["found", "page"]) $(id).textContent = "";
+    $("earlier").disabled = $("later").disabled = true;
+    return;
+  }
+  try {
+    const found = await read(`/open/rows?${new URLSearchParams({ ...asked, count: A_PAGE })}`);
+    if (mine === latest) showRows(page, found);
+  } catch (error) {
+    page.failed(error);
+  }
+}
+
+function showRows(page, found) {
+  const numbers = brief.task === "regression", trusted = asked.trust !== "";
+  const heads = [["row", "row"], ["value", brief.target], ...(numbers ? [["width", `range at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ["status", "status"], ...brief.context.map((name) => [name, name])];
+  const sortable = new Set(["row", "value", "width", "chance", "size", "status", ...brief.context]);
+  const head = make("tr", {}, ...heads.map(([key, name]) => {
+    const of = key === "value" || key === "chance" || found.rows[0]?.cells[brief.context.indexOf(key)]?.[0] === "number" ? "number" : "";
+    const sorted = asked.sort === key ? (asked.down === "1" ? "descending" : "ascending") : "none";
+    const arrow = { descending: " ↓", ascending: " ↑", none: "" }[sorted];
+    return make("th", { scope: "col", "aria-sort": sorted, class: of }, sortable.has(key) ? make("button", { type: "button", text: `${name}${arrow}`, onclick: () => sort(page, key) }) : name);
+  }));
+  const body = found.rows.map((line) => {
+    const open = () => openRow(page, line.row);
+    const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: count(line.row + 1), "aria-label": `Row ${line.row + 1}: ${answerOf(line, trusted)}`, onclick: open })),
+      make("td", { class: "number strong", text: answerOf(line, trusted) }), ...(numbers ? [make("td", { class: "range" }, interval(line), make("span", { class: "fine", text: rangeOf(line) }))] : [make("td", { class: "number", text: line.chance === null ? "" : percent(line.chance) }), make("td", { text: (line.set ?? []).join(", ") })]),
+      make("td", { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status }), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
+    row.addEventListener("click", (event) => { if (!event.target.closest("button")) open(); });
+    return row;
+  });
+  fill($("rows"), make("thead", {}, head), make("tbody", {}, ...body));
+  $("found").textContent = found.total === brief.n_answers ? `${count(found.total)} rows` : `${count(found.total)} of ${count(brief.n_answers)} rows`;
+  $("page").textContent = found.total ? `${count(found.start + 1)} to ${count(found.start + found.rows.length)} of ${count(found.total)}` : "none";
+  $("earlier").disabled = found.start === 0;
+  $("later").disabled = found.start + found.rows.length >= found.total;
+  if ($("trust-said")) $("trust-said").textContent = trustSaid(found.trusted);
+  document.body.dataset.rows = latest;
+}
+
+function trustSaid(picked) {
+  const tolerance = brief.trust.tolerances[Number(asked.tolerance)];
+  const wrong = tolerance === null ? "wrong" : `off by more than ${number(tolerance)}${brief.answers.unit ? ` ${brief.answers.unit}` : ""}`;
+  if (!picked) return "No row can be picked so surely. Let more of them be wrong, or let an answer be off by more; more known values help too.";
+  return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${brief.trust.headline}).`;
+}
+
+function answerOf(line, first = false) {
+  if (line.status === "unreached") return "–";
+  if (line.value_text) return text(line.value_text);
+  const value = first && line.first !== undefined ? line.first : line.value;
+  return typeof value === "number" ? `${number(value, brief.answers.decimals)} ${brief.answers.unit ?? ""}`.trim() : String(value);
+}
+
+function rangeOf(line) {
+  const [low, high] = ["low", "high"].map((end) => (line[`${end}_text`] ? text(line[`${end}_text`]) : line[end] === null ? null : number(line[end], brief.answers.decimals)));
+  if (low === null) return high === null ? "any number" : `${high} or less`;
+  return high === null ? `${low} or more` : `${low} to ${high}`;
+}
+
+// The interval and the answer in it, on the scale of all answers; an arrow where it goes on.
+function interval(line) {
+  const [from, to] = brief.scale ?? [0, 1], wide = 120;
+  const at = (value) => Math.min(Math.max((wide - 8) * ((value - from) / (to - from || 1)) + 4, 1), wide - 1);
+  const [low, high] = [line.low === null ? 0 : at(line.low), line.high === null ? wide : at(line.high)];
+  return drawing("svg", { viewBox: `0 0 ${wide} 14`, class: "interval", "aria-hidden": "true" }, drawing("line", { x1: 0, x2: wide, y1: 7, y2: 7, class: "base" }),
+    drawing("line", { x1: low, x2: high, y1: 7, y2: 7, class: "band" }), ...(line.value === null ? [] : [drawing("circle", { cx: at(line.value), cy: 7, r: 4 })]));
+}
+
+function sort(page, key) {
+  const down = asked.sort === key && asked.down === "0" ? "1" : "0";
+  Object.assign(asked, asked.sort === key && asked.down === "1" ? { sort: "", down: "0" } : { sort: key, down }, { start: 0 });
+  drawTrust(page);
+  drawRows(page);
+}
+
+// ------------------------------------------------------------------------------------------------ one row
+
+async function openRow(page, row) {
+  try {
+    const found = await read(`/open/row?row=${row}`);
+    $("row-title").textContent = `Row ${count(row + 1)}: ${answerOf(found)}`;
+    const near = found.neighbours.map(({ label: known }) => (typeof known === "number" ? number(known, brief.answers.decimals) : known));
+    const sure = brief.task === "regression" ? `The true value is likely to be in this range: ${rangeOf(found)}.` : `Its probability of being right is ${percent(found.chance ?? 0)}. Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
+    const why = near.length ? `The known rows that are most like it have ${near.join(", ")}.` : "";
+    const strongest = found.columns.filter((_, place) => (found.relevance[place] ?? 0) >= 0.3).slice(0, 3);
+    const count_most = strongest.length ? ` What counts most: ${strongest.map((name) => `“${name}”`).join(", ")}.` : "";
+    const head = make("tr", {}, make("th", { scope: "col", text: "" }), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col", text: `row ${count(one.row + 1)}` })));
+    const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: answerOf(found) }), ...near.map((known) => make("td", { text: known })));
+    const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), name), make("td", {}, showCell(found.own[place], row)),
+      ...found.neighbours.map((one) => make("td", {}, showCell(one.cells[place], one.row)))));
+    fill($("row-body"), make("p", { text: `${sure} ${why}${count_most}` }), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "This row and those most like it" }, make("table", { class: "rows" }, make("thead", {}, head), make("tbody", {}, first, ...lines))));
+    $("row-dialog").showModal();
+  } catch (error) {
+    page.failed(error);
+  }
+}
+
+// How much a column counts, as a small bar.
+function weight(relevance) {
+  const bar = make("i", {});
+  bar.style.width = `${100 * (relevance ?? 0)}%`;
+  return make("span", { class: "weight", "aria-hidden": "true" }, bar);
+}
+
+// ------------------------------------------------------------------------------------------------ how good, and where
+
+function drawQuality() {
+  const { quality } = brief;
+  $("quality-panel").hidden = !quality;
+  if (!quality) return;
+  const words = make("p", { class: "fine", text: brief.quality_sentence });
+  if (!quality.true) {
+    const most = Math.max(...quality.confusion.flat(), 1);
+    const cell = (times, right) => { const box = make("td", { class: right ? "right" : "wrong", text: count(times) }); box.style.setProperty("--share", times / most); return box; };
+    fill($("quality"), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Known and answered classes" }, make("table", { class: "confusion" }, make("thead", {}, make("tr", {}, make("td", { class: "fine", text: "known \\ answered" }), ...quality.classes.map((name) => make("th", { scope: "col", text: name })))),
+      make("tbody", {}, ...quality.confusion.map((line, row) => make("tr", {}, make("th", { scope: "row", text: quality.classes[row] }), ...line.map((times, column) => cell(times, row === column))))))), words);
+    return;
+  }
+  const all = [...quality.true, ...quality.answered], [from, to] = [Math.min(...all), Math.max(...all)];
+  const at = (value) => 20 + 230 * ((value - from) / (to - from || 1));
+  fill($("quality"), drawing("svg", { viewBox: "0 0 270 270", class: "scatter", role: "img", "aria-label": brief.quality_sentence }, drawing("line", { x1: 20, y1: 250, x2: 250, y2: 20, class: "base" }),
+    ...quality.true.map((value, place) => drawing("circle", { cx: at(value), cy: 270 - at(quality.answered[place]), r: 2.6 })),
+    drawing("text", { x: 135, y: 266, "text-anchor": "middle", text: `known: ${number(from, 0)} to ${number(to, 0)}` }), drawing("text", { x: 10, y: 135, "text-anchor": "middle", transform: "rotate(-90 10 135)", text: "answered" })), words);
+}
+
+function drawMap() {
+  const { map } = brief;
+  $("map-panel").hidden = !map;
+  if (!map) return;
+  // A few rows far from all others would press these into a corner: they are drawn at the edge.
+  const span = (values) => { const known = values.filter((value) => value !== null).sort((one, other) => one - other), end = Math.floor(known.length / 50); return [known[end], known[known.length - 1 - end]]; };
+  const within = (value, from, to) => Math.min(Math.max((value - from) / (to - from || 1), 0), 1);
+  const [[left, right], [low, high]] = [span(map.x), span(map.y)];
+  const numbers = brief.task === "regression", names = numbers ? [] : [...new Set(map.value.filter(Boolean))].sort();
+  const known = numbers ? map.value.filter((value) => value !== null).sort((one, other) => one - other) : [];
+  const rank = (value) => (value === null ? null : known.findIndex((one) => one >= value) / known.length);
+  const dots = map.x.map((x, place) => {
+    const value = map.value[place], dot = drawing("circle", { cx: 6 + 288 * within(x, left, right), cy: 194 - 188 * within(map.y[place], low, high), r: map.unlabelled[place] ? 2.4 : 3.4, class: map.unlabelled[place] ? "" : "known" });
+    dot.style.fill = value === null ? "var(--none)" : numbers ? `color-mix(in oklab, var(--c1) ${Math.round(100 * rank(value))}%, var(--c0))` : colour(names.indexOf(value));
+    return dot;
+  });
+  const legend = numbers ? `Blue: low, orange: high.` : "";
+  const keys = names.slice(0, 10).map((name, place) => { const dot = make("span", { class: "dot", "aria-hidden": "true" }); dot.style.background = colour(place); return make("span", { class: "key" }, dot, name); });
+  fill($("map"), drawing("svg", { viewBox: "0 0 300 200", class: "map", role: "img", "aria-label": "Rows that are alike are near each other" }, ...dots), make("p", { class: "fine" }, `Rows that are alike are near each other; those with a known value have a ring. ${legend} `, ...keys));
+}
+
+// ------------------------------------------------------------------------------------------------ beginning
+
+export function answersBegin(page) {
+  let typing = null;
+  $("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => { Object.assign(asked, { search: $("search").value, start: 0 }); drawRows(page); }, 250); });
+  $("status").addEventListener("change", () => { Object.assign(asked, { status: $("status").value, start: 0 }); drawRows(page); });
+  for (const [id, step] of [["earlier", -A_PAGE], ["later", A_PAGE]]) $(id).addEventListener("click", () => { asked.start = Math.max(asked.start + step, 0); drawRows(page); });
+  $("ask-doubt").addEventListener("click", () => { Object.assign(asked, { trust: "", sort: "", down: "0", start: 0 }); drawTrust(page); drawRows(page); });
+  $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(Math.min(2, (brief.trust.tolerances?.length ?? 1) - 1)) }); drawTrust(page); drawRows(page); });
+  $("label").addEventListener("click", () => label(page, false));
+  $("label-draw").addEventListener("click", () => label(page, true));
+}

@@ -1,0 +1,43 @@
+// Numbers, dates, sizes and times as the browser's language writes them.
+
+const whole = new Intl.NumberFormat();
+const formats = new Map();
+
+export const count = (number) => whole.format(number);
+
+// Years and other small whole numbers are not grouped.
+export function number(value, decimals = 6) {
+  if (value === null || value === undefined) return "";
+  if (!formats.has(decimals)) formats.set(decimals, new Intl.NumberFormat(undefined, { maximumFractionDigits: Math.min(Math.max(decimals, 0), 12), useGrouping: "min2" }));
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-9)) return new Intl.NumberFormat(undefined, { notation: "scientific", maximumSignificantDigits: 4 }).format(value);
+  return formats.get(decimals).format(value);
+}
+
+const days = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
+
+// A text that is a date is written as one; any other stays as it is.
+export function text(value) {
+  const found = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::\d\d(?:\.0+)?)?)?$/.exec(value);
+  if (!found) return value;
+  const time = new Date(`${found[1]}T${found[2] ?? "00:00"}:00Z`);
+  if (Number.isNaN(time.getTime())) return value;
+  return found[2] && found[2] !== "00:00" ? moments.format(time) : days.format(time);
+}
+
+export const percent = (share) => new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(share);
+
+export function bytes(size) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
+  const step = Math.min(Math.floor(Math.log10(Math.max(size, 1)) / 3), 3);
+  return new Intl.NumberFormat(undefined, { style: "unit", unit: units[step], unitDisplay: "short", maximumSignificantDigits: 3 }).format(size / 1000 ** step);
+}
+
+export function seconds(time) {
+  const whole = Math.max(Math.round(time), 0);
+  const unit = whole < 100 ? "second" : "minute";
+  return new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: "long", maximumFractionDigits: 0 }).format(unit === "second" ? whole : whole / 60);
+}
+
+export const day = (time) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(new Date(time * 1000));

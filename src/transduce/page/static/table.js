@@ -1,0 +1,200 @@
+// The first step: which table, how each of its columns was read, and which one is to be filled.
+
+import { read, upload } from "/page/api.js";
+import { $, fill, make, toast } from "/page/dom.js";
+import { bytes, count, day, number, text } from "/page/locale.js";
+
+const KINDS = {
+  number: "number", category: "category", date: "date", text: "text", picture: "picture", vector: "vector",
+  identifier: "name of the row", constant: "always the same", empty: "empty", lists: "lists",
+};
+const WORDS = {
+  number: "It counts as a number.", category: "It counts as one of a few kinds.", date: "It counts as a date.",
+  text: "It is read word by word.", picture: "The pictures are looked at.", vector: "It counts as a vector of numbers.",
+  identifier: "Every row has its own value, so nothing can be learned from it.",
+  constant: "All values are the same, so nothing can be learned from it.", empty: "All cells are empty.", lists: "The lists have different lengths and are left out.",
+};
+let seen = null; // what the preview that is shown was made of
+let found = null;
+
+// ------------------------------------------------------------------------------------------------ all tables
+
+export function drawTables(page) {
+  seen = null;
+  const { tables, folder } = page.state;
+  $("tables-in").textContent = tables.length ? `Tables in the folder “${folder}”` : `There is no table in the folder “${folder}” yet.`;
+  fill($("tables"), ...tables.map((table) => make("li", {},
+    make("button", { type: "button", onclick: () => page.act("open", { name: table.name }) },
+      make("strong", { text: table.name }), table.begun ? make("span", { class: "tag", text: "go on" }) : null,
+      make("span", { class: "fine", text: `${bytes(table.bytes)} · ${day(table.changed)}` })))));
+}
+
+async function drop(page, file) {
+  try {
+    page.say(`Copying ${file.name}`);
+    $("drop").classList.add("busy");
+    const { name } = await upload(`/open/drop?name=${encodeURIComponent(file.name)}`, file);
+    if (name !== file.name) toast(`There was a file “${file.name}” already: this one is called “${name}”.`, "note", 8);
+    await page.act("open", { name });
+  } catch (error) {
+    page.failed(error);
+  } finally {
+    $("drop").classList.remove("busy");
+    $("file").value = "";
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ one table
+
+export async function drawTable(page) {
+  const { state } = page, { choices } = state;
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.missing, choices.ignore, choices.sheet, choices.labels, choices.labels && choices.target]);
+  if (key !== seen) {
+    seen = key;
+    if (found?.table !== state.table) wait();
+    try {
+      const preview = await read("/open/preview");
+      if (seen !== key) return;
+      found = { table: state.table, ...preview };
+    } catch (error) {
+      $("table-lead").textContent = error.message;
+      return;
+    }
+  }
+  if (found?.table === state.table) drawPreview(page);
+}
+
+function wait() {
+  found = null;
+  $("table-lead").textContent = "Reading the table …";
+  fill($("targets"));
+  fill($("preview"));
+  $("table-fine").textContent = "";
+}
+
+function drawPreview(page) {
+  const { choices } = page.state;
+  const { columns, rows, targets } = found;
+  const named = new Map(columns.map((column) => [column.name, column]));
+  $("table-lead").textContent = targets.length
+    ? `${count(rows)} rows, ${count(found.n_columns)} columns. ${targets.length === 1 ? "One column has" : `${count(targets.length)} columns have`} empty cells.`
+    : `${count(rows)} rows, ${count(found.n_columns)} columns, and no empty cell. If a value such as -999 stands for an empty cell, choose its column below and say so.`;
+  fill($("targets"), ...targets.map((name, place) => {
+    const column = named.get(name), chosen = choices.target === name;
+    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
+      make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.empty)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.empty / rows));
+    return button;
+  }));
+  $("to-labels").disabled = !choices.target;
+  const part = found.looked_at < rows ? ` How columns were read was told by ${count(found.looked_at)} rows.` : "";
+  const more = found.n_columns > columns.length ? ` Only the first ${count(columns.length)} columns are listed.` : "";
+  $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.join(" ")}`;
+  $("sheet-box").hidden = !found.sheets.length;
+  fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
+  drawFirst(page);
+}
+
+const kind = (column) => `${KINDS[column.kind] ?? column.kind}${column.unit ? ` in ${column.unit}` : ""}`;
+
+function meter(share) {
+  const bar = make("i", {}), box = make("span", { class: "meter", "aria-hidden": "true" }, bar);
+  bar.style.width = `${100 * (1 - share)}%`;
+  return box;
+}
+
+function drawFirst(page) {
+  const { choices } = page.state;
+  const heads = found.columns.map((column) => {
+    const off = column.ignored, aim = column.name === choices.target;
+    const words = aim ? "to be filled" : off ? "ignored" : kind(column);
+    return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
+      make("button", { type: "button", onclick: () => openColumn(page, column.name) },
+        make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),
+        column.empty ? make("span", { class: "fine", text: `${count(column.empty)} empty` }) : null,
+        column.notes.length ? make("span", { class: "odd", text: `${count(column.notes.length)} odd` }) : null));
+  });
+  const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: count(row + 1) }),
+    ...cells.map((cell, place) => make("td", { class: `${cell[0]} ${found.columns[place].ignored ? "off" : ""} ${found.columns[place].name === choices.target ? "aim" : ""}` }, showCell(cell, row)))));
+  fill($("preview"), make("thead", {}, make("tr", {}, make("td", {}), ...heads)), make("tbody", {}, ...lines));
+}
+
+// A cell is text, a number in the browser's language, or a picture from below the table's folder.
+export function showCell([of, value, column], row) {
+  if (of === "missing") return make("span", { class: "empty", text: "empty" });
+  if (of === "image") {
+    const image = make("img", { src: `/open/picture/${row}/${column}`, alt: value, loading: "lazy", width: 44, height: 44 });
+    image.addEventListener("error", () => image.replaceWith(make("span", { text: value })));
+    return image;
+  }
+  return make("span", { text: typeof value === "number" ? number(value) : text(value) });
+}
+
+// ------------------------------------------------------------------------------------------------ one column
+
+function openColumn(page, name) {
+  drawColumn(page, name);
+  $("column-dialog").showModal();
+}
+
+function drawColumn(page, name) {
+  const { choices } = page.state, column = found.columns.find((one) => one.name === name);
+  const has = (list) => choices[list].includes(name);
+  const toggle = async (list, value) => {
+    const others = choices[list].filter((one) => one !== value);
+    if (await page.change({ [list]: others.length < choices[list].length ? others : [...others, value] })) await again(page, name);
+  };
+  $("column-title").textContent = name;
+  const read_as = make("p", { text: `${has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty.` : "No cell is empty."}` });
+  const notes = column.notes.length ? [make("h3", { text: "What was odd" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: note })))] : [];
+  const aim = choices.target === name;
+  const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." })] : [
+    option("Ignore this column", column.ignored, () => toggle("ignore", name)),
+    option("Read it word by word, as text", has("text"), () => toggle("text", name)),
+    option("It names the rows", choices.id === name, async () => { if (await page.change({ id: choices.id === name ? null : name })) await again(page, name); }),
+  ];
+  const values = column.values.map(([value, times]) => make("li", {}, make("span", { class: "value", text: value }), make("span", { class: "fine", text: `${count(times)} ×` }),
+    make("button", { type: "button", class: "plain", "aria-pressed": String(choices.missing.includes(value)), onclick: () => toggle("missing", value), text: choices.missing.includes(value) ? "is empty ✓" : "means empty" })));
+  const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });
+  const form = make("form", { class: "inline-form" }, make("label", { for: "missing-value", text: "Another value that means an empty cell" }), other, make("button", { type: "submit", text: "Add" }));
+  form.addEventListener("submit", (event) => { event.preventDefault(); if (other.value.trim()) toggle("missing", other.value.trim()); });
+  fill($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches,
+    make("h3", { text: "Values in it" }), make("p", { class: "fine", text: "A value that means empty means so in every column." }), make("ul", { class: "values" }, ...values), form);
+}
+
+function option(words, on, run) {
+  const box = make("input", { type: "checkbox", onchange: run });
+  box.checked = on;
+  return make("label", { class: "check" }, box, make("span", { text: words }));
+}
+
+async function again(page, name) {
+  await drawTable(page);
+  if (found.columns.some((one) => one.name === name)) drawColumn(page, name);
+}
+
+// ------------------------------------------------------------------------------------------------ beginning
+
+// In a group of choices the arrows move, and space or enter chooses.
+export function arrows(group) {
+  group.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step || event.target.role !== "radio") return;
+    const buttons = [...group.querySelectorAll("[role=radio]")];
+    buttons[(buttons.indexOf(event.target) + step + buttons.length) % buttons.length].focus();
+    event.preventDefault();
+  });
+}
+
+export function tableBegin(page) {
+  $("file").addEventListener("change", () => { if ($("file").files[0]) drop(page, $("file").files[0]); });
+  for (const kind of ["dragover", "dragenter"]) document.addEventListener(kind, (event) => { event.preventDefault(); $("drop").classList.add("over"); });
+  document.addEventListener("dragleave", () => $("drop").classList.remove("over"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    $("drop").classList.remove("over");
+    if (event.dataTransfer.files[0]) drop(page, event.dataTransfer.files[0]);
+  });
+  $("to-labels").addEventListener("click", () => page.go("labels"));
+  $("sheet").addEventListener("change", () => page.change({ sheet: $("sheet").value, target: null }));
+  arrows($("targets"));
+}

@@ -1,0 +1,119 @@
+// The second step: how the known values came about, on which every guarantee rests. Each answer has a picture.
+
+import { read } from "/page/api.js";
+import { $, drawing, fill, make } from "/page/dom.js";
+import { arrows } from "/page/table.js";
+
+const WAYS = {
+  chance: ["By chance", "Nobody chose. Which rows have a value is as good as drawn by lot."],
+  drawn: ["Some on purpose, some by a draw", "Some rows were drawn at random, and a column marks them; others were chosen at will.", "The column that marks the rows drawn"],
+  class: ["By their class", "Such as as many sick as healthy people. Within a class, chance decided."],
+  groups: ["Whole groups at once", "Such as all visits of a patient, or all plots of a field.", "The column that names the group"],
+  date: ["Up to a date", "Older rows have a value, newer ones do not have it yet.", "The column with the date, or another order"],
+  known: ["I know the probabilities", "A column holds the probability with which each row was to get a value.", "The column with the probabilities"],
+  unknown: ["I don't know", "Or something else decided. Then what holds can only be estimated."],
+};
+const FITS = { drawn: ["category", "number"], groups: ["category", "identifier", "number"], date: ["date", "number"], known: ["number"] };
+const [ACROSS, DOWN] = [9, 4];
+const LOTS = [1, 5, 8, 12, 15, 20, 22, 27, 30, 34];
+let asked = null;
+let kinds = null;
+
+// ------------------------------------------------------------------------------------------------ the pictures
+
+function picture(way) {
+  const dots = [];
+  for (let place = 0; place < ACROSS * DOWN; place += 1) {
+    const x = place % ACROSS, y = Math.floor(place / ACROSS);
+    const [cx, cy, r] = [8 + 12 * x, 8 + 12 * y, way === "known" ? 1.6 + 0.35 * x : 4];
+    let look = LOTS.includes(place) ? "has" : "";
+    if (way === "drawn") look = x < 3 && y < 3 ? "chosen" : LOTS.includes(place) ? "has ring" : "";
+    if (way === "class") look = `${x < 3 ? "one" : "other"} ${(x < 3 && (x + y) % 2) || (x > 6 && (x + y) % 2) ? "has" : ""}`;
+    if (way === "groups") look = x < 3 || x > 5 ? (y < 2) === (x < 3) ? "has" : "" : "";
+    if (way === "date") look = x < 5 ? "has" : "";
+    if (way === "known") look = (place * 7) % 11 < x + 1 ? "has" : "";
+    if (way === "unknown") look = (place * 5 + y) % 4 === 0 ? "has" : "";
+    dots.push(drawing("circle", { cx, cy, r, class: look }));
+  }
+  if (way === "groups") for (const [x, y] of [[2.5, 2.5], [38.5, 2.5], [74.5, 2.5], [2.5, 26.5], [38.5, 26.5], [74.5, 26.5]]) dots.push(drawing("rect", { x, y, width: 35, height: 23, rx: 4 }));
+  if (way === "date") dots.push(drawing("path", { d: "M62 0V52M56 52h-50" }));
+  if (way === "unknown") dots.push(drawing("text", { x: 56, y: 40, "text-anchor": "middle", text: "?" }));
+  return drawing("svg", { viewBox: "0 0 112 54", class: `way ${way}`, "aria-hidden": "true" }, ...dots);
+}
+
+// ------------------------------------------------------------------------------------------------ drawing
+
+export async function drawWays(page) {
+  const { state } = page, { choices } = state;
+  $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
+  if (kinds?.table !== state.table) {
+    const { columns } = await read("/open/preview");
+    kinds = { table: state.table, columns };
+  }
+  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part: rows drawn there at random count as drawn, all others as chosen." })] : [];
+  fill($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
+    const chosen = choices.way === way;
+    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
+      picture(way), make("strong", { text: name }), make("span", { class: "fine", text: words }));
+    return make("div", { class: "way-box" }, button, chosen && column ? columnOf(page, way, column) : null);
+  }));
+  $("confidence").value = String(choices.confidence);
+  $("fill").disabled = !choices.way || (Boolean(WAYS[choices.way]?.[2]) && !choices.column);
+  await drawOutlook(page);
+}
+
+function columnOf(page, way, words) {
+  const { choices } = page.state;
+  const fits = (column) => (FITS[way].includes(column.kind) ? 0 : 1);
+  const some = kinds.columns.filter(({ name, kind }) => name !== choices.target && kind !== "empty").sort((one, other) => fits(one) - fits(other));
+  const select = make("select", { "aria-label": words, onchange: () => page.change({ column: select.value || null }) },
+    make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices.column })));
+  return make("label", { class: "of-column" }, make("span", { class: "fine", text: words }), select);
+}
+
+async function drawOutlook(page) {
+  const { state } = page, { choices } = state;
+  const key = JSON.stringify([state.table, state.revision]);
+  if (key === asked) return;
+  asked = key;
+  const ready = choices.way && (!WAYS[choices.way][2] || choices.column);
+  if (!ready) {
+    fill($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
+  } else {
+    fill($("outlook"), make("p", { class: "fine", text: "…" }));
+    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { fill($("outlook"), make("p", { class: "bad", text: error.message })); });
+  }
+  fill($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
+  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { fill($("test"), make("p", { class: "fine", text: error.message })); });
+}
+
+function showTest({ differ, perhaps, tested, columns, verdict }) {
+  const where = columns.length ? `, most of all in ${columns.map((name) => `“${name}”`).join(", ")}` : "";
+  const words = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. So it was not chance alone.`
+    : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That fits with chance, and does not prove it.";
+  fill($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: words }), make("p", { class: "fine", text: verdict }));
+}
+
+function showOutlook(page, found) {
+  const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text })))] : []);
+  const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
+    make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
+  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(found.headline) }), ...list("Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
+  page.say(`${capital(found.headline)}.`);
+}
+
+const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+
+// From here, or from the answers, to the labelling page; its link leads back.
+export async function label(page, draw) {
+  page.say("Opening the labelling page");
+  document.body.classList.add("waiting");
+  if (await page.act("label", { draw })) window.location.assign("/label");
+  document.body.classList.remove("waiting");
+}
+
+export function waysBegin(page) {
+  arrows($("ways"));
+  $("confidence").addEventListener("change", () => page.change({ confidence: Number($("confidence").value) }));
+  $("fill").addEventListener("click", async () => { if (await page.act("fill")) page.go("answers"); });
+}

@@ -1,0 +1,250 @@
+"""The tables of a folder, and what was said about the open one, kept in one small file beside it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from transduce.core import checks
+from transduce.core.safe_files import whole_file, write_text
+from transduce.core.words import GUARANTEES
+from transduce.filling.options import Options, design_of
+from transduce.tables.files import KINDS, kind_of
+
+ENDING = (
+    ".transduce"  # of the small file; and the name of the folder with what was computed, which may be deleted
+)
+STEPS = ("table", "labels", "answers")
+LARGEST_UPLOAD = 4 * 2**30
+MOST_LISTED = 200
+# How the labels came about: the flag of the command line that says so, and whether it names a column.
+WAYS: dict[str, tuple[str, bool]] = {
+    "chance": ("", False),
+    "drawn": ("random_labels", True),
+    "class": ("labels_by_class", False),
+    "groups": ("groups", True),
+    "date": ("order", True),
+    "known": ("sampling_probability", True),
+    "unknown": ("shift", False),
+}
+
+
+class StaleError(ValueError):
+    """A change that was made of something that has changed since."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a person said about a table."""
+
+    target: str | None = None
+    ignore: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # values that mark an empty cell
+    id: str | None = None
+    sheet: str | None = None
+    way: str | None = None  # how the labels came about
+    column: str | None = None  # that says so
+    confidence: float = 0.9
+    guarantee: str = "auto"
+    labels: int = 0  # which version of those of the labelling page takes part; 0 if none does
+    step: str = "table"
+
+    def __post_init__(self) -> None:
+        texts = [self.target, self.id, self.sheet, self.column, *self.ignore, *self.text, *self.missing]
+        if any(one is not None and not isinstance(one, str) for one in texts):
+            raise ValueError("Columns and values are named by text.")
+        checks.check_share("confidence", self.confidence)
+        checks.check_choice("guarantee", self.guarantee, GUARANTEES)
+        checks.check_whole("labels", self.labels, least=0)
+        checks.check_choice("step", self.step, STEPS)
+        if self.way is not None:
+            checks.check_choice("way", self.way, tuple(WAYS))
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """How the labels came about, as flags of the command line."""
+        name, of_column = WAYS[self.way or "chance"]
+        if not name or (of_column and self.column is None):
+            return {}
+        return {name: self.column if of_column else "estimate" if name == "shift" else True}
+
+    def options(self) -> Options:
+        """Return the options of `fill` that say the same."""
+        own = {
+            name: getattr(self, name)
+            for name in ("ignore", "text", "missing", "id", "confidence", "guarantee")
+        }
+        return Options.read({**own, "labels": design_of(self.flags)})
+
+    def changed(self, changes: Mapping[str, Any]) -> Choices:
+        """Return the choices with some changed, or raise a ValueError; another target has labels of its own."""
+        unknown = set(changes) - {one.name for one in fields(self)}
+        if unknown:
+            raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
+        for name in ("ignore", "text", "missing"):
+            if not isinstance(changes.get(name, []), list):
+                raise ValueError(f"{name} is a list.")
+        new = replace(self, **changes)
+        if new.target != self.target:
+            new = replace(new, labels=0)
+        out = {new.target, new.id, *([new.column] if new.flags else [])}
+        return replace(new, ignore=[one for one in new.ignore if one not in out])
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the small file holds."""
+
+    choices: Choices = field(default_factory=Choices)
+    revision: int = 0
+    open: bool = True  # whether the page is at this table
+
+    @classmethod
+    def read(cls, path: Path) -> Saved:
+        """Return what a file holds; a ValueError if it is damaged."""
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            return cls(Choices(**found["choices"]), int(found["revision"]), bool(found["open"]))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path.name} is damaged") from error
+
+    def write(self, path: Path) -> None:
+        """Write it in one piece: the old file or the new one is there, whatever happens."""
+        write_text(path, json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1), force=True)
+
+
+class Workspace:
+    """A folder of tables, one of which is open."""
+
+    def __init__(self, folder: str | Path = ".", table: str | None = None) -> None:
+        self.folder = Path(folder).resolve()
+        self.name: str | None = None  # of the open table
+        self.notes: list[str] = []
+        self._lock = threading.RLock()
+        begun = [path for path in self.folder.glob(f"?*{ENDING}") if path.is_file()]
+        begun.sort(key=lambda path: -path.stat().st_mtime_ns)
+        latest = [path.name.removesuffix(ENDING) for path in begun[:1] if self._opened(path)]
+        names = [table] if table is not None else [name for name in latest if (self.folder / name).is_file()]
+        if names:
+            self.open(names[0])
+
+    @staticmethod
+    def _opened(path: Path) -> bool:
+        try:
+            return Saved.read(path).open
+        except (ValueError, OSError):
+            return False
+
+    # ------------------------------------------------------------------------------------------------ the folder
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return the tables in the folder, those first that were open before."""
+        found = []
+        for path in self.folder.iterdir():
+            if kind_of(path)[0] is not None and path.is_file() and not path.name.startswith("."):
+                about = path.stat()
+                begun = self._beside(path.name).exists()
+                line = {"name": path.name, "bytes": about.st_size, "changed": about.st_mtime, "begun": begun}
+                found.append(line)
+        found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
+        return found[:MOST_LISTED]
+
+    def path_of(self, name: str) -> Path:
+        """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
+        path = self.folder / name
+        if Path(name).name != name or path.is_symlink() or not path.is_file() or kind_of(name)[0] is None:
+            raise ValueError(f"There is no table {name!r} in this folder.")
+        return path
+
+    async def keep(self, name: str, content: AsyncIterator[bytes]) -> str:
+        """Write a file that was dropped beside the others, under a name of its own; return the name."""
+        wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
+        if not wanted.isprintable() or len(wanted) > 150 or kind_of(wanted)[0] is None:
+            raise ValueError(f"{wanted[:80]!r} is not a table: let its name end in {', '.join(KINDS)}.")
+        free, number, size = self.folder / wanted, 1, 0
+        while not _taken(free):
+            number += 1
+            free = self.folder / f"{wanted.partition('.')[0]}-{number}.{wanted.partition('.')[2]}"
+        try:
+            with whole_file(free, force=True) as file:
+                async for part in content:
+                    size += len(part)
+                    if size > LARGEST_UPLOAD:
+                        raise ValueError("The file is too large to be dropped: put it into the folder.")
+                    await run_in_threadpool(file.write, part)
+                if not size:
+                    raise ValueError(f"{wanted!r} is empty.")
+        except BaseException:
+            free.unlink(missing_ok=True)
+            raise
+        return free.name
+
+    # -------------------------------------------------------------------------------------------------- the table
+
+    def _beside(self, name: str) -> Path:
+        return self.folder / f"{name}{ENDING}"
+
+    @property
+    def path(self) -> Path:
+        """The open table."""
+        if self.name is None:
+            raise ValueError("Open a table first.")
+        return self.folder / self.name
+
+    @property
+    def computed(self) -> Path:
+        """The folder with what was computed of the open table."""
+        return self.folder / ENDING / self.path.name
+
+    @property
+    def saved(self) -> Saved:
+        """What is known of the open table, as the file has it."""
+        if self.name is None:
+            return Saved()
+        file = self._beside(self.name)
+        try:
+            return Saved.read(file) if file.exists() else Saved()
+        except ValueError as error:
+            file.replace(file.with_name(f"{file.name}-damaged"))
+            self.notes.append(f"{error}: it was put aside, and begun anew.")
+            return Saved()
+
+    def open(self, name: str | None) -> None:
+        """Open a table where it was left, or close the open one."""
+        with self._lock:
+            self.path_of(name) if name is not None else None
+            self.notes = []
+            if self.name is not None:
+                saved = replace(self.saved, open=False)
+                saved.write(self._beside(self.name))
+            self.name = name
+            if name is not None:
+                replace(self.saved, open=True).write(self._beside(name))
+
+    def change(self, table: str, revision: int, changes: Mapping[str, Any]) -> Saved:
+        """Change choices, if they are still those that the person saw; which step is shown changes nothing else."""
+        with self._lock:
+            saved = self.saved
+            if table != self.name or (revision != saved.revision and set(changes) != {"step"}):
+                raise StaleError("This was changed in another tab meanwhile: look at it again.")
+            new = replace(saved, choices=saved.choices.changed(changes))
+            if replace(new.choices, step="table") != replace(saved.choices, step="table"):
+                new = replace(new, revision=saved.revision + 1)
+            new.write(self._beside(table))
+            return new
+
+
+def _taken(path: Path) -> bool:
+    """Take a name that is free, or return that it is not."""
+    try:
+        path.open("xb").close()
+    except FileExistsError:
+        return False
+    return True

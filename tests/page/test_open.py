@@ -1,0 +1,472 @@
+"""The page for the whole job, by requests: open a table, say what it is, fill it, page through the answers, label."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.labelling.processes import Running
+
+pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
+pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
+import functools
+import operator
+
+from tests.page.serving import Client, Served
+from transduce.conformal.selection import pick
+from transduce.page.preview import Preview, outlook
+from transduce.page.run import GivenLabels, Run
+from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
+from transduce.tables import files
+
+HOSTILE = "<img src=x onerror=\"document.title='run'\">"
+
+
+def messy(n=90, labelled=60, seed=0):
+    """A table as people have them: units, limits, -999, dates, a name for each row, and markup in a cell."""
+    rng = np.random.default_rng(seed)
+    size, kind = rng.uniform(30, 150, n), rng.choice(["flat", "house"], n)
+    price = 2000 * size + 50_000 * (kind == "house") + rng.normal(scale=9000, size=n)
+    frame = pd.DataFrame({"id": [f"H-{i:03d}" for i in range(n)], "size": [f"{one:.1f} m²" for one in size]})
+    frame["age"] = [*("<5", "n.d."), *rng.integers(5, 90, n - 2).astype(str)]
+    frame["rooms"] = np.where(np.arange(n) % 30 == 3, -999, (size // 25 + 1).astype(int))
+    frame["kind"], frame["note"] = kind, [HOSTILE if i == 1 else f"seen on day {i % 7}" for i in range(n)]
+    frame["sold"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+    known = rng.permutation(n)[:labelled]
+    frame["price"] = pd.Series(price.round().astype(int).astype(str)).where(np.isin(np.arange(n), known))
+    return frame, price
+
+
+def settle(client, changes):
+    """Change choices as the page does, with the table and the version that it saw."""
+    state = client.get("/open/state").json()
+    about = {"table": state["table"], "revision": state["revision"]}
+    return client.post("/open/change", {**about, "changes": changes})
+
+
+def fill(client):
+    state = client.get("/open/state").json()
+    done = client.post("/open/fill", {"table": state["table"], "revision": state["revision"]})
+    assert done.status == 200, done.json()
+    while (state := client.get("/open/state").json())["run"]["state"] == "running":
+        time.sleep(0.05)
+    assert state["run"]["state"] == "done", state["run"]
+    return state
+
+
+@pytest.fixture
+def folder(tmp_path):
+    messy()[0].to_csv(tmp_path / "houses.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def opened(folder):
+    with Served(Workspace(folder, "houses.csv")) as served:
+        yield Client(served), folder
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A table that was filled, labels held out: the fills of the other tests take seconds too."""
+    folder = tmp_path_factory.mktemp("filled")
+    frame, truth = messy()
+    frame.to_csv(folder / "houses.csv", index=False)
+    with Served(Workspace(folder, "houses.csv")) as served:
+        client = Client(served)
+        assert settle(client, {"target": "price", "way": "chance", "guarantee": "column"}).status == 200
+        fill(client)
+        yield client, folder, frame, truth
+
+
+# ------------------------------------------------------------------------------------------------------ the table
+
+
+def test_columns_are_read_as_fill_reads_them(opened):
+    client, _ = opened
+    found = client.get("/open/preview").json()
+    columns = {one["name"]: one for one in found["columns"]}
+    kinds = {name: one["kind"] for name, one in columns.items()}
+    assert kinds == {
+        **dict.fromkeys(("size", "age", "rooms", "price"), "number"),
+        **{"id": "identifier", "kind": "category", "note": "category", "sold": "date"},
+    }
+    assert columns["size"]["unit"] == "m²"
+    assert "<5" in columns["age"]["notes"][0]
+    assert "-999" in columns["rooms"]["notes"][0]
+    assert ["-999", 3] in columns["rooms"]["values"]
+    assert found["targets"] == ["price"]
+    assert columns["price"]["empty"] == 30
+    assert found["first"][0][0] == ["text", "H-000", 0]
+    assert ["text", HOSTILE, 5] in found["first"][1]
+
+
+def test_a_value_that_means_empty_makes_a_column_a_target(opened):
+    client, folder = opened
+    assert (
+        settle(client, {"missing": ["-999"], "text": ["note"], "ignore": ["kind"], "id": "id"}).status == 200
+    )
+    found = client.get("/open/preview").json()
+    columns = {one["name"]: one for one in found["columns"]}
+    assert (columns["rooms"]["empty"], columns["note"]["kind"], columns["kind"]["ignored"]) == (
+        3,
+        "text",
+        True,
+    )
+    assert set(found["targets"]) == {"price", "rooms"}
+    options = Saved.read(folder / "houses.csv.transduce").choices.options()
+    assert (options.missing, options.text, options.ignore, options.id) == (["-999"], ["note"], ["kind"], "id")
+
+
+def test_a_file_that_is_dropped_is_kept_beside_under_a_name_of_its_own(opened):
+    client, folder = opened
+    before = (folder / "houses.csv").read_bytes()
+    sent = {"origin": client.origin, "content-type": "application/octet-stream"}
+    for name in ("houses-2.csv", "houses-3.csv"):
+        done = client.ask("POST", "/open/drop?name=houses.csv", b"a,b\n1,2\n3,\n", sent)
+        assert (done.status, done.json()["name"]) == (200, name)
+    assert (folder / "houses.csv").read_bytes() == before
+    assert (folder / "houses-3.csv").read_bytes() == b"a,b\n1,2\n3,\n"
+    elsewhere = client.ask("POST", "/open/drop?name=..%2F..%2Fevil.csv", b"a\n1\n", sent)
+    assert (elsewhere.json()["name"], (folder / "evil.csv").exists()) == ("evil.csv", True)
+    for name in ("evil.exe", "", ".csv", "a%0Ab.csv", "x" * 200 + ".csv"):
+        assert client.ask("POST", f"/open/drop?name={name}", b"a\n1\n", sent).status == 400
+    assert client.ask("POST", "/open/drop?name=none.csv", b"", sent).status == 400
+    assert not (folder / "none.csv").exists()
+    assert client.ask("POST", "/open/drop?name=a.csv", b"a\n", {"origin": "http://evil"}).status == 403
+
+
+@pytest.mark.parametrize("name", ["../houses.csv", "/etc/passwd", "no.csv", "", ".", "houses.csv.transduce"])
+def test_nothing_outside_of_the_folder_is_opened(opened, name):
+    client, _ = opened
+    assert client.post("/open/open", {"name": name}).status == 400
+
+
+def test_links_out_of_the_folder_are_not_followed(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other") / "secret.csv"
+    other.write_text("a,b\n1,2\n")
+    (folder / "link.csv").symlink_to(other)
+    with pytest.raises(ValueError, match=r"no table 'link\.csv'"):
+        Workspace(folder).open("link.csv")
+
+
+def test_a_table_that_cannot_be_read_says_so(folder):
+    (folder / "bad.parquet").write_bytes(b"PAR1 and nothing more")
+    with Served(Workspace(folder, "bad.parquet")) as served:
+        refused = Client(served).get("/open/preview")
+        assert refused.status == 400
+        assert "bad.parquet" in refused.json()["error"]
+
+
+# --------------------------------------------------------------------------------------------------- the small file
+
+
+def test_choices_are_kept_and_a_new_start_goes_on_there(folder):
+    space = Workspace(folder, "houses.csv")
+    space.change("houses.csv", 0, {"target": "price", "step": "labels"})
+    again = Workspace(folder)
+    assert again.name == "houses.csv"
+    assert (again.saved.choices.target, again.saved.choices.step, again.saved.revision) == (
+        "price",
+        "labels",
+        1,
+    )
+    again.open(None)
+    assert Workspace(folder).name is None
+
+
+def test_two_tabs_never_overwrite_silently(folder):
+    space, other = Workspace(folder, "houses.csv"), Workspace(folder, "houses.csv")
+    space.change("houses.csv", 0, {"target": "price"})
+    with pytest.raises(StaleError, match="changed in another tab"):
+        other.change("houses.csv", 0, {"ignore": ["kind"]})
+    assert other.saved.choices.target == "price"
+    assert other.change("houses.csv", 0, {"step": "labels"}).revision == 1  # looking changes nothing
+    other.change("houses.csv", 1, {"ignore": ["kind"]})
+    with pytest.raises(StaleError):
+        space.change("elsewhere.csv", 2, {"target": None})
+
+
+def test_a_damaged_file_is_put_aside(folder):
+    (folder / "houses.csv.transduce").write_text('{"revision": 3, "choices": {"targ')
+    space = Workspace(folder, "houses.csv")
+    assert space.saved == Saved()
+    assert (folder / "houses.csv.transduce-damaged").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nonsense": 1},
+        {"ignore": "kind"},
+        {"missing": [1]},
+        {"confidence": 2},
+        {"way": "magic"},
+        {"step": "?"},
+    ],
+)
+def test_bad_choices_are_refused(opened, changes):
+    client, folder = opened
+    assert settle(client, changes).status == 400
+    assert Saved.read(folder / "houses.csv.transduce").choices == Choices()
+
+
+def test_many_requests_at_once(opened):
+    client, folder = opened
+
+    def one(number):
+        if number % 3:
+            return client.get("/open/preview" if number % 30 == 1 else "/open/state").status
+        return settle(client, {"ignore": [f"column {number}"]}).status
+
+    with ThreadPoolExecutor(40) as pool:
+        seen = list(pool.map(one, range(300)))
+    assert set(seen) <= {200, 409}
+    saved = Saved.read(folder / "houses.csv.transduce")
+    assert saved.revision == sum(status == 200 for status in seen[::3])
+
+
+def change_and_be_killed(say, folder):
+    space = Workspace(folder, "houses.csv")
+    for number in range(1000):
+        space.change("houses.csv", number, {"missing": [str(number)]})
+        say(number)
+
+
+@pytest.mark.slow
+def test_a_kill_loses_nothing_that_was_said(folder):
+    running = Running(change_and_be_killed, folder)
+    heard = [running.hear() for _ in range(5)]
+    running.kill()
+    saved = Saved.read(folder / "houses.csv.transduce")
+    assert int(saved.choices.missing[0]) >= heard[-1]
+    assert saved.revision == int(saved.choices.missing[0]) + 1
+
+
+# ----------------------------------------------------------------------------------------- how labels came about
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_is_a_design_of_the_command_line(way, folder):
+    columns = {"drawn": "kind", "groups": "kind", "date": "sold", "known": "share"}
+    path = folder / "houses.csv"
+    frame = pd.read_csv(path).assign(share=0.5, kind=lambda table: np.arange(len(table)) % 2 == 0)
+    frame["target"] = np.where(frame["price"].isna(), None, np.where(frame["rooms"] > 3, "large", "small"))
+    frame.to_csv(path, index=False)
+    target = "target" if way == "class" else "price"
+    choices = Choices(target=target, way=way, column=columns.get(way))
+    found = outlook(Preview(path, choices), choices)
+    design = type(choices.options().design).__name__
+    assert (
+        design
+        == {
+            **{"chance": "Chance", "drawn": "Drawn", "class": "ByClass", "groups": "Grouped"},
+            **{"date": "Chance", "known": "Sampled", "unknown": "Estimated"},
+        }[way]
+    )
+    if way == "groups":  # two groups cannot calibrate anything
+        assert (found.will, found.draw) == ([], True)
+    else:
+        assert "at least 90 %" in found.will[0]
+    command = choices.options().as_command("houses.csv", target, "auto")
+    assert (way == "chance") == (command == f"transduce fill houses.csv --target {target}")
+
+
+def test_what_the_other_columns_say(folder):
+    path = folder / "houses.csv"
+    choices = Choices(target="price", way="chance")
+    alike = Preview(path, choices).compare(choices)
+    assert (alike["differ"], alike["tested"]) == (False, True)
+    frame = pd.read_csv(path)
+    frame["price"] = np.where(frame["size"].str[:-3].astype(float) > 80, np.nan, frame["price"])
+    frame.to_csv(path, index=False)
+    found = Preview(path, choices).compare(choices)
+    assert found["differ"]
+    assert found["columns"][0] in ("size", "rooms")
+
+
+# ------------------------------------------------------------------------------------------------------ the answers
+
+
+def test_answers_are_those_of_fill(filled, monkeypatch):
+    monkeypatch.setattr("transduce.model_selection.methods.TREES", 200)  # as a process of its own has them
+    client, folder, frame, _ = filled
+    about = client.get("/open/answers").json()
+    rows = client.get("/open/rows?count=200&sort=row").json()
+    assert rows["total"] == about["n_answers"] == 30
+    table = files.read(folder / "houses.csv")
+    from transduce import fill as fill_table
+
+    own = fill_table(table, "price", guarantee="column").answer
+    assert [line["row"] for line in rows["rows"]] == own.rows.tolist()
+    assert np.allclose([line["value"] for line in rows["rows"]], own.values)
+    assert np.allclose([[line["low"], line["high"]] for line in rows["rows"]], own.regions.hull())
+    assert about["again"] == "transduce fill houses.csv --target price --task regression --guarantee column"
+    assert (folder / "houses.csv").read_text() == frame.to_csv(index=False)  # never changed
+
+
+def test_rows_are_sorted_filtered_and_in_pages(filled):
+    client, _, _, _ = filled
+    every = client.get("/open/rows?count=200").json()["rows"]
+    widths = [line["high"] - line["low"] for line in every]
+    assert widths == sorted(widths, reverse=True)  # the least certain come first
+    down = client.get("/open/rows?count=200&sort=value&down=1").json()["rows"]
+    assert [line["value"] for line in down] == sorted((line["value"] for line in every), reverse=True)
+    parts = [client.get(f"/open/rows?start={start}&count=7").json()["rows"] for start in range(0, 35, 7)]
+    assert functools.reduce(operator.iadd, parts, []) == every
+    name = every[3]["cells"][0][1]
+    assert [line["row"] for line in client.get(f"/open/rows?search={name.lower()}").json()["rows"]] == [
+        every[3]["row"]
+    ]
+    number = every[5]["row"]
+    assert number in [line["row"] for line in client.get(f"/open/rows?search={number + 1}").json()["rows"]]
+    assert client.get("/open/rows?status=unreached").json()["total"] == 0
+    for bad in ("start=x", "sort=nonsense", "trust=2", "trust=x"):
+        assert client.get(f"/open/rows?{bad}").status == 400
+
+
+def test_rows_to_trust_are_a_selection(filled):
+    client, folder, _, truth = filled
+    answers = pd.read_feather(folder / ".transduce" / "houses.csv" / "result" / "answers.feather")
+    tolerances = client.get("/open/answers").json()["trust"]["tolerances"]
+    assert tolerances == sorted(tolerances)
+    counts = []
+    for number in range(len(tolerances)):
+        found = client.get(f"/open/rows?trust=0.2&tolerance={number}&count=200").json()
+        picked = answers["row"][pick(answers[f"trust_{number}"].to_numpy(), 0.2)]
+        assert {line["row"] for line in found["rows"]} == set(picked.tolist())
+        counts.append(found["trusted"])
+    assert counts == sorted(counts)
+    assert counts[-1] > 0
+    off = [abs(line["first"] - truth[line["row"]]) for line in found["rows"]]
+    assert np.mean(np.array(off) > tolerances[-1]) <= 0.2
+
+
+def test_a_row_comes_with_those_most_like_it(filled):
+    client, _, frame, _ = filled
+    row = client.get("/open/rows?count=1").json()["rows"][0]["row"]
+    found = client.get(f"/open/row?row={row}").json()
+    assert len(found["neighbours"]) == 6
+    for one in found["neighbours"]:
+        assert one["label"] == float(frame["price"][one["row"]])
+    assert "price" not in found["columns"]
+    labelled = int(np.flatnonzero(frame["price"].notna())[0])
+    assert client.get(f"/open/row?row={labelled}").status == 400
+    assert client.get("/open/row?row=x").status == 400
+
+
+def test_downloads(filled):
+    client, _folder, _, _ = filled
+    table = client.get("/open/file/filled")
+    assert 'filename="houses-filled.csv"' in table.headers["content-disposition"]
+    assert table.content.decode().splitlines()[0].startswith("id,size,age")
+    assert "price_filled" in table.content.decode().splitlines()[0]
+    assert json.loads(client.get("/open/file/numbers").content)["target"] == "price"
+    report = client.get("/open/file/show")
+    assert report.headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert HOSTILE not in report.content.decode()
+    for name in ("..%2Fjob.json", "answers.feather", "secret"):
+        assert client.get(f"/open/file/{name}").status == 404
+
+
+def test_a_new_start_shows_the_answers_at_once(filled):
+    _, folder, _, _ = filled
+    with Served(Workspace(folder)) as served:
+        client = Client(served)
+        state = client.get("/open/state").json()
+        assert (state["table"], state["choices"]["step"], state["run"]["state"]) == (
+            "houses.csv",
+            "answers",
+            "none",
+        )
+        assert client.get("/open/rows").json()["total"] == 30
+
+
+# ------------------------------------------------------------------------------------------- a fill, and its end
+
+
+def test_a_fill_is_cancelled_and_what_was_there_stays(filled):
+    client, folder, _, _ = filled
+    before = client.get("/open/rows?count=200").json()
+    state = client.get("/open/state").json()
+    client.post("/open/fill", {"table": state["table"], "revision": state["revision"]})
+    assert client.get("/open/state").json()["run"]["state"] == "running"
+    assert client.post("/open/cancel").json()["run"]["state"] == "cancelled"
+    assert client.get("/open/rows?count=200").json() == before
+    assert not (folder / ".transduce" / "houses.csv" / "part").exists()
+
+
+def test_a_fill_that_was_killed_with_the_program_is_told(folder):
+    space = Workspace(folder, "houses.csv")
+    choices = space.change("houses.csv", 0, {"target": "price", "way": "chance"}).choices
+    run = Run(space.computed)
+    run.start(space.path, choices)
+    process = run._process
+    process.stdin.close()  # as when the program is gone
+    process.wait()
+    assert process.returncode == 1
+    shutil.copy(folder / "houses.csv", folder / "x.csv")
+    (space.computed / "job.json").write_text("{}")
+    assert Run(space.computed).progress.state == "interrupted"
+
+
+def test_what_cannot_be_filled_is_said_at_once(opened):
+    client, _ = opened
+    settle(client, {"target": "kind", "way": "chance"})
+    state = client.get("/open/state").json()
+    refused = client.post("/open/fill", {"table": state["table"], "revision": state["revision"]})
+    assert refused.status == 400
+    assert "kind" in refused.json()["error"]
+
+
+# ------------------------------------------------------------------------------------------- labelling, and back
+
+
+def test_labels_are_put_into_the_table(folder):
+    table, choices = files.read(folder / "houses.csv"), Choices(target="price", way="chance")
+    rows = np.flatnonzero(table.frame["price"].isna())[:3].tolist()
+    new, said = GivenLabels(dict.fromkeys(rows, 1000.5), None).put_into(table, choices)
+    assert new.frame["price"].iloc[rows].tolist() == [1000.5] * 3
+    assert table.frame["price"].iloc[rows].isna().all()
+    assert said.flags == {"shift": "estimate"}
+    new, said = GivenLabels({rows[0]: 1.0}, rows).put_into(table, choices)
+    assert said.flags == {"random_labels": "price_random"}
+    assert np.flatnonzero(new.frame["price_random"]).tolist() == rows
+
+
+@pytest.mark.slow
+def test_from_the_answers_to_labelling_and_back(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=120)
+    frame = pd.DataFrame({"x": x, "other": rng.normal(size=120)})
+    frame["y"] = np.where(np.arange(120) < 60, 3 * x, np.nan)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with Served(Workspace(tmp_path, "t.csv")) as served:
+        client = Client(served)
+        settle(client, {"target": "y", "way": "unknown"})
+        fill(client)
+        assert client.post("/open/label", {"draw": True}).status == 200
+        assert client.get("/api/about").json()["home"] == "/"
+        for _ in range(30):
+            shown = client.get("/api/view").json()
+            assert shown["proposal"]["random"]
+            row = shown["proposal"]["row"]
+            client.post("/api/answer", {"row": row, "label": 3 * float(x[row])})
+            if shown["certificate"]["intervals"]["complete"]:
+                break
+        state = client.post("/open/back").json()
+        assert state["choices"]["labels"] > 0
+        assert client.get("/api/view").status == 400  # labelling has ended
+        fill(client)
+        about = client.get("/open/answers").json()
+        changes = about["changes"]
+        assert changes["guarantee"] == ["exact if chance chose the labels", "exact"]
+        assert changes["labels"] > 0
+        assert "session.to_fill()" in about["again"]
+        assert pd.read_csv(tmp_path / "t.csv")["y"].isna().sum() == 60
