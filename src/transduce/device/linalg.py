@@ -70,12 +70,13 @@ def guarded_cholesky(A: Any) -> tuple[Any, float]:
 
     Shapes: A (n, n); returns factor (n, n).
     """
-    largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
-    jitter, step = 0.0, max(A.shape[0] * EPSILON * largest, np.finfo(float).tiny)
+    jitter = 0.0
     while True:
         try:
             return cholesky(A if jitter == 0.0 else arrays.shifted(A, jitter)), jitter
         except np.linalg.LinAlgError:
+            largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
+            step = max(A.shape[0] * EPSILON * largest, np.finfo(float).tiny)
             jitter = step if jitter == 0.0 else jitter * 100
             if not jitter <= 1e-6 * largest:
                 raise np.linalg.LinAlgError(

@@ -514,7 +514,6 @@ def test_compiled_window_equals_its_python():
             compiled = lines_module.window_ends(*arguments)
             plain = lines_module.window_ends.py_func(*arguments)
             np.testing.assert_allclose(compiled, plain, rtol=1e-13)
-        assert lines_module._dot.py_func(X, 0, z, 1) == pytest.approx(X[0] @ z[1])
 
 
 def test_the_window_leaves_steep_lines_to_the_others():

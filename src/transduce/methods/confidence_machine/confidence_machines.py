@@ -290,7 +290,7 @@ def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:
     told = {
         "form": fitted.machine.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
-        "n_unions": int(np.sum(regions.n_pieces > 1)),
+        "n_unions": int(np.count_nonzero(regions.n_pieces > 1)),
         "n_unbounded": 0 if bounded else int(np.sum(~np.isfinite(arrays.to_numpy(regions.measure())))),
     }
     if fitted.menu is None or answers.winners is None or answers.used is None:

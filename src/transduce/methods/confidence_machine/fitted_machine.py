@@ -128,10 +128,10 @@ class FittedMachine:
 
     def guarantee(self, sample: PartlyLabelled, exact: Guarantee) -> Guarantee:
         """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
-        exact = replace(exact, n_labelled=len(self.labelled))
+        n_labelled = len(self.labelled)
         if self.machine.jitter > 0.0:
             reason = "The ridge had to be raised for numerical reasons."
-            return replace(exact, kind="approximate", reasons=(reason,))
+            return replace(exact, kind="approximate", reasons=(reason,), n_labelled=n_labelled)
         chosen = () if self.settings is None else (_CHOSEN,)
         what, kind = " and ".join(self.estimated), exact.kind
         reasons: tuple[str, ...]
@@ -145,7 +145,7 @@ class FittedMachine:
                 f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
                 "Rows given only to predict had no part in that: for them the guarantee is approximate.",
             )
-        return replace(exact, kind=kind, reasons=(*chosen, *reasons))
+        return replace(exact, kind=kind, reasons=(*chosen, *reasons), n_labelled=n_labelled)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

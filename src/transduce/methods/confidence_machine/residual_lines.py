@@ -314,8 +314,10 @@ LIMITS = np.array([1.0, 1.5, 2.25, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0])
 WHOLE = 4  # rows above this limit are never left out
 HALF_BRACKET = 3  # ranks to either side of the guess
 ROUNDING = 1e-9  # bounds are real-number inequalities, and are widened by this
-STEP = 1.4  # the rows open at a leverage are kept until it has grown by this factor
+STEP = 1.42  # the rows open at a leverage are kept until it has grown by this factor
 LARGEST_BLOCK = 2048  # selection takes care of more open rows
+LANES = 64  # unlabelled rows at a time
+MANY = 64  # open rows from which on selection is faster than insertion
 TINY = 1e-14  # what leverages of about 1 may be wrong by
 LARGEST_RATIO = 1e3  # looser bounds are none: rounding could break them
 
@@ -417,55 +419,120 @@ def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArr
     """Return positions (with their leverages) group after group, where each group starts, and its largest leverage."""
     group = np.searchsorted(limits, leverages).astype(np.int8)
     by_group = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[by_group], prepend=np.int8(-1)))
-    largest = np.maximum.reduceat(leverages[by_group], starts)
-    return ascending[by_group], np.append(starts, len(ascending)), largest
+    group = group[by_group]
+    starts = np.concatenate([[0], 1 + np.flatnonzero(group[1:] != group[:-1]), [len(group)]])
+    largest = np.maximum.reduceat(leverages[by_group], starts[:-1])
+    return ascending[by_group], starts, largest
 
 
 class Block(NamedTuple):
-    """Room for the labelled rows that are open for some unlabelled rows.
+    """Room for the labelled rows that are open for some unlabelled rows, and for their ends at `LANES` of these.
 
-    `X` are the rows, with their sign; `parts` are their residual, share of the intercept and diagonal; `ends` are
-    numerator, scale and weight for one unlabelled row; `spare` is room to select in.
+    `X` are the rows, with their sign; `parts` are their residual, share of the intercept and diagonal. The others have
+    a column for each of the unlabelled rows: loops over these are what the processor does several of at a time.
     """
 
-    X: Array
-    parts: Array
+    X: Array  # (size, d)
+    parts: Array  # (3, size)
+    z: Array  # (d, n_lanes)
+    pivot: Array  # (n_lanes,)
+    weights: Array  # (size, n_lanes)
+    below: Array  # (size, n_lanes)
+    above: Array  # (size, n_lanes)
+    steep: Array  # (n_lanes,) how many rows have ``|beta| >= 1``
+
+
+class Rows(NamedTuple):
+    """The unlabelled rows: directions (m, d) and pivots (m,), and the ends (2, m) that were found, NaN elsewhere."""
+
+    z: Array
+    pivot: Array
     ends: Array
-    spare: Array
 
 
 @njit(cache=True, nogil=True)
 def window_ends(
     labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
-) -> tuple[Array, Array]:
+) -> Array:
     """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
 
-    Shapes: z (m, d), pivot (m,), ascending (m,); returns below, above (m,).
+    Shapes: z (m, d), pivot (m,), ascending (m,); returns below and above the prediction, (2, m).
     """
-    middle, size = len(labelled.ranked) - rank, min(len(labelled.base), LARGEST_BLOCK)
-    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), np.empty((3, size)), np.empty((4, size)))
-    below, above = np.full(len(z), np.nan), np.full(len(z), np.nan)
-    covered, half, n, n_above = -1.0, HALF_BRACKET, 0, 0
-    for j in ascending:
-        q = max(pivot[j] / lines.ridge - 1.0, 0.0) + TINY
-        while True:
-            # The numbers so many ranks to either side of the middle one; infinite where there are none.
-            least = labelled.ranked[middle - half] if middle >= half else -np.inf
-            most = labelled.ranked[middle + half] if middle + half < len(labelled.ranked) else np.inf
-            if q > covered:
-                covered = STEP * q
-                n, n_above = _fill_block(labelled, lines, covered, (least, middle, most), block)
-            if n > size or not _write_ends(block, n, lines, z, j, pivot[j]):
+    size, n_lanes, d = min(len(labelled.base), LARGEST_BLOCK), min(len(z), LANES), z.shape[1]
+    rows = Rows(z, pivot, np.full((2, len(z)), np.nan))
+    shape = (size, n_lanes)
+    block = Block(
+        np.empty((size, d)),
+        np.empty((3, size)),
+        np.empty((d, n_lanes)),
+        np.empty(n_lanes),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(n_lanes),
+    )
+    half, undecided = HALF_BRACKET, ascending
+    while len(undecided) > 0:
+        undecided = _try_bracket(labelled, lines, rows, undecided, rank, half, block)
+        if half > len(labelled.ranked):
+            break
+        half *= 3
+    return rows.ends
+
+
+@njit(cache=True, nogil=True)
+def _try_bracket(
+    labelled: LabelledOrder,
+    lines: Lines,
+    rows: Rows,
+    ascending: AnyArray,
+    rank: int,
+    half: int,
+    block: Block,
+) -> AnyArray:
+    """Write the ends that lie within so many ranks of the guess; return the rows that need a wider bracket."""
+    middle, n_lanes = len(labelled.ranked) - rank, len(block.pivot)
+    # The numbers so many ranks to either side of the middle one; infinite where there are none.
+    least = labelled.ranked[middle - half] if middle >= half else -np.inf
+    most = labelled.ranked[middle + half] if middle + half < len(labelled.ranked) else np.inf
+    wider, n_wider = np.empty_like(ascending), 0
+    covered, n, n_above, start = -1.0, 0, 0, 0
+    while start < len(ascending):
+        q = _leverage(rows.pivot[ascending[start]], lines.ridge)
+        if q > covered:
+            covered = STEP * q
+            n, n_above = _fill_block(labelled, lines, covered, (least, middle, most), block)
+        stop = start + 1
+        while stop < min(start + n_lanes, len(ascending)):
+            if _leverage(rows.pivot[ascending[stop]], lines.ridge) > covered:
                 break
-            unit = _unit(pivot[j], lines.power)
-            below[j], above[j] = _pick(block, n, rank - n_above, unit * least, unit * most)
-            if not np.isnan(below[j] + above[j]) or half > len(labelled.ranked):
-                break
-            covered, half = -1.0, 3 * half
-        if half > HALF_BRACKET:
-            covered, half = -1.0, HALF_BRACKET
-    return below, above
+            stop += 1
+        lanes, start = ascending[start:stop], stop
+        if n > len(block.X):
+            continue
+        _load_lanes(block, rows, lanes)
+        _write_ends(block, n, lines, len(lanes))
+        inside = 1 <= rank - n_above <= n
+        if inside:
+            _select(block.below, n, rank - n_above, len(lanes))
+            _select(block.above, n, rank - n_above, len(lanes))
+        for k in range(len(lanes)):
+            j, unit = lanes[k], _unit(block.pivot[k], lines.power)
+            below, above = block.below[0, k], block.above[0, k]
+            if block.steep[k] > 0.0:
+                continue
+            if inside and unit * least <= min(below, above) and max(below, above) <= unit * most:
+                rows.ends[0, j], rows.ends[1, j] = below, above
+            else:
+                wider[n_wider] = j
+                n_wider += 1
+    return wider[:n_wider]
+
+
+@njit(cache=True, nogil=True)
+def _leverage(pivot: float, ridge: float) -> float:
+    """Return the leverage of an unlabelled row, from its pivot."""
+    return max(pivot / ridge - 1.0, 0.0) + TINY
 
 
 @njit(cache=True, nogil=True)
@@ -536,48 +603,65 @@ def _copy_rows(labelled: LabelledOrder, lines: Lines, places: AnyArray, block: B
         block.parts[2, at] = lines.diagonal[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _dot(X: Array, i: int, z: Array, j: int) -> float:
-    """Return ``<X[i], z[j]>``, summed in whatever order is fastest."""
-    total = 0.0
-    for c in range(X.shape[1]):
-        total += X[i, c] * z[j, c]
-    return total
+@njit(cache=True, nogil=True)
+def _load_lanes(block: Block, rows: Rows, lanes: AnyArray) -> None:
+    """Put unlabelled rows into the block."""
+    for k in range(len(lanes)):
+        j = lanes[k]
+        block.pivot[k] = rows.pivot[j]
+        for c in range(rows.z.shape[1]):
+            block.z[c, k] = rows.z[j, c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
+    """Write the ends of the block's first `n` rows at each lane; where one is steep they mean nothing."""
+    weights, z, d = block.weights, block.z, block.X.shape[1]
+    fours = d // 4 * 4
+    for i in range(n):
+        for k in range(n_lanes):
+            weights[i, k] = block.parts[1, i]
+        for c in range(fours, d):
+            x = block.X[i, c]
+            for k in range(n_lanes):
+                weights[i, k] += x * z[c, k]
+        for c in range(0, fours, 4):  # four at a time, so that a weight is read and written once for four
+            x0, x1, x2, x3 = block.X[i, c], block.X[i, c + 1], block.X[i, c + 2], block.X[i, c + 3]
+            for k in range(n_lanes):
+                weights[i, k] += (x0 * z[c, k] + x1 * z[c + 1, k]) + (x2 * z[c + 2, k] + x3 * z[c + 3, k])
+    for k in range(n_lanes):
+        block.steep[k] = 0.0
+    for i in range(n):
+        residual, diagonal = block.parts[0, i], block.parts[2, i]
+        for k in range(n_lanes):
+            weight, pivot = weights[i, k], block.pivot[k]
+            scale = residual_scale(pivot, diagonal, weight, lines.power)
+            end = pivot * residual + lines.slack * scale
+            block.steep[k] += 0.0 if abs(weight) < OWN * scale else 1.0
+            block.below[i, k] = end / (OWN * scale - weight)
+            block.above[i, k] = end / (OWN * scale + weight)
 
 
 @njit(cache=True, nogil=True)
-def _write_ends(block: Block, n: int, lines: Lines, z: Array, j: int, pivot: float) -> bool:
-    """Write the ends of the block's rows for one unlabelled row; return whether every ``|beta| < 1``."""
-    ends, steep = block.ends, 0
-    for i in range(n):
-        ends[2, i] = block.parts[1, i] + _dot(block.X, i, z, j)
-    for i in range(n):
-        scale = residual_scale(pivot, block.parts[2, i], ends[2, i], lines.power)
-        ends[0, i] = pivot * block.parts[0, i] + lines.slack * scale
-        ends[1, i] = OWN * scale
-        steep += not abs(ends[2, i]) < ends[1, i]
-    return steep == 0
-
-
-@njit(cache=True, nogil=True)
-def _pick(block: Block, n: int, rank: int, least: float, most: float) -> tuple[float, float]:
-    """Return the `rank`-th largest ends of the block's rows, below and above; NaN if one is not in the bracket."""
-    ends, spare = block.ends, block.spare
-    n_minus = n_plus = above_minus = above_plus = 0
-    for i in range(n):
-        end, minus, plus = ends[0, i], ends[1, i] - ends[2, i], ends[1, i] + ends[2, i]
-        spare[0, n_minus], spare[1, n_minus] = end, minus
-        spare[2, n_plus], spare[3, n_plus] = end, plus
-        above_minus += end > most * minus
-        above_plus += end > most * plus
-        n_minus += (end >= least * minus) & (end <= most * minus)
-        n_plus += (end >= least * plus) & (end <= most * plus)
-    if not (1 <= rank - above_minus <= n_minus and 1 <= rank - above_plus <= n_plus):
-        return np.nan, np.nan
-    for i in range(n_minus):
-        spare[0, i] /= spare[1, i]
-    for i in range(n_plus):
-        spare[2, i] /= spare[3, i]
-    return kth_largest(spare[0, :n_minus], rank - above_minus), kth_largest(
-        spare[2, :n_plus], rank - above_plus
-    )
+def _select(values: Array, n: int, rank: int, n_lanes: int) -> None:
+    """Put the `rank`-th largest of each lane's first `n` numbers into `values[0]`; they are rearranged."""
+    place = n - rank
+    if n > MANY:
+        for k in range(n_lanes):
+            values[0, k] = kth_largest(values[:n, k].copy(), rank)
+        return
+    # Insertion sort as far as the place: in the order of the bases numbers are nearly sorted, and few steps are needed.
+    for i in range(1, n):
+        at, other = min(i - 1, place), i
+        while at >= 0:
+            n_moved = 0
+            for k in range(n_lanes):
+                one, two = values[at, k], values[other, k]
+                n_moved += one > two
+                values[at, k] = two if one > two else one
+                values[other, k] = one if one > two else two
+            if n_moved == 0:
+                break
+            at, other = at - 1, at
+    for k in range(n_lanes):
+        values[0, k] = values[place, k]
