@@ -42,7 +42,6 @@ Files are written in one piece: if a run is interrupted, nothing is left half wr
 | 130 | interrupted |
 
 The rest of this page is what `--help` prints.
-`python docs/cli_page.py` renews the page.
 """
 
 

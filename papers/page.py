@@ -68,16 +68,14 @@ OPENING = """# The papers, reproduced
 
 This page has our figures beside the published ones, and says what held.
 The scripts in `papers/` wrote its tables and plots from full runs; the paragraphs are written by hand.
-There are as many splits as the papers have.
-Tables show means over splits; a column *paper* holds the published figure.
+Tables show means over as many splits as the papers have; a column *paper* holds the published figure.
 `docs/results` has the whole tables, with standard deviations, tests and raw numbers.
 
     TRANSDUCE_DATA=folder make papers                             # quick mode of all: minutes each
     TRANSDUCE_DATA=folder python papers/chapelle1999.py --full    # goes on where it was stopped; --jobs 2 for two cores
     python papers/page.py                                         # this page, from the full runs
 
-The quick mode takes the first splits of the full one.
-It says which figures are within one standard deviation of the published run.
+The quick mode takes the first splits of the full one, and says which figures are within one standard deviation of it.
 [Data sets](datasets.md) says where the data come from.
 """
 
