@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -17,6 +18,13 @@ import transduce
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "transduce"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+@cache
+def tree(path):
+    """Return the syntax tree of a file, parsed once for all tests."""
+    return ast.parse(path.read_text())
 
 
 ROOMS = [
@@ -109,24 +117,26 @@ BELOW |= {"page": set(BELOW)}
 BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
 
 
+@cache
 def imports():
-    """Yield room, module and names of every import of this package from itself, except those for annotations alone."""
-    for path in SOURCE.rglob("*.py"):
+    """Return room, module and names of every import of this package from itself, except those for annotations alone."""
+    found = []
+    for path in FILES:
         parts = path.relative_to(SOURCE).with_suffix("").parts
-        tree = ast.parse(path.read_text())
         checking = [
             node
-            for node in tree.body
+            for node in tree(path).body
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         ]
         annotations = {id(node) for block in checking for node in ast.walk(block)}
-        for node in ast.walk(tree):
-            if (
-                id(node) not in annotations
-                and isinstance(node, ast.ImportFrom)
-                and (node.module or "").startswith("transduce.")
-            ):
-                yield parts, node.module.split(".")[1:], [alias.name for alias in node.names]
+        found += [
+            (parts, node.module.split(".")[1:], [alias.name for alias in node.names])
+            for node in ast.walk(tree(path))
+            if id(node) not in annotations
+            and isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("transduce.")
+        ]
+    return found
 
 
 def test_doors():
@@ -148,27 +158,21 @@ def test_rooms_talk_through_public_names():
 
 def test_no_parent_has_a_single_child():
     """Inheritance is no way to split a file."""
+    classes = [node for path in FILES for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
     children: dict[str, list[str]] = {}
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                for base in node.bases:
-                    children.setdefault(ast.unparse(base).split(".")[-1], []).append(node.name)
-    own = {
-        node.name
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    }
+    for node in classes:
+        for base in node.bases:
+            children.setdefault(ast.unparse(base).split(".")[-1], []).append(node.name)
+    own = {node.name for node in classes}
     assert not {parent: found for parent, found in children.items() if parent in own and len(found) == 1}
 
 
+@cache
 def code_lines(path):
     """Return how many lines of a file are code: neither blank, nor a comment, nor of a docstring."""
-    text = path.read_text()
-    lines = text.split("\n")
+    lines = path.read_text().split("\n")
     documented = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree(path)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
             ast.get_docstring(node) is not None
         ):
@@ -181,7 +185,7 @@ def code_lines(path):
 
 def modules():
     """Yield the dotted name and the path of every module, packages left out."""
-    for path in SOURCE.rglob("*.py"):
+    for path in FILES:
         if path.name != "__init__.py":
             yield ".".join(path.relative_to(SOURCE).with_suffix("").parts), path
 
@@ -201,11 +205,11 @@ def test_no_small_module_has_a_single_reader():
 
 
 def test_the_house_stays_small():
-    sizes = [code_lines(path) for path in SOURCE.rglob("*.py")]
+    sizes = [code_lines(path) for path in FILES]
     assert len(sizes) <= 145
     assert max(sizes) <= 600
     assert sum(sizes) <= 23_300
-    assert sum(path.read_text().count("\n") for path in SOURCE.rglob("*.py")) <= 36_500
+    assert sum(path.read_text().count("\n") for path in FILES) <= 36_500
 
 
 # The same idea in several methods, or on a device.
@@ -217,7 +221,7 @@ def test_names_of_modules_and_classes_are_theirs_alone():
     names: dict[str, list] = {}
     for name, path in modules():
         names.setdefault(name.split(".")[-1], []).append(name)
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 names.setdefault(node.name, []).append(f"{name}.{node.name}")
     twins = {name: places for name, places in names.items() if len(places) > 1 and name not in SAME_IDEA}
