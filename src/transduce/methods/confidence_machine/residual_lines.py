@@ -442,7 +442,7 @@ class Block(NamedTuple):
     steep: Array  # (n_lanes,) how many rows have ``|beta| >= 1``
 
 
-class Rows(NamedTuple):
+class Unlabelled(NamedTuple):
     """The unlabelled rows: directions (m, d) and pivots (m,), and the ends (2, m) that were found, NaN elsewhere."""
 
     z: Array
@@ -459,7 +459,7 @@ def window_ends(
     Shapes: z (m, d), pivot (m,), ascending (m,); returns below and above the prediction, (2, m).
     """
     size, n_lanes, d = min(len(labelled.base), LARGEST_BLOCK), min(len(z), LANES), z.shape[1]
-    rows = Rows(z, pivot, np.full((2, len(z)), np.nan))
+    rows = Unlabelled(z, pivot, np.full((2, len(z)), np.nan))
     shape = (size, n_lanes)
     block = Block(
         np.empty((size, d)),
@@ -484,7 +484,7 @@ def window_ends(
 def _try_bracket(
     labelled: LabelledOrder,
     lines: Lines,
-    rows: Rows,
+    rows: Unlabelled,
     ascending: AnyArray,
     rank: int,
     half: int,
@@ -604,7 +604,7 @@ def _copy_rows(labelled: LabelledOrder, lines: Lines, places: AnyArray, block: B
 
 
 @njit(cache=True, nogil=True)
-def _load_lanes(block: Block, rows: Rows, lanes: AnyArray) -> None:
+def _load_lanes(block: Block, rows: Unlabelled, lanes: AnyArray) -> None:
     """Put unlabelled rows into the block."""
     for k in range(len(lanes)):
         j = lanes[k]
