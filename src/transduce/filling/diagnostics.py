@@ -22,7 +22,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, on_command_line
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.ensemble.weights import fit_power, to_power
+from transduce.ensemble.weights import DRAWN_PRIOR, POWER_PRIOR, fit_power, to_power
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.ask import is_transducer, last_step
@@ -108,7 +108,7 @@ class Diagnosis:
             said, codes = shown["blend"].to_numpy(), class_codes(true, shown["blend"].columns.to_numpy())
             folds["probability"], some = said.max(axis=1), self.fit.measure(rows) > 0.0
             if not some.all():  # the blend's own power is that of all labels
-                power = fit_power(said[some], codes[some])
+                power = fit_power(said[some], codes[some], DRAWN_PRIOR)
         members = {name: self._weighed(folds.assign(answered=one)) for name, one in answers.items()}
         return {name: _score_of(task, own) for name, own in members.items()}, self._weighed(folds), power
 
@@ -313,7 +313,8 @@ def _cross_validate(fit: TableFit, seed: int) -> tuple[pd.DataFrame, float]:
         folds["probability"] = said.to_numpy().max(axis=1)
         codes = class_codes(true, answers.classes)
         given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
-        power = fit_power(answers.probabilities[given], codes[given])
+        prior = POWER_PRIOR if some.all() else DRAWN_PRIOR
+        power = fit_power(answers.probabilities[given], codes[given], prior)
         if fit.shares is not None:
             folds = folds.assign(answered=_answered(said))
     return folds, power
