@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
 import numpy as np
@@ -80,10 +81,52 @@ def test_classes_keep_their_spelling(labels, written):
 
 def test_an_ordered_category_comes_back_ordered():
     kind = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
-    frame = table(pd.Series(np.where(A > 0, "high", "low")).astype(kind))
-    filled = fill(frame, "y", method="ridge", guarantee="column").new["y_filled"]
+    frame = table(pd.Series(np.where(A + np.sin(99 * B) > 0, "high", "low")).astype(kind))
+    result = fill(frame, "y", method="ridge", guarantee="column")
+    filled = result.new["y_filled"]
     assert filled.dtype == kind
     assert set(filled) == {"low", "high"}
+    told = result.table(probabilities=True)
+    assert told.columns[-2:].tolist() == ["y_probability_low", "y_probability_high"]
+    assert {"low | high"} <= set(told["y_set"].dropna()) <= {"low", "high", "low | high"}
+    shares = told[["y_probability_low", "y_probability_high"]].to_numpy()[GONE]
+    np.testing.assert_array_equal(np.array(["low", "high"])[shares.argmax(axis=1)], filled[GONE])
+    polars = pytest.importorskip("polars")
+    enum = polars.Enum(["low", "mid", "high"])
+    other = polars.from_pandas(frame.astype({"y": object})).with_columns(polars.col("y").cast(enum))
+    back = fill(other, "y", method="ridge", guarantee="column").frame
+    assert back.schema["y_filled"] == enum
+    assert back["y_filled"].to_list() == filled.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "first"),
+    [
+        (DAYS.dt.date.astype("date32[pyarrow]"), object, datetime.date),
+        (DAYS.astype("timestamp[us][pyarrow]"), "datetime64[us]", pd.Timestamp),
+        ((DAYS - DAYS[0]).astype("duration[s][pyarrow]"), "timedelta64[s]", pd.Timedelta),
+        (DAYS.dt.to_period("M"), object, str),
+        (DAYS.dt.strftime("%Y%m%d").astype("Int64"), "Int64", int | np.int64),
+        (pd.cut(A, 3), pd.CategoricalDtype, str),
+    ],
+)
+def test_labels_of_other_types(labels, kind, first):
+    """Those of Arrow are dates too, periods are months and intervals are classes; all may be features as well."""
+    frame = pd.DataFrame({"a": A, "b": B, "same": labels, "y": pd.Series(labels).mask(GONE)})
+    result = fill(frame, "y", method="ridge", guarantee="column")
+    filled = result.new["y_filled"]
+    assert (
+        isinstance(filled.dtype, kind)
+        if isinstance(kind, type) and kind is not object
+        else filled.dtype == kind
+    )
+    assert isinstance(filled[1], first)
+    assert result.columns["kind"].tolist()[2] in ("date", "number", "category")
+    if kind is pd.CategoricalDtype:
+        assert filled.cat.ordered
+        assert filled.cat.categories.tolist() == [str(one) for one in pd.cut(A, 3).categories]
+    found = fill(frame[["a", "b", "y"]].assign(y=frame["y"]), "y", method="ridge", guarantee="column")
+    assert found.task == ("classification" if kind is pd.CategoricalDtype else "regression")
 
 
 def test_frames_of_polars_keep_their_types():
@@ -101,6 +144,7 @@ def test_units_stand_on_cards_tables_and_axes():
     result = fill(table([f"{value:.1f} €" for value in 10 * A]), "y", method="ridge", guarantee="column")
     page = result.report()
     assert "€ on average" in result.summary()["cards"][0]["large"]
+    assert "in the unit of" not in page
     assert "y (€), filled" in page
     assert page.count("y (€)") >= 3
 
@@ -113,7 +157,12 @@ def test_units_stand_on_cards_tables_and_axes():
             [f"note {row}" for row in range(N)],
             "fill a column of numbers, or of classes that occur more than once",
         ),
-        ([f"note {max(row, 2)}" for row in range(N)], "Nearly all labels of column 'y' differ"),
+        ([(1.0, 2.0)] * N, "holds lists: put"),
+        ([{1.0, 2.0}] * N, "holds lists: put"),
+        (["[1.0, 2.0]"] * N, "holds lists: put"),
+        ([{"a": 1.0}] * N, "holds records: put"),
+        ([f"note {max(row, 2)}" for row in range(N)], r"Nearly all labels of column 'y' differ \(59 of 60\)"),
+        ([f"note {max(row, 12)}" for row in range(N)], "or write task='classification'"),
         (
             np.where(np.arange(N) < 6, "soon", DAYS.dt.strftime("%Y-%m-%d")),
             "holds dates, but 4 of its 60 labels are not",

@@ -10,9 +10,17 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    StackingRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import GammaRegressor, LinearRegression, Ridge, RidgeClassifier, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -68,6 +76,37 @@ def table():
     return pd.DataFrame({"a": a, "b": b, "kind": kind, "y": np.where(labelled, y, np.nan), "sort": sort})
 
 
+class Odd:
+    """A regressor that answers in a way of its own."""
+
+    def __init__(self, way):
+        self.way = way
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.way(np.zeros(len(X)))
+
+
+class Coded(ClassifierMixin, BaseEstimator):
+    """A classifier that answers with the numbers of classes."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+class Short(RandomForestClassifier):
+    """A classifier that gives probabilities of one class only."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, :1]
+
+
 def in_columns():
     """Return a pipeline that encodes a table on its own."""
     encode = make_column_transformer(
@@ -111,6 +150,24 @@ def test_classifiers_with_probabilities_scores_and_neither(table, method):
     assert set(result.new["sort_filled"]) == {"high", "low"}
     assert result.guarantee.wrong is not None
     assert result.frame["sort_set"].dropna().isin(["high", "low", "high | low"]).all()
+
+
+def test_classifiers_that_answer_otherwise(table):
+    with pytest.raises(ValueError, match=r"Coded answers with .*0.* and the like, which no label is"):
+        fill(table, "sort", method=Coded(), ignore=["y"])
+    with pytest.raises(ValueError, match=r"Short answers \d+ rows with an array of shape"):
+        fill(table, "sort", method=Short(), ignore=["y"])
+
+
+@pytest.mark.parametrize("target", ["y", "sort"])
+def test_stacks_predict_once_they_are_fitted(table, target):
+    stack = {
+        "y": StackingRegressor([("a", Ridge()), ("b", LinearRegression())]),
+        "sort": StackingClassifier([("a", RidgeClassifier()), ("b", RandomForestClassifier(10))]),
+    }[target]
+    result = fill(table, target, method=stack, ignore=[{"y": "sort", "sort": "y"}[target]])
+    assert result.new[f"{target}_filled"].notna().all()
+    assert result.members["name"].tolist() == [type(stack).__name__]
 
 
 def test_a_blend_of_ours_and_theirs(table):
@@ -157,6 +214,11 @@ def test_names_alone_are_blended_too(table):
         (LinearRegression(), {"features": "columns", "ignore": ["kind", "sort"]}, "with features='encoded' it gets"),
         (GammaRegressor(), {}, "GammaRegressor cannot be fitted: Some value"),
         ("ridge", {"features": "columns"}, "is for an estimator of your own"),
+        (KMeans(3), {}, "KMeans learns no labels, and these labels are numbers: give a regressor"),
+        (IsolationForest(), {}, "IsolationForest learns no labels"),
+        (Odd(lambda p: p[:-1]), {}, "Odd answers 110 rows with an array of shape (109,) in place of (110,)"),
+        (Odd(lambda p: None), {}, "shape () in place of (110,)"),
+        (Odd(lambda p: np.c_[p, p]), {}, "with an array of shape (110, 2)"),
     ],
 )  # fmt: skip
 def test_refusals_are_one_sentence(table, method, settings, words):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,6 +137,10 @@ def test_what_is_no_mistake_keeps_its_standard_deviation():
         (["only"] * N, "constant", 0),
         (pd.to_datetime(["2020-01-01"] * N), "constant", 0),
         ([[k % 2] for k in range(N)], "vector", 1),
+        ([f"{k % 24}:0{k % 7}" for k in range(N)], "number", 1),
+        ([f"{k} days 02:00:00" for k in range(N - 1)] + ["soon"], "number", 2),
+        (pd.Series([datetime.timedelta(days=k % 9) for k in range(N)], dtype=object), "number", 1),
+        ([datetime.time(k % 24) for k in range(N)], "number", 1),
     ],
 )
 def test_kinds(values, kind, n_features):

@@ -39,6 +39,14 @@ CASES = {  # cells, the step, and the first cell a third of a unit of the number
     "an offset": (["2024-01-05T10:30:00+02:00", "1999-12-31T00:00:00+02:00"], "m", "2024-01-05T10:31:00+02:00"),
     "milliseconds": (["2024-01-05T10:30:00.250", "1999-12-31T00:00:00.000"], "ms", "2024-01-05T10:30:00.584"),
     "month": (["2024-01", "2023-12", "2023-11", "2022-07", "2020-01"], "M", "2024-02"),
+    "a month": (["January 2024", "March 2020", "May 2020", "June 2021", "July 2022"], "M", "February 2024"),
+    "two digits": (["05.01.24", "31.12.99"], "D", "06.01.24"),
+    "two digits, in one century": (["12/31/68", "3/1/69", "5/2/70"], "D", "1/1/69"),
+    "two digits of births": (["05-JAN-40", "05-MAR-66", "05-MAR-98", "05-MAR-05"], "D", "06-JAN-40"),
+    "halves of the day": (["01/05/2024 10:30 PM", "12/31/1999 12:00 AM"], "m", "01/05/2024 10:31 PM"),
+    "small letters": (["5 jan 2024 1:30 pm", "31 dec 1999 12:00 am"], "m", "5 jan 2024 1:31 pm"),
+    "days of the week": (["Fri, 05 Jan 2024", "Fri, 31 Dec 1999"], "D", "Sat, 06 Jan 2024"),
+    "digits": (["20240105", "19991231", "20200229", "16010203", "20990101"], "D", "20240106"),
     "clock": (["9:05", None, "23:50"], "m", "9:06"),
     "clock with seconds": (["09:05:00", "123:50:07"], "s", "09:05:01"),
     "span": (["2 days 03:00:00", "0 days 01:00:00"], "h", "2 days 04:00:00"),
@@ -65,7 +73,34 @@ def test_cells_come_back_as_they_were(case):
 
 @pytest.mark.parametrize(
     "cells",
-    [["a", "b"], ["12", "13"], ["2020", "2021"], [1.0, 2.0], ["1.5", "2.5"], ["A-1", "B-2"], [True, False]],
+    [
+        ["a", "b"],
+        ["12", "13"],
+        ["2020", "2021"],
+        ["20240105", "20240106"],
+        [20240101.0 + k for k in range(40)],
+        [1.0, 2.0],
+        ["1.5", "2.5"],
+        ["A-1", "B-2"],
+        [True, False],
+    ],
 )
 def test_other_cells_are_no_moments(cells):
     assert Moments.of(pd.Series(cells)) is None
+
+
+def test_numbers_that_are_dates_and_centuries():
+    column = pd.Series([20240105, None, 19991231, 20200229, 20010203, 19690101])
+    moments = Moments.of(column)
+    assert (moments.cells, moments.step, moments.what) == ("number", "D", "dates")
+    back = moments.written(moments.numbers(column))
+    assert back.tolist() == [20240105, None, 19991231, 20200229, 20010203, 19690101]
+    years = [1940, 1966, 1998, 2005]
+    moments = Moments.of(pd.Series([f"01.02.{year % 100:02d}" for year in years]))
+    shown = [
+        pd.Timestamp(0) + pd.Timedelta(number, "D")
+        for number in moments.numbers(pd.Series(["01.02.40", "01.02.05"]))
+    ]
+    assert [one.year for one in shown] == [1940, 2005]
+    assert Moments.of(pd.Series(["12:30", "13:05"]), dates=False).what == "times"
+    assert Moments.of(pd.Series(["2024-01-05", "2024-01-06"]), dates=False) is None

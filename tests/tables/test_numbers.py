@@ -272,5 +272,7 @@ def test_codes_are_classes():
 def test_true_and_blanks_make_no_new_classes():
     result = fill(table_with(["True", "true ", None, "FALSE", "false"] * 12), "y", method="ridge")
     assert result.answer.classes.tolist() == ["FALSE", "True"]
-    notes = read_target(table_with(["Yes", "yes", None, "no", "no"] * 12), "y").notes
+    yes = read_target(table_with(["Yes", "yes", None, "no", "NO", "Yes"] * 10), "y")
+    assert set(yes.known) == {"Yes", "no"}
+    notes = read_target(table_with(["Red", "red", None, "blue", "blue"] * 12), "y").notes
     assert any("differ in capitals only" in note for note in notes)

@@ -139,7 +139,8 @@ def how_good(result: FillResult) -> str:
     quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
         return ""
-    unit = f", in the unit of '{result.target}'" if result.task == "regression" else ""
+    plain = result.task == "regression" and not result.labels.spelling.unit
+    unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}."
     return f"{said} {quality.judged}".rstrip()

@@ -530,6 +530,15 @@ class FillResults(Mapping[Any, FillResult]):
         results = {name: result.ask(**suited(result)) for name, result in self.items()}
         return replace(self, results=results)
 
+    def table(self, **questions: Unpack[Questions]) -> Any:
+        """Return the table with the new columns of all targets, as the questions of ``ask`` want them.
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self.ask(**questions).frame
+
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.values()))
 

@@ -16,6 +16,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
+from transduce.tables.numbers import without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
@@ -146,7 +147,7 @@ def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequen
     """Return a table that is to be labelled, from a file or a frame."""
     source, path = None, None
     if isinstance(table, pd.DataFrame):
-        frame = table.reset_index(drop=True)
+        frame = without(table.reset_index(drop=True), ())
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
         digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
     else:

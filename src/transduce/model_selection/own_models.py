@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.core.words import on_command_line, option
 from transduce.model_selection.ask import is_transducer, last_step
 from transduce.model_selection.folds import in_a_sentence
@@ -59,7 +59,10 @@ def checked(estimator: Any) -> Any:
         raise ValueError(
             f"method is the name of a method or an estimator, and {estimator!r} is neither: it has no fit."
         )
-    if not hasattr(estimator, "predict") and not is_transducer(estimator):
+    last = last_step(
+        estimator
+    )  # of some, such as stacks, only the class says before the fit that it predicts
+    if not (hasattr(last, "predict") or hasattr(type(last), "predict") or is_transducer(estimator)):
         raise ValueError(f"{called(estimator)} cannot predict: end it with a regressor or a classifier.")
     return estimator
 
@@ -70,17 +73,15 @@ def called(estimator: Any) -> str:
 
 
 def check_task(estimator: Any, task: str) -> None:
-    """Raise a ValueError if an estimator says that it is for the other task."""
+    """Raise a ValueError if an estimator says that it is for the other task, or that it learns no labels."""
+    good, labels = ("classifier", "classes") if task == CLASSES else ("regressor", "numbers")
     try:
-        other, good = (is_regressor, "classifier") if task == CLASSES else (is_classifier, "regressor")
-        wrong = other(estimator)
+        kind = get_tags(estimator).estimator_type
     except Exception:  # it has no tags: what it can do shows when it is fitted
         return
-    if wrong:
-        kinds = ("numbers", "classes") if task == CLASSES else ("classes", "numbers")
-        raise ValueError(
-            f"{called(estimator)} fills {kinds[0]}, and these labels are {kinds[1]}: give a {good}."
-        )
+    if kind not in (None, good):
+        other = {"classifier": "fills classes", "regressor": "fills numbers"}.get(kind, "learns no labels")
+        raise ValueError(f"{called(estimator)} {other}, and these labels are {labels}: give a {good}.")
 
 
 # ------------------------------------------------------------------------------------------------- how it is fitted
@@ -171,13 +172,24 @@ class OwnModel(Pipeline):
         if isinstance(values, tuple):
             return values
         values = np.asarray(values)
-        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        self._check(values, (len(X),))
+        if self.task == CLASSES and len(values) and not pd.Series(values).isin(self.classes_).any():
+            raise ValueError(f"{called(self)} answers with {values[0]!r} and the like, which no label is.")
+        return values
 
     @_last_has("predict_proba")
     def predict_proba(self, X: Any, **params: Any) -> Any:
         """Return the probability of each class."""
         with self._doing("give probabilities"):
-            return super().predict_proba(X, **params)
+            shares = np.asarray(super().predict_proba(X, **params))
+        self._check(shares, (len(X), len(self.classes_)))
+        return shares
+
+    def _check(self, answers: AnyArray, shape: tuple[int, ...]) -> None:
+        if answers.shape != shape:
+            said = f"{called(self)} answers {shape[0]:,} rows with an array of shape {answers.shape}"
+            raise ValueError(f"{said} in place of {shape}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -278,7 +278,8 @@ def to_do(facts: Facts) -> str:
 
 
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
-    unit = f", in the unit of “{name_of(facts.filled.target)}”" if facts.numbers else ""
+    plain = facts.numbers and not facts.filled.labels.spelling.unit
+    unit = f", in the unit of “{name_of(facts.filled.target)}”" if plain else ""
     hidden = ", ".join(filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at]))
     large, small = quality.large, f"{hidden}{unit}; {quality.small}."
     if quality.judged:

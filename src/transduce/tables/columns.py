@@ -73,14 +73,16 @@ def new_columns(
     else:
         assert answer.classes is not None
         filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
-        sets = at_unlabelled(_sets(answer), None, object)
+        order = _order(answer.classes, target.spelling.categories)
+        sets = at_unlabelled(_sets(answer, order), None, object)
         middle = [sets, at_unlabelled(np.nan if right is None else right)]
         surer = at_unlabelled(answer.confidence)
-        classes = answer.classes.tolist() if probabilities and answer.probabilities is not None else []
+        told = probabilities and answer.probabilities is not None
+        classes = answer.classes[order].tolist() if told else []
     silent = np.isnan(np.nan if right is None else right)  # where one is not said, nor are the others
     shares = [
         at_unlabelled(np.where(silent, np.nan, answer.probabilities[:, j]))  # type: ignore[index]
-        for j in range(len(classes))
+        for j in (order if classes else ())
     ]
     columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
@@ -124,13 +126,20 @@ def _decimals(labels: Array) -> int:
     return int(np.clip(max(own, fine), 0, 12))
 
 
-def _sets(answer: Answer) -> AnyArray:
+def _order(classes: AnyArray, kind: Any) -> AnyArray:
+    """Return the order in which classes are named: that of an ordered categorical, else as they come."""
+    if kind is None or not kind.ordered:
+        return np.arange(len(classes))
+    return np.argsort(kind.categories.get_indexer(classes), kind="stable")
+
+
+def _sets(answer: Answer, order: AnyArray) -> AnyArray:
     """Return the sets as text, with " | " between classes, known ones and any other. Returns shape (m,)."""
     assert answer.label_sets is not None
     assert answer.classes is not None
-    names, unseen = [*map(str, answer.classes), UNSEEN], answer.unseen
+    names, unseen = [*map(str, answer.classes[order]), UNSEEN], answer.unseen
     other = np.zeros(len(answer), dtype=bool) if unseen is None else unseen
-    sets = np.column_stack([answer.label_sets, other])
+    sets = np.column_stack([answer.label_sets[:, order], other])
     kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
     return _objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
@@ -164,12 +173,14 @@ def _typed(values: AnyArray) -> pd.Series:
 
 
 def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
-    """Return a polars frame with new columns after its own; dates have the type of the target."""
+    """Return a polars frame with new columns after its own; dates and enumerations have the type of the target."""
     import polars
 
     columns, kind = polars.from_pandas(new.reset_index(drop=True)), table.schema.get(target)
     if kind is not None and kind.is_temporal():
         columns = columns.with_columns(polars.selectors.temporal().cast(kind))
+    if isinstance(kind, polars.Enum):
+        columns = columns.with_columns(polars.col(f"{target}_filled").cast(kind))
     return table.hstack(columns)
 
 

@@ -192,7 +192,7 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _Column(name, "ignored", "left out on request", n_missing)
     series = series.reset_index(drop=True)
     if is_number(series):
-        treatment = "in seconds" if pd.api.types.is_timedelta64_dtype(series) else "as it is"
+        treatment = "as it is" if pd.api.types.is_numeric_dtype(series) else "in seconds"
         return _number(name, as_floats(series), treatment, rows)
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series) or _Column(name, "date", "", n_missing, series)
@@ -235,6 +235,9 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     present = texts.dropna()
     if name in roles.text:
         return _Column(name, "text", "", n_missing, texts)
+    moments = numbers.Moments.of(texts, dates=False)
+    if moments is not None:
+        return _clock(name, texts, moments, rows)
     if present.str.contains(r"\d").any() and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), roles.prefer)
         if found.nearly_all:
@@ -267,6 +270,18 @@ def _number_in_text(name: Any, texts: pd.Series, found: numbers.NumberCells, row
     column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     if column.kind == "number":
         column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
+    return column
+
+
+def _clock(name: Any, texts: pd.Series, moments: numbers.Moments, rows: AnyArray) -> _Column:
+    """Return a column of times of day or durations in text as numbers, with notes on other cells."""
+    values = moments.numbers(texts)
+    column = _number(name, values, f"{moments.what}, in {moments.unit}", rows)
+    odd = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
+    found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=odd)
+    column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    if column.kind == "number":
+        column.reading = replace(column.reading, moments=moments)
     return column
 
 
@@ -470,13 +485,13 @@ def is_number(series: pd.Series) -> bool:
     """Return whether a column holds numbers, or lengths of time, as such."""
     types = pd.api.types
     real = types.is_numeric_dtype(series) and not types.is_complex_dtype(series)
-    return real or types.is_timedelta64_dtype(series)
+    return real or types.infer_dtype(series, skipna=True).startswith("timedelta")
 
 
 def as_floats(series: pd.Series) -> Array:
     """Return numbers as floats, lengths of time in seconds."""
-    if pd.api.types.is_timedelta64_dtype(series):
-        series = series.dt.total_seconds()
+    if not pd.api.types.is_numeric_dtype(series):
+        series = pd.to_timedelta(series).dt.total_seconds()
     return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
 
 
@@ -488,11 +503,14 @@ class NumberReading:
     marks: tuple[float, ...] = ()  # values that stand for a missing cell
     decimal: str = "point"  # decimal sign of numbers in text
     unit: str = ""  # what is written beside them
+    moments: numbers.Moments | None = None  # how times and durations in text are read
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, and what is missing, below or above its value."""
         if is_number(series):
             return self.named(name, as_floats(series), np.zeros(len(series)))
+        if self.moments is not None:
+            return self.named(name, self.moments.numbers(as_texts(series)), np.zeros(len(series)))
         return self.named(name, *numbers.read_cells(as_texts(series), self.decimal, self.unit))
 
     def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:

@@ -18,9 +18,10 @@ from transduce.core.words import TASKS, counted, missing_option, option
 from transduce.tables import numbers
 from transduce.tables.columns import check_columns
 from transduce.tables.delimited import ColumnCells
+from transduce.tables.vectors import read_vectors
 
 FEWEST_LABELS = 3
-NEARLY_ALL, FEW = 0.95, 20  # of more labels than so many, this share of different ones is no class
+NEARLY_ALL, FEW = 0.8, 20  # of more labels than so many, this share of different ones is no class
 NO_LIMITS = Limits()
 
 
@@ -77,18 +78,21 @@ def read_target(
     check_columns(frame, [name])
     column, cells = frame[name], cells or ColumnCells()
     _check_cells(column, name)
-    moments = None if pd.api.types.is_numeric_dtype(column) else numbers.Moments.of(column)
+    moments = numbers.Moments.of(column)
     if moments is not None and task != "classification":
         target = _dated_target(column, moments, task, cells)
     else:
-        if moments is not None and moments.cells != "text":
+        if moments is not None and moments.cells not in ("text", "number"):
             column = column.astype(str).astype(object).mask(column.isna(), None)
         target = _plain_target(column, name, task, cells)
     _check_labels(target)
     classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
-        few = f"Nearly all labels of column {name!r} differ, as in free text or names of rows"
-        raise ValueError(f"{few}: fill a column of numbers, or of classes that occur more than once.")
+        said = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
+        what = (
+            f"numbers, or of classes that occur more than once, or write {option('task', 'classification')}"
+        )
+        raise ValueError(f"{said}: fill a column of {what}.")
     return target
 
 
@@ -99,8 +103,10 @@ def _check_cells(column: pd.Series, name: Any) -> None:
         raise ValueError(_nothing_to_fill(column, name))
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
-    if any(isinstance(cell, list | dict | np.ndarray) for cell in column[~missing].tolist()):
-        raise ValueError(f"Column {name!r} holds lists: put what is to be filled into columns of their own.")
+    odd = next((cell for cell in column[~missing].tolist() if not pd.api.types.is_scalar(cell)), None)
+    if odd is not None or read_vectors(column) is not None:
+        what = "records" if isinstance(odd, dict) else "lists"
+        raise ValueError(f"Column {name!r} holds {what}: put what is to be filled into columns of their own.")
 
 
 def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, missing_option
@@ -35,6 +36,7 @@ _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}")
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
+FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
 LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
@@ -227,11 +229,11 @@ def _is_far(value: float, others: Array, gap: float) -> bool:
 
 
 def as_label(label: Any) -> Any:
-    """Return a label without blanks around it; small and capital letters are the same in true and false."""
+    """Return a label without blanks around it; small and capital letters are the same in true, false, yes and no."""
     if not isinstance(label, str):
         return label
     word = label.strip()
-    return word.capitalize() if word.lower() in ("true", "false") else word
+    return {"true": "True", "false": "False", "yes": "yes", "no": "no"}.get(word.lower(), word)
 
 
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
@@ -241,13 +243,27 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
-    """Return a table in which the cells that hold one of these values are empty."""
+    """Return a table of plain types in which the cells that hold one of these values are empty."""
+    odd = pd.ArrowDtype | pd.CategoricalDtype | pd.PeriodDtype | pd.IntervalDtype
+    for j in [j for j, kind in enumerate(frame.dtypes) if isinstance(kind, odd)]:
+        frame = frame.copy(deep=False)
+        frame.isetitem(j, _plain(frame.iloc[:, j]))
     if not words or not frame.shape[1]:
         return frame
     texts = {str(word).strip().lower() for word in words}
     numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
     columns = [_without(frame.iloc[:, j], texts, numbers) for j in range(frame.shape[1])]
     return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """Return Arrow's dates, times and durations as those of pandas, periods and intervals as text."""
+    kind, odd = column.dtype, pd.PeriodDtype | pd.IntervalDtype
+    if isinstance(kind, pd.ArrowDtype) and pa.types.is_temporal(kind.pyarrow_dtype):
+        return column.array.__arrow_array__().to_pandas().set_axis(column.index)
+    if isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, odd):
+        return column.cat.rename_categories(kind.categories.astype(str))
+    return column.astype(str).astype(object).mask(column.isna(), None) if isinstance(kind, odd) else column
 
 
 def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
@@ -373,22 +389,11 @@ def holds_code(texts: pd.Series) -> bool:
 # ----------------------------------------------------------------------------------------- dates, times, durations
 
 _CLOCK = re.compile(r"(\d{1,4}):(\d\d)(?::(\d\d(?:\.\d+)?))?")
-_DAYS: tuple[str, ...] = (
-    "%Y-%m-%d",
-    "%d.%m.%Y",
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%Y/%m/%d",
-    "%d-%m-%Y",
-    "%Y-%m",
-    "%d %b %Y",
-    "%d %B %Y",
-)
-_DAYS += ("%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%B %Y")
-_TIMES = (
-    "",
-    *(f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")),
-)
+_DAYS = "%Y-%m-%d|%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%Y-%m|%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d-%b-%Y"
+_DAYS += "|%B %Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%m-%y|%d-%b-%y|%a, %d %b %Y|%A, %d %B %Y|%A, %B %d, %Y"
+_TIMES = [f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")]
+_TIMES = ["", *_TIMES, " %I:%M %p", " %I:%M:%S %p"]
+_DIGITS = "%Y%m%d"  # dates such as 20240131, in text and as numbers
 _SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -397,29 +402,42 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 class Moments:
     """How dates, times of day and durations are read as days or seconds, dates from 1970 on, and written again."""
 
-    cells: str  # what they are: "date" or "time" of Python, "text", or a type of pandas
-    style: str = ""  # of text: the format of dates, "clock" or "span"
+    cells: str  # what they are: "date" or "time" of Python, "text", "number", or a type of pandas
+    style: str = ""  # of text and numbers: the format of dates, "clock" or "span"
     step: str = "us"  # the coarsest unit whose multiples all labels are: Y, M, D, h, m, s, ms or us
     padded: bool = True  # whether texts have zeros before single digits
+    case: str = ""  # "upper" or "lower", if letters are all so
+    century: int = 10_000  # years of two digits from here on are meant to be a hundred years earlier
 
     @classmethod
-    def of(cls, column: pd.Series) -> Moments | None:
-        """Return how a column is read; None if it does not hold dates, times or durations."""
+    def of(cls, column: pd.Series, *, dates: bool = True) -> Moments | None:
+        """Return how a column is read; None if it does not hold (dates,) times or durations."""
         known = column.dropna()
-        kinds = {type(cell) for cell in known.tolist()}
+        kinds = {int} if column.dtype.kind in "biuf" else {type(cell) for cell in known.tolist()}
         if kinds in ({datetime.date}, {datetime.time}):
             found = cls(kinds.pop().__name__)
         elif kinds and all(issubclass(kind, datetime.date | datetime.timedelta) for kind in kinds):
             usual = "timedelta64[us]" if issubclass(kinds.pop(), datetime.timedelta) else "datetime64[us]"
             found = cls(str(known.dtype) if known.dtype.kind in "mM" else usual)
-        elif kinds == {str} and (style := _style(known.str.strip())):
+        elif kinds == {str} and (style := _style(known.str.strip(), dates)):
             found = cls("text", style)
+        elif kinds <= {int, float} and column.dtype != "category" and known.between(1.6e7, 2.1e7).all():
+            if not _are_digits(_digits(known)):
+                return None
+            found = cls("number", _DIGITS)
         else:
             return None
         moments = found._moments(known).dropna()
+        if "%y" in found.style:
+            found = replace(found, century=_century(moments.dt.year.to_numpy()))
+            moments = found._moments(known).dropna()
         found = replace(found, step=_step(moments))
-        texts = known[moments.index].str.strip().tolist() if found.style else []
-        return replace(found, padded=found.written(found.numbers(known[moments.index])).tolist() == texts)
+        if found.cells != "text":
+            return found
+        texts = known[moments.index].str.strip()
+        case = next((case for case in ("upper", "lower") if getattr(texts.str, f"is{case}")().all()), "")
+        found = replace(found, case=case)
+        return replace(found, padded=found.written(found.numbers(texts)).tolist() == texts.tolist())
 
     @property
     def dates(self) -> bool:
@@ -451,8 +469,11 @@ class Moments:
             return pd.to_timedelta(3600.0 * parts[0] + 60.0 * parts[1] + parts[2].fillna(0.0), unit="s")
         if not self.dates:
             return pd.to_timedelta(column, errors="coerce")
-        texts = column.str.strip() if self.style else column
-        return pd.to_datetime(texts, format=self.style or None, errors="coerce")
+        texts = column.str.strip() if self.cells == "text" else column
+        texts = _digits(column) if self.cells == "number" else texts
+        found = pd.to_datetime(texts, format=self.style or None, errors="coerce")
+        late = found.dt.year >= self.century
+        return found.mask(late, found - pd.DateOffset(years=100)) if late.any() else found
 
     def numbers(self, column: pd.Series) -> Array:
         """Return cells as numbers; NaN where one is missing, or neither a date nor a duration."""
@@ -512,24 +533,45 @@ class Moments:
             style = self.style.replace("%Y", f"{moment.year:04d}")  # as not all systems do
             short = style.replace("%f", f"{moment.microsecond // 1000:03d}")
             text = moment.strftime(short if self.step == "ms" else style)
-            return text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
+            text = getattr(text, self.case)() if self.case else text
+            text = text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
+            return int(text) if self.cells == "number" else text
         minutes, rest = divmod((moment - _EPOCH).total_seconds(), 60)
         seconds = "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
         text = f"{int(minutes // 60):02d}:{int(minutes % 60):02d}{seconds}"
         return text if self.padded else text.removeprefix("0")
 
 
-def _style(texts: pd.Series) -> str:
+def _century(years: AnyArray) -> int:
+    """Return from where on years are to be a hundred years earlier, so that the widest gap is outside of all."""
+    years = np.unique(years)
+    gaps = np.diff(years, append=years[0] + 100)
+    return int(years[gaps.argmax() + 1]) if gaps[-1] < gaps.max() else 10_000
+
+
+def _digits(column: pd.Series) -> pd.Series:
+    """Return numbers as text."""
+    return column.map(lambda number: f"{number:.9g}", na_action="ignore")
+
+
+def _are_digits(texts: pd.Series) -> bool:
+    """Return whether all texts are dates such as 20240131, and enough of them differ to tell."""
+    if not texts.str.fullmatch(r"(1[6-9]|20)\d{6}").all() or texts.nunique() < FEWEST_DATES:
+        return False
+    return bool(pd.to_datetime(texts, format=_DIGITS, errors="coerce").notna().all())
+
+
+def _style(texts: pd.Series, dates: bool) -> str:
     """Return how dates, times or durations are written in texts, if nearly all of them are; else ""."""
-    for style, pattern in (
-        ("clock", _CLOCK.pattern),
-        ("span", r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"),
-    ):
+    spans = {"clock": _CLOCK.pattern, "span": r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"}
+    for style, pattern in spans.items():
         if texts.str.fullmatch(pattern).mean() >= NEARLY:
             return style
+    if not dates or _are_digits(texts):
+        return _DIGITS if dates else ""
     some, shares = texts.drop_duplicates().head(9), {}
     end = some.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
-    for style in (f"{day}{time}{end}" for day in _DAYS for time in _TIMES):
+    for style in (f"{day}{time}{end}" for day in _DAYS.split("|") for time in _TIMES):
         if pd.to_datetime(some, format=style, errors="coerce").notna().any():
             shares[style] = pd.to_datetime(texts, format=style, errors="coerce").notna().mean()
     style = max(shares, key=lambda one: shares[one], default="")  # of equal ones the first
