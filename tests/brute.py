@@ -660,6 +660,21 @@ def null_vectors(spectrum):
     return np.sqrt(np.where(sizes > 0.0, degrees[:, None] / np.where(sizes > 0.0, sizes, 1.0), 1.0)) * inside
 
 
+def mixture(mean, of_class):
+    """Shares on the simplex whose mixture of the rows of `of_class` is nearest to `mean`, by a general optimiser."""
+    k = len(of_class)
+    total = {"type": "eq", "fun": lambda q: q.sum() - 1.0}
+    settings = {"ftol": 1e-15, "maxiter": 1000}
+    return minimize(
+        lambda q: np.sum((q @ of_class - mean) ** 2),
+        np.full(k, 1.0 / k),
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * k,
+        constraints=[total],
+        options=settings,
+    ).x
+
+
 def class_shares(probabilities, p, prior):
     """Shares on the simplex that maximise ``sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c``.
 

@@ -151,6 +151,13 @@ class TestLimits:
         model = ConformalTransducer(LogisticRegression(), labels=ByClass({"1": 0.1, 0: 0.9}), random_state=0)
         np.testing.assert_allclose(model.fit(X, y).class_shares_.shares, [0.9, 0.1])
 
+    def test_booleans_and_single_precision(self):
+        X, y, _ = case_control()
+        y = np.array([None if one is None else one == "yes" for one in y], dtype=object)
+        shares = {"true": np.float32(0.1), False: 0.9}
+        model = ConformalTransducer(LogisticRegression(), labels=ByClass(shares), random_state=0)
+        np.testing.assert_allclose(model.fit(X, y).class_shares_.shares, [0.9, 0.1], atol=1e-6)
+
     @pytest.mark.filterwarnings("ignore::transduce.core.guarantee.TooFewLabelsWarning")
     def test_shares_that_were_rounded_are_scaled(self):
         design = ByClass({"no": 0.33, "yes": 0.33, "perhaps": 0.33})

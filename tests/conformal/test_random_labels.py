@@ -211,6 +211,10 @@ def test_classes_of_drawn_rows_without_a_label(by_class):
     assert not set(hard) & set(picked.rows)
     assert model.mean_["upper"].sum() > 1.0
     if by_class:
+        few = (
+            "No class has the 9 calibration labels that 90 % takes, since rows that were drawn have no label."
+        )
+        assert model.guarantee_at(0.9).reasons == (few,)
         few = "that may be of class 2.0 have no label, and each may be far off: 90 % takes"
         with pytest.warns(UserWarning, match=few):
             model.answer_at(0.9)

@@ -52,6 +52,14 @@ class TestAnswers:
         )
         np.testing.assert_allclose(estimated.summary()["quality"]["accuracy"], accuracy)
 
+    @pytest.mark.parametrize("asks", [True, False], ids=["by class", "by chance"])
+    def test_a_note_asks_where_nobody_said_so(self, asks):
+        frame, _ = case_control()
+        if not asks:
+            frame = frame[:120].assign(y=frame["y"].where(np.arange(420) % 3 > 0))
+        notes = fill(frame, "y", **PLAIN).notes
+        assert any("If labels were gathered by class, say so with" in note for note in notes) == asks
+
     def test_few_labels_are_compared_without_holding_any_out(self):
         result = fill(case_control(100, 12)[0], "y", labels=ByClass(), **PLAIN)
         assert result.guarantee.headline == "exact if chance chose the labels within each class"

@@ -59,7 +59,7 @@ def test_fill_returns_a_lazy_frame(frame):
         "labelled": frame["y"].count(),
         "unlabelled": frame["y"].isna().sum(),
     }
-    assert "The rows of this page are those of the sample." in result.report()
+    assert "The rows that are shown are those of the sample." in result.report()
     cut = result.table(minimum=frame["y"].min()).compute(scheduler="synchronous")
     assert cut["y_lower"].min() == frame["y"].min() > lazy["y_lower"].min().compute(scheduler="synchronous")
 

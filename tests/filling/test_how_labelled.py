@@ -99,7 +99,7 @@ def test_sensitivity_widens_and_the_report_says_how_much():
     assert usual.sensitivity["width"].is_monotonic_increasing
     lines = usual.summary()["who_was_labelled"]["sensitivity"]
     assert [line["factor"] for line in lines] == [1.0, 1.5, 2.0]
-    assert "by a factor of up to 1.5: half of the intervals are narrower than" in usual.report()
+    assert "by a factor of up to 1.5: half of the intervals are at most" in usual.report()
 
 
 def test_groups_categories_and_order():

@@ -83,6 +83,20 @@ def test_limits_that_differ_and_one_that_is_named():
         result.ask(limit=["0.5"])
 
 
+def test_limits_of_either_side_that_overlap():
+    """Where one row's "<0.4" and another's ">-0.4" overlap, a value between them is neither below nor above."""
+    rng = np.random.default_rng(2)
+    low, high = rng.choice([-0.6, 0.4], 240), rng.choice([-0.4, 0.6], 240)
+    frame, truth, known = table_of(low=np.minimum(low, high), high=high)
+    new = fill(frame, "y", **SETTINGS).new[~known]
+    assert inside(new, truth[~known]).mean() > 0.85
+    answered = new["y_status"] == "answered"
+    assert answered.any()
+    assert new["y_filled"][answered].between(-0.4, 0.4).all()
+    assert (new["y_filled"][new["y_status"] == "below"] == 0.4).all()
+    assert (new["y_narrower"] == 0.0).all()
+
+
 def test_rows_outside_the_fit_and_rows_that_come_later(tmp_path):
     """The only limits are in labels that a sample need not see: the whole table's count, also in a saved file."""
     frame, truth, known = table_of(n=700, labelled=200)

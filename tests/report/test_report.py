@@ -26,7 +26,7 @@ from transduce.report import render_html, render_json, summarize
 from transduce.report.figures import figures
 from transduce.report.plain import clean, interval_text, name_of, number, plain, rough_percent
 from transduce.report.quality import class_quality, number_quality
-from transduce.report.rows import context_columns, least_certain_first
+from transduce.report.rows import FilledClasses, context_columns, least_certain_first
 from transduce.report.summary import today, versions
 
 NAMES = (
@@ -596,6 +596,8 @@ def test_answers_that_say_little_are_called_so():
         filled.answer, regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1)))
     )
     assert "they say little" in summarize(replace(filled, answer=wide))["cards"][1]["small"]
+    none = FilledClasses(n_one=0, n_several=9, by_class=[])
+    assert none.says_little(9) == " But no set rules out all classes except one: they say little."
     bare = summarize(replace(filled, out_of_fold=filled.out_of_fold[:0]))["cards"]
     assert [card["question"] for card in bare] == ["What is guaranteed?", "Can it be trusted?"]
 

@@ -1,6 +1,6 @@
 """Coverage where labels were chosen by their class: within every class, overall, and with given shares."""
 
-from functools import partial
+import warnings
 
 import numpy as np
 import pytest
@@ -8,14 +8,16 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 from transduce import ConformalTransducer
-from transduce.conformal import ByClass, designs
-from transduce.conformal.shares import estimate_shares
+from transduce.conformal import ByClass
+from transduce.conformal import shares as estimates
 
 
 @pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals of the shares are of no matter here, and take most of the time."""
-    monkeypatch.setattr(designs, "estimate_shares", partial(estimate_shares, n_resamples=2))
+def _few_resamples(request, monkeypatch):
+    """Intervals of the shares are of no matter in most tests, and take most of the time."""
+    if "intervals" in request.node.name:
+        return
+    monkeypatch.setattr(estimates, "N_RESAMPLES", 2)
 
 
 SHARES = np.array([30.0, 1.0]) / 31.0
@@ -103,3 +105,24 @@ def test_the_bound_on_the_column_holds():
         outside = np.sum(~model.answer_.label_sets[np.arange(60), codes[40:]])
         kept.append(outside <= model.guarantee_at(certainty=0.8).outside.at_most)
     assert at_least(kept, 0.8), np.mean(kept)
+
+
+@pytest.mark.parametrize(
+    ("shares", "counts", "apart"),
+    [([0.9, 0.1], [40, 40], 2.0), ([0.9, 0.1], [40, 40], 0.7), ([0.8, 0.2], [10, 10], 1.5),
+     ([0.9, 0.1], [60, 1], 1.5), ([0.9, 0.1], [60, 4], 1.5), ([0.6, 0.3, 0.1], [30, 30, 30], 1.5)],
+    ids=["1:9", "classes that overlap", "few labels", "one label", "four labels", "three classes"],
+)  # fmt: skip
+def test_intervals_of_shares_hold_them(shares, counts, apart):
+    """About as often as they say, 90 %: in not much less than 80 % of the tables, also with one label of a class."""
+    rng, held, k = np.random.default_rng(5), [], len(shares)
+    for _ in range(60):
+        codes = np.concatenate([np.repeat(np.arange(k), counts), rng.choice(k, size=300, p=shares)])
+        X = rng.normal(size=(len(codes), 2)) + apart * np.column_stack([codes, codes % 2])
+        y = np.where(np.arange(len(codes)) < sum(counts), codes.astype(str), None)
+        settings = {"test_exchangeability": False, "random_state": int(rng.integers(2**31))}
+        with warnings.catch_warnings(action="ignore"):
+            model = ConformalTransducer(LogisticRegression(), labels=ByClass(), **settings).fit(X, y)
+        found, of = model.class_shares_, rng.integers(k)
+        held.append(found.lower[of] <= np.mean(codes[sum(counts) :] == of) <= found.upper[of])
+    assert at_least(held, 0.8), np.mean(held)

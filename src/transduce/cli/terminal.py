@@ -122,7 +122,7 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False, qu
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
     first = f"{source}{count} filled ({what}, {_how(result)})."
     notes = [] if quiet else [f"- {note}" for note in result.notes]
-    for line in (first, f"Guarantee, {result.guarantee}", *notes):
+    for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
         tell(line, err=err)
     advice = ""
     if result.totals is None:  # rows of a sample have no places in the table

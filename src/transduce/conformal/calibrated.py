@@ -379,8 +379,10 @@ class CalibratedTable:
             shares = law is None and len(self.labels)
             none = f"No class has the {needed} labels that {level} takes within it"
             return f"{few} with these shares of the classes" if shares else none
-        if weights.cells is not None and self.supports(confidence):
-            few = f"No category has the {needed} labels that {level} takes"
+        cells = weights.cells is not None and self.supports(confidence)
+        if cells or (self.by_class and law is not None and len(self.labels)):
+            kind, least = ("category", needed) if cells else ("class", fewest_calibration(confidence))
+            few = f"No {kind} has the {least} {'' if cells else 'calibration '}labels that {level} takes"
             return f"{few}, since rows that were drawn have no label" if self.n_empty else few
         if law is None and len(self.labels):
             return self._worth_too_little(confidence)

@@ -20,6 +20,7 @@ from transduce.conformal.shares import (
     estimate_shares,
     fit_power,
     score_unit,
+    share_intervals,
 )
 from transduce.core import checks
 from transduce.core.guarantee import (
@@ -35,8 +36,8 @@ from transduce.core.guarantee import (
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
-from transduce.model_selection.ask import Problem, Reply, take
-from transduce.model_selection.folds import with_group_folds
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
+from transduce.model_selection.folds import ask_folds, read_folds, with_group_folds
 from transduce.tables.labels import read_marks
 
 Random = np.random.RandomState
@@ -629,8 +630,16 @@ class ByClass(Design):
                 problem.classes, counts / counts.sum(), shares, given=True, power=power, unit=unit
             )
         said = class_probabilities(reply, k)[reply.given]
-        found = estimate_shares(said, counts, hidden=enough, random_state=random)
-        return replace(found, classes=problem.classes, unit=unit)
+        found = replace(estimate_shares(said, counts, hidden=enough), classes=problem.classes, unit=unit)
+        others = first.at(np.arange(n_held, len(first.values)))
+        if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
+            hidden, others = _hidden_in_turn(problem, reply.fitted, unit), reply
+        like, ends = class_probabilities(others, k, unit)[others.given], np.tile([[0.0], [1.0]], k)
+        if len(like) and len(hidden[1]):
+            ends = share_intervals(like, hidden, found.confidence, random)
+        return replace(
+            found, lower=np.minimum(ends[0], found.shares), upper=np.maximum(ends[1], found.shares)
+        )
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         assert problem.classes is not None
@@ -639,6 +648,26 @@ class ByClass(Design):
 
 
 FEWEST_HIDDEN = 20  # labels; by fewer, probabilities are not calibrated
+FEWEST_OF_CLASS = (
+    5  # labels held out; where a class has fewer, labels are hidden in turn to see how sure shares are
+)
+
+
+def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, unit: float | None) -> tuple[Array, AnyArray]:
+    """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
+    assert problem.classes is not None
+    own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
+    if own is not None:  # a blend has done so
+        told = own["blend"].dropna()
+        wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
+        return np.asarray(wide), problem.codes[np.searchsorted(problem.rows, fitted.order[told.index])]
+    folds, k = read_folds(5, problem, random_state=0, quiet=True), len(problem.classes)
+    said, codes = [np.empty((0, k))], [problem.codes[:0]]
+    for (_, hidden), reply in zip(folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True):
+        if isinstance(reply, Reply):
+            said.append(class_probabilities(reply, k, unit)[reply.given])
+            codes.append(problem.codes[hidden][reply.given])
+    return np.vstack(said), np.concatenate(codes)
 
 
 def read_shares(shares: Any) -> dict[Any, float]:
@@ -651,14 +680,15 @@ def read_shares(shares: Any) -> dict[Any, float]:
             raise ValueError(f"The share of class {name!r} must be a number from 0 to 1; got {share!r}.")
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
-    if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-9:  # as far as numbers are rounded
-        raise ValueError(f"The shares of the classes must sum to 1, and these sum to {total:.6g}.")
+    if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-6:  # as far as numbers are rounded
+        raise ValueError(f"The shares of the classes must sum to 1, and these sum to {total:.7g}.")
     return {name: float(share) / total for name, share in shares.items()}
 
 
 def _class_name(value: Any) -> str:
-    """Return a class as it is written in a file or on the command line: whole numbers without ``.0``."""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
+    """Return a class as it is written in a file or on the command line: whole numbers without ``.0``, and ``true``."""
+    text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 # ------------------------------------------------------------------------------------------------- reading

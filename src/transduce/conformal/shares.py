@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize_scalar, nnls
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
@@ -143,11 +143,8 @@ def estimate_shares(
     *,
     hidden: tuple[Array, AnyArray] | None = None,
     drawn: Any = None,
-    confidence: float = 0.9,
-    n_resamples: int = N_RESAMPLES,
-    random_state: Any = 0,
 ) -> ClassShares:
-    """Estimate the shares of the classes among unlabelled rows by maximum likelihood, with an interval for each.
+    """Estimate the shares of the classes among unlabelled rows by maximum likelihood.
 
     Shapes: probabilities (m, n_classes), as learned from labels of which there are `label_counts` (n_classes,);
     `hidden`, by which they are calibrated, holds probabilities (l, n_classes) at labelled rows while their label was
@@ -160,22 +157,55 @@ def estimate_shares(
     Decaestecker 2002). It needs calibrated probabilities (Alexandari, Kundaje, Shrikumar 2020). However many rows there
     are, probabilities learned from l labels tell no more of q than l rows would: where their mean is off by the chance
     in l labels, so is q. So m rows count as ``m l / (m + l)``; beside that, rows drawn at random count as they are, and
-    the labels' shares as much as `PULL` rows. Intervals come from resamples of that many rows, and of hidden labels
-    within each class.
+    the labels' shares as much as `PULL` rows.
     """
     counts = np.asarray(label_counts, dtype=float)
-    p, random, m = counts / counts.sum(), check_random_state(random_state), len(probabilities)
+    p, m = counts / counts.sum(), len(probabilities)
     prior = PULL * p + (0.0 if drawn is None else np.asarray(drawn, dtype=float))
     power = 1.0 if hidden is None else fit_power(*hidden)
     shares = fit_shares(calibrated(probabilities, power), p, prior * (1.0 + m / counts.sum()))
-    draws, size = [shares], int(np.ceil(min(m / (1.0 + m / counts.sum()), MOST_ROWS)))
-    for _ in range(n_resamples if m else 0):
-        again = 1.0 if hidden is None else fit_power(*_resampled(*hidden, random))
-        some = calibrated(probabilities[random.choice(m, size)], again)
-        draws.append(fit_shares(some, p, prior))
-    lower, upper = np.quantile(draws, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
-    ends = np.minimum(lower, shares), np.maximum(upper, shares)
-    return ClassShares(np.arange(len(p)), p, shares, *ends, confidence, power=power)
+    return ClassShares(np.arange(len(p)), p, shares, power=power)
+
+
+def share_intervals(
+    probabilities: Array, hidden: tuple[Array, AnyArray], confidence: float, random_state: Any = 0
+) -> Array:
+    """Return the ends of an interval for each share, from resamples. Returns shape (2, n_classes).
+
+    Shapes: probabilities (m, n_classes) at unlabelled rows; `hidden` as that of `estimate_shares`, of a like fit.
+
+    Notes
+    -----
+    If chance chose which rows of each class are labelled, hidden labels of a class are like the unlabelled rows of it.
+    So the mean of the probabilities over unlabelled rows is ``sum_c q_c M_c`` with M_c their mean over hidden labels of
+    class c, whatever the probabilities are worth. A resample weighs the hidden labels of each class at random, with
+    any one of all hidden labels among them, so that a class with few labels tells little; and draws the first mean by
+    its standard error. Resamples of the likelihood held the shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
+    """
+    said, codes = hidden
+    k, random = said.shape[1], check_random_state(random_state)
+    own = codes == np.arange(k)[:, None]
+    noise = (
+        np.cov(probabilities, rowvar=False) / len(probabilities)
+        if len(probabilities) > 1
+        else np.zeros((k, k))
+    )
+    means = random.multivariate_normal(probabilities.mean(axis=0), noise, N_RESAMPLES, check_valid="ignore")
+    draws = []
+    for mean in means:
+        weights = own * random.exponential(size=len(codes))
+        other = np.where(own.any(axis=1), random.beta(1.0, np.maximum(own.sum(axis=1), 1)), 1.0)[:, None]
+        of_class = weights @ said / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+        of_class = (1.0 - other) * of_class + other * said[random.randint(len(codes), size=k)]
+        draws.append(mixture(mean, of_class))
+    return np.quantile(draws, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
+
+
+def mixture(mean: Array, of_class: Array) -> Array:
+    """Return shares whose mixture of the rows of `of_class` (k, d) comes nearest to `mean` (d,); shape (k,)."""
+    heavy = 1e3  # they sum to 1
+    found = nnls(np.vstack([of_class.T, np.full(len(of_class), heavy)]), np.append(mean, heavy))[0]
+    return np.asarray(found / found.sum())
 
 
 def compare_shares(
@@ -192,7 +222,7 @@ def compare_shares(
     """
     said, codes = hidden
     counts, random = np.bincount(codes, minlength=said.shape[1]), check_random_state(random_state)
-    found = estimate_shares(probabilities, counts, hidden=hidden, n_resamples=0)
+    found = estimate_shares(probabilities, counts, hidden=hidden)
     like = calibrated(said, found.power)
     size = int(np.ceil(min(len(probabilities) / (1.0 + len(probabilities) / len(codes)), MOST_ROWS)))
     off, draws = np.abs(found.shares - found.labels).max(), []
@@ -272,16 +302,6 @@ def fit_power(probabilities: Array, codes: AnyArray) -> float:
         return float(np.sum(logsumexp(scores, axis=1) - scores[rows, codes]) + _POWER_PRIOR * log_power**2)
 
     return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
-
-
-def _resampled(
-    probabilities: Array, codes: AnyArray, random: np.random.RandomState
-) -> tuple[Array, AnyArray]:
-    """Return hidden labels drawn with replacement within each class, about `MOST_ROWS` at most."""
-    part = min(1.0, MOST_ROWS / len(codes))
-    kinds = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    rows = np.concatenate([random.choice(kind, int(np.ceil(part * len(kind)))) for kind in kinds])
-    return probabilities[rows], codes[rows]
 
 
 def class_probabilities(reply: Reply, n_classes: int, unit: float | None = None) -> Array:

@@ -206,10 +206,10 @@ class Answer:
         """
         if self.regions is None or not (np.isfinite(below) or np.isfinite(above)):
             return self
-        known, values = self.status == "answered", np.clip(self.values, below, above)
-        status = np.select(
-            [known & (values <= below), known & (values >= above)], ["below", "above"], self.status
-        )
+        low, high = self.values <= below, self.values >= above
+        beyond = [low & ~high, high & ~low]  # a value that is both, where limits overlap, stays as it is
+        values, known = np.select(beyond, [below, above], self.values), self.status == "answered"
+        status = np.select([known & one for one in beyond], ["below", "above"], self.status)
         return replace(
             self, values=values, status=status, regions=self.regions.opened(below, above).holding(values)
         )

@@ -254,6 +254,16 @@ class Guarantee:
         return next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
 
     @property
+    def uneven(self) -> bool:
+        """Whether groups differ so much in size that far more of the rows than of the groups may be outside."""
+        return (self.of_rows or 0.0) > UNEVEN * (1.0 - (self.confidence or 0.0))
+
+    @property
+    def in_short(self) -> Guarantee:
+        """The guarantee without the reasons of an exact one, which are for statisticians."""
+        return replace(self, reasons=()) if self.kind == "exact" else self
+
+    @property
     def headline(self) -> str:
         """The kind, with the condition of an exact one."""
         return f"{self.kind} {self.condition}".rstrip()
@@ -349,11 +359,9 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
-    if guarantee.of_rows is not None and guarantee.of_rows > UNEVEN * (1.0 - guarantee.confidence):
-        often = f"up to {math.ceil(100 * guarantee.of_rows - 1e-9):.0f} % of the rows, if the largest groups are hard"
-        said.append(
-            f"Groups differ in size and each counts once: what share of all rows is outside is not known, {often}."
-        )
+    if guarantee.of_rows is not None and guarantee.uneven:
+        often = f"up to {math.ceil(100 * guarantee.of_rows - 1e-9):.0f} % on average if the largest groups are hard"
+        said.append(f"Groups differ in size and each counts once: of all rows more may be outside, {often}.")
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
         has = "has" if guarantee.n_empty == 1 else "have"
@@ -367,12 +375,14 @@ def _statement(guarantee: Guarantee) -> list[str]:
         if guarantee.about != "set":
             what = f"filled values are off by more than {guarantee.tolerance:g}"
             what += ", where a limit stands for all values beyond it" if guarantee.limits else ""
-        said.append(f"{_certainly(guarantee.wrong)} {what}.")
-    if guarantee.outside is not None and guarantee.wrong is not None:
-        both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
-        said.append(
-            f"Each of these two bounds is so certain by itself; both together are at least {percent(both)} certain."
-        )
+        many = guarantee.wrong.at_most >= guarantee.wrong.of
+        unbounded = f"These labels do not bound how many of the {guarantee.wrong.of:,} {what}."
+        said.append(unbounded if many else f"{_certainly(guarantee.wrong)} {what}.")
+        if guarantee.outside is not None and not many:
+            both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
+            said.append(
+                f"That is the certainty of each bound by itself; that of both together is at least {percent(both)}."
+            )
     said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]
 
@@ -471,7 +481,7 @@ def _about_empty(guarantee: Guarantee) -> str:
     cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if guarantee.about in _HOLDS and not guarantee.within and guarantee.factor == 1.0 and level < 1.0:
-        cost += f", at the price of {_HOLDS[guarantee.about][0]}s as large as those at {100 * level:.1f} %"
+        cost += f", at the price of {guarantee.about}s as large as those at {100 * level:.1f} %"
     return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
 
 

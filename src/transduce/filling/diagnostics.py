@@ -70,6 +70,19 @@ class Told:
     notes: list[str]  # what the user should know
 
 
+NO_FOLDS = pd.DataFrame({"true": [], "answered": []})
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenLabels:
+    """What methods said of labels that were hidden in turn."""
+
+    scores: dict[str, float] = field(default_factory=dict)  # of each method
+    folds: pd.DataFrame = field(default_factory=NO_FOLDS.copy)  # ``true`` and ``answered``
+    power: float = 1.0  # makes shares of classes probabilities
+    said: pd.DataFrame | None = None  # probabilities of classes as they were stated, by row of the table
+
+
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What a fit tells about itself, each thing computed when it is first asked for, and none so that asking fails."""
@@ -80,25 +93,26 @@ class Diagnosis:
     notes: list[str] = field(default_factory=list)  # what could not be computed, and why
 
     @cached_property
-    def _quality(self) -> tuple[dict[str, float], pd.DataFrame, float]:
-        """The score of each method, the out-of-fold answers, and a power that makes shares of classes probabilities."""
+    def _quality(self) -> HiddenLabels:
+        """What methods said of labels that were hidden."""
         with stage("how well it does"):
-            return self._try("How well the methods do", self._look_at_labels, ({}, NO_FOLDS, 1.0))
+            return self._try("How well the methods do", self._look_at_labels, HiddenLabels())
 
-    def _look_at_labels(self) -> tuple[dict[str, float], pd.DataFrame, float]:
+    def _look_at_labels(self) -> HiddenLabels:
         task, blend = self.fit.target.task, self.fit.values_model
         if self.told is not None:
             folds = NO_FOLDS if self.told.judged is None else self.told.judged
-            return {self.told.source: score(task, folds["true"], folds["answered"])}, folds, 1.0
+            return HiddenLabels({self.told.source: score(task, folds["true"], folds["answered"])}, folds)
         if self.unmeasured:
-            return {}, NO_FOLDS, 1.0
+            return HiddenLabels()
         if not isinstance(blend, TransductiveBlend):
-            folds, power = _cross_validate(self.fit, self.options.random_state)
-            folds = self._weighed(folds)
-            return {self.options.method_name: _score_of(task, folds)}, folds, power
+            found = _cross_validate(self.fit, self.options.random_state)
+            folds = self._weighed(found.folds)
+            scores = {self.options.method_name: _score_of(task, folds)}
+            return replace(found, scores=scores, folds=folds)
         hidden = getattr(blend, "out_of_fold_", None)
         if hidden is None:
-            return {}, NO_FOLDS, 1.0
+            return HiddenLabels()
         rows = self.fit.order[hidden.index]
         true, power = self.fit.target.labels[rows], 1.0
         shown = {name: _at_shares(hidden[name], self.fit) for name in [*blend.weights_.index, "blend"]}
@@ -110,7 +124,9 @@ class Diagnosis:
             if not some.all():  # the blend's own power is that of all labels
                 power = fit_power(said[some], codes[some], DRAWN_PRIOR)
         members = {name: self._weighed(folds.assign(answered=one)) for name, one in answers.items()}
-        return {name: _score_of(task, own) for name, own in members.items()}, self._weighed(folds), power
+        scores = {name: _score_of(task, own) for name, own in members.items()}
+        said = hidden["blend"].set_axis(rows, axis=0) if task == "classification" else None
+        return HiddenLabels(scores, self._weighed(folds), power, said)
 
     def _weighed(self, folds: pd.DataFrame) -> pd.DataFrame:
         """Return answers at labels of rows that stand for the unlabelled ones; with their weights, if these differ."""
@@ -156,12 +172,12 @@ class Diagnosis:
     @property
     def out_of_fold(self) -> pd.DataFrame:
         """``true`` and ``answered`` at the labelled rows, each answered while it was hidden."""
-        return self._quality[1]
+        return self._quality.folds
 
     @cached_property
     def members(self) -> pd.DataFrame:
         """One line for each method."""
-        fit, scores, model = self.fit, self._quality[0], self.fit.values_model
+        fit, scores, model = self.fit, self._quality.scores, self.fit.values_model
         weights, seconds, left_out = (
             {self.options.method_name: 1.0},
             {self.options.method_name: fit.seconds},
@@ -186,15 +202,14 @@ class Diagnosis:
         return self._try("Whether labels were chosen by class", self._compare_shares, [])
 
     def _compare_shares(self) -> list[str]:
-        hidden, stated = getattr(self.fit.values_model, "out_of_fold_", None), self.fit.answer.probabilities
-        design = getattr(self.fit.model, "labels", None)
+        stated, design = self.fit.answer.probabilities, getattr(self.fit.model, "labels", None)
         other = design is not None and not isinstance(design, Chance | Estimated)
         chosen = self.told is not None or self.fit.shares is not None or other
-        if self.fit.target.task == "regression" or chosen or hidden is None or stated is None:
+        if self.fit.target.task == "regression" or chosen or stated is None or self._quality.said is None:
             return []
-        known = hidden["blend"].dropna()
+        known = self._quality.said.dropna()
         names = known.columns.to_numpy()
-        codes = class_codes(self.fit.target.labels[self.fit.order[known.index]], names)
+        codes = class_codes(self.fit.target.labels[known.index], names)
         stated = stated[np.isfinite(stated).all(axis=1)]
         if stated.shape[1] != len(names) or len(stated) < len(names) or len(codes) < FEWEST_COMPARED:
             return []
@@ -220,7 +235,7 @@ class Diagnosis:
         n_labels = int((self._weights > 0.0).sum())
         if self.unmeasured:
             return RightChance(n_labels, silent=True)
-        return RightChance.of(self.out_of_fold, n_labels, self._quality[2])
+        return RightChance.of(self.out_of_fold, n_labels, self._quality.power)
 
     @cached_property
     def relevance(self) -> pd.Series | None:
@@ -268,7 +283,6 @@ class Diagnosis:
             return otherwise
 
 
-NO_FOLDS = pd.DataFrame({"true": [], "answered": []})
 FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
 
 
@@ -303,13 +317,14 @@ def _hide_labels(
     return labels[answers.rows], answers
 
 
-def _cross_validate(fit: TableFit, seed: int) -> tuple[pd.DataFrame, float]:
-    """Return out-of-fold answers of a single method, and the power that makes its shares of classes probabilities."""
+def _cross_validate(fit: TableFit, seed: int) -> HiddenLabels:
+    """Return what a single method says of labels that are hidden in turn."""
     true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed, fit.groups)
     folds = pd.DataFrame({"true": true, "answered": answers.values}, index=answers.rows)
-    power, some = 1.0, fit.measure(answers.rows) > 0.0
+    power, some, stated = 1.0, fit.measure(answers.rows) > 0.0, None
     if answers.probabilities is not None and answers.classes is not None:
-        said = _at_shares(pd.DataFrame(answers.probabilities, columns=answers.classes), fit)
+        stated = pd.DataFrame(answers.probabilities, answers.rows, answers.classes)
+        said = _at_shares(stated, fit)
         folds["probability"] = said.to_numpy().max(axis=1)
         codes = class_codes(true, answers.classes)
         given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
@@ -317,7 +332,7 @@ def _cross_validate(fit: TableFit, seed: int) -> tuple[pd.DataFrame, float]:
         power = fit_power(answers.probabilities[given], codes[given], prior)
         if fit.shares is not None:
             folds = folds.assign(answered=_answered(said))
-    return folds, power
+    return HiddenLabels({}, folds, power, stated)
 
 
 def relevance(model: Any, features: Features) -> pd.Series | None:

@@ -96,9 +96,9 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
     """Return which labels values and intervals come from."""
     about = f"Guarantee by row{' and for the column' if design.for_column else ''}"
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
-        return f"{about}: values come from all {n_labels} labels, {what} from a fit that saw some of them."
+        return f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
     return (
-        f"{about}: values come from all {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
+        f"{about}: values come from {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
         f"them, since the other {n_calibration} were held out to calibrate it."
     )
 

@@ -377,7 +377,7 @@ class FillResult:
         if self.options.reject is not None:
             notes.append(_reject_note(self.answer))
         if self.totals is not None:
-            notes.append("The rows of this page are those of the sample.")
+            notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
         return [*notes, *self.diagnosis.by_class, *self.diagnosis.notes]
 
@@ -409,7 +409,7 @@ class FillResult:
         totals = self.totals or {"unlabelled": len(self.unasked), "rows": len(self.shown)}
         how = f"{self.task}, {self.options.method_name}"
         count = f"{totals['unlabelled']} of {totals['rows']} cells of {self.target!r}"
-        return f"FillResult: {count} filled ({how})\n{self.guarantee}"
+        return f"FillResult: {count} filled ({how})\n{self.guarantee.in_short}"
 
     def _repr_html_(self) -> str:
         """Return the result as a notebook shows it: what was filled, what is guaranteed, and the first filled rows."""

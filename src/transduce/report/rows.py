@@ -14,7 +14,7 @@ from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain, with_unit
-from transduce.tables.columns import narrowness
+from transduce.tables.columns import narrowness, widths_between
 from transduce.tables.numbers import Moments
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class FilledClasses:
         """Return that the sets say little, if they do."""
         if self.n_one is None or self.n_one >= BARELY * n_unlabelled:
             return ""
-        return f" But only {counted(self.n_one, 'set')} rule out all classes except one: they say little."
+        few = f"only {counted(self.n_one, 'set rules', 'sets rule')}" if self.n_one else "no set rules"
+        return f" But {few} out all classes except one: they say little."
 
 
 FilledValues = FilledNumbers | FilledClasses
@@ -233,9 +234,8 @@ def _narrower(filled: FillResult) -> float | None:
     labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
     if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
         return None
-    limits = filled.guarantee.limits or Limits()
-    seen = filled.answer.regions.within(limits.below, limits.above)
-    return float(np.median(narrowness(seen.measure(), labels, filled.confidence)))
+    widths = widths_between(filled.answer.regions, filled.guarantee.limits or Limits())
+    return float(np.median(narrowness(widths, labels, filled.confidence)))
 
 
 def _classes(rows: list[dict[str, Any]]) -> FilledClasses:

@@ -105,12 +105,11 @@ def column_guarantee(facts: Facts) -> str:
     )
     if not facts.counts["unlabelled"] or filled.guarantee.outside is not None:
         return ""
-    if filled.miscoverage is None and filled.guarantee.kind != "none":
-        return (
-            f"How many {what} in total is not guaranteed, except that on average over many such tables at most "
-            f"{percent(1 - filled.confidence)} are."
-        )
-    return f"Nothing is guaranteed about how many {what}."
+    if filled.miscoverage is not None or filled.guarantee.kind == "none":
+        return f"Nothing is guaranteed about how many {what}."
+    most = f", except that on average over many such tables at most {percent(1 - filled.confidence)} are"
+    exact = filled.guarantee.kind == "exact" and not filled.guarantee.n_groups
+    return f"How many {what} in total is not guaranteed{most if exact else ''}."
 
 
 def caveats(facts: Facts) -> list[str]:
@@ -219,7 +218,7 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
             words = f"{free} intervals have no bound"
         else:
             more = f", and {free} have no bound" if line["n_unbounded"] else ""
-            words = f"half of the intervals are narrower than {line['width']:.3g}{more}"
+            words = f"half of the intervals are at most {line['width']:.3g} wide{more}"
         said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
     first, *others = said
     return (
@@ -296,6 +295,9 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
         return "nothing", (*guarantee.reasons, f"The {what} are not guaranteed.")[0], "bad"
     least = "about" if guarantee.kind == "approximate" else "at least"
     large, small = f"{least} {percent(facts.filled.confidence)}", f"of {what} hold the truth, on average"
+    if guarantee.n_groups:
+        small += " over new groups, each of which counts once"
+        small += "; groups differ in size, and of all rows more may be outside" if guarantee.uneven else ""
     if bound is not None:
         sure = f"with {percent(bound.certainty)} certainty"
         small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.answer import UNSEEN, Answer
+from transduce.core.guarantee import Limits
+from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.tables.vectors import to_pandas
@@ -63,10 +65,7 @@ def new_columns(
         assert answer.regions is not None
         filled = at_unlabelled(answer.values, target.labels)
         middle = [at_unlabelled(end) for end in answer.regions.hull().T]
-        seen = answer.regions
-        if target.limits.any:  # beyond limits nothing is told apart, so that what is there has no width
-            seen = seen.within(target.limits.below, target.limits.above)
-        surer = at_unlabelled(narrowness(seen.measure(), known, level))
+        surer = at_unlabelled(narrowness(widths_between(answer.regions, target.limits), known, level))
         if target.spelling.moments is not None:
             written = target.spelling.moments.written
             filled, middle = written(filled), [written(middle[0], np.floor), written(middle[1], np.ceil)]
@@ -143,6 +142,12 @@ def _sets(answer: Answer, order: AnyArray) -> AnyArray:
     kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
     return _objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
+
+
+def widths_between(regions: Regions, limits: Limits) -> Array:
+    """Return how wide regions are between limits, shape (m,): beyond these nothing is told apart, and has no width."""
+    apart = limits.below < limits.above
+    return (regions.within(limits.below, limits.above) if apart else regions).measure()
 
 
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
