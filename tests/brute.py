@@ -695,3 +695,88 @@ def class_shares(probabilities, p, prior):
     settings = {"ftol": 1e-15, "maxiter": 1000}
     bounds = [(1e-12, 1.0)] * len(p)
     return minimize(loss, q / q.sum(), method="SLSQP", bounds=bounds, constraints=[total], options=settings).x
+
+
+class Chance:
+    """Random numbers below n: splitmix64, as its authors wrote it down."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, n):
+        """Return the next number, 53 bits of it times n."""
+        word = 2**64 - 1
+        self.state = (self.state + 0x9E3779B97F4A7C15) & word
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & word
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & word
+        return int(((z ^ (z >> 31)) >> 11) * 2.0**-53 * n)
+
+
+def best_split(bins, rows, values, mass, fewest, tried, penalty, random_cuts, any_gain, chance, features):
+    """Gain, feature and cut of the best split of a node among features drawn until enough of them vary."""
+
+    def score(some):
+        total = np.sum(mass[some][:, None] * values[some], axis=0)
+        return np.sum(total**2) / (np.sum(mass[some]) + penalty)
+
+    if len(rows) < 2 * fewest or np.ptp(values[rows], axis=0).max() == 0.0:
+        return None
+    floor, found, left = -1.0 if any_gain else score(rows), None, len(features)
+    best = floor
+    while left and tried:
+        place, left = chance.below(left), left - 1
+        features[place], features[left] = features[left], features[place]
+        own = bins[rows, features[left]]
+        present = np.unique(own)
+        if len(present) == 1:
+            continue
+        tried -= 1
+        cuts = [(int(low) + int(high)) // 2 for low, high in itertools.pairwise(present)]
+        if random_cuts:
+            cuts = [int(present[0]) + chance.below(int(present[-1]) - int(present[0]))]
+        for cut in cuts:
+            low, high = rows[own <= cut], rows[own > cut]
+            both = score(low) + score(high)
+            if min(len(low), len(high)) >= fewest and (1.0 - 1e-12) * both > best:  # of equal ones the first
+                best, found = both, (both - floor, features[left], cut)
+    return found
+
+
+def grow_tree(bins, rows, values, mass, most_leaves, chance, **settings):
+    """Splits (leaf, feature, cut) in their order, and the rows of the leaves: the leaf with the largest gain is next.
+
+    Without a limit that binds the order does not matter, and the first leaf that can be split is next.
+    """
+    features = list(range(bins.shape[1]))
+
+    def search(own):
+        return best_split(bins, own, values, mass, chance=chance, features=features, **settings)
+
+    leaves, splits = [rows], []
+    found = [search(rows)]
+    most = max(min(most_leaves, len(rows) // settings["fewest"]), 1)
+    while len(leaves) < most and any(found):
+        gains = [one[0] if one else -1.0 for one in found]
+        leaf = (
+            int(np.argmax(gains))
+            if most_leaves < len(rows)
+            else next(i for i, one in enumerate(found) if one)
+        )
+        _, feature, cut = found[leaf]
+        splits.append((leaf, feature, cut))
+        own = bins[leaves[leaf], feature]
+        leaves.append(leaves[leaf][own > cut])
+        leaves[leaf] = leaves[leaf][own <= cut]
+        found[leaf] = search(leaves[leaf])
+        found.append(search(leaves[-1]))
+    return splits, leaves
+
+
+def leaf_of(splits, row):
+    """The leaf that a row with these bins ends in."""
+    leaf = 0
+    for number, (own, feature, cut) in enumerate(splits):
+        if leaf == own and row[feature] > cut:
+            leaf = number + 1
+    return leaf

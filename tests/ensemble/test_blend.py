@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -692,3 +692,52 @@ def test_a_failed_fit_leaves_nothing_behind():
     assert not hasattr(TransductiveBlend(task="regression"), "predict_proba")
     with pytest.raises(ValueError, match="one class only"):
         TransductiveBlend([DummyClassifier()]).fit(X, ["a"] * len(X))
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_second_fit_is_weighed_by_the_answers_of_the_first(task):
+    """At labels that the first saw its out-of-fold answers count, at the others what it answered there."""
+    X, y, _ = numbers() if task == "regression" else classes(("a", "b", "c"))
+    rows = np.flatnonzero(~pd.isna(y))
+    fewer = y.copy()
+    fewer[rows[::4]] = np.nan if task == "regression" else None
+    order = np.random.default_rng(0).permutation(len(y))
+    linear = Ridge() if task == "regression" else LogisticRegression()
+    nearest = KNeighborsRegressor() if task == "regression" else KNeighborsClassifier()
+    blend = TransductiveBlend({"linear": linear, "nearest": nearest}, task=task, random_state=0)
+    first, second = clone(blend).fit(X[order], fewer[order]), clone(blend)
+    second.continue_from(first, order)
+    second.fit(X, y)
+    name = "linear"
+    seen = pd.Series(first.out_of_fold_.index, index=order[first.out_of_fold_.index])
+    for row in rows:
+        found = second.out_of_fold_.loc[row, name]
+        if row in seen.index:
+            expected = first.out_of_fold_.loc[seen[row], name]
+        elif task == "regression":
+            expected = first.estimators_[name].predict(X[[row]])[0]
+        else:
+            expected = first.estimators_[name].predict_proba(X[[row]])[0]
+        np.testing.assert_allclose(found, expected)
+    truth = y[rows].astype(float) if task == "regression" else (y[rows][:, None] == second.classes_)
+    errors = [
+        (second.out_of_fold_.loc[rows, one].to_numpy() - truth).ravel() for one in ("linear", "nearest")
+    ]
+    unit = np.std(y[rows].astype(float)) if task == "regression" else 1.0
+    np.testing.assert_allclose(second.weights_, shrunk_weights(np.column_stack(errors) / unit, len(rows)))
+    again = second.fit(X, y)  # a fit continues once
+    np.testing.assert_array_equal(again.weights_, clone(blend).fit(X, y).weights_)
+
+
+def test_a_fit_that_cannot_continue_asks_in_folds():
+    """One class was visible, or a class was not: the next fit is as any other."""
+    X, y, _ = classes(("a", "b", "c"))
+    blend = TransductiveBlend(
+        {"linear": LogisticRegression(), "nearest": KNeighborsClassifier()}, random_state=0
+    )
+    fewer = np.where(y == "c", None, y)
+    second = clone(blend)
+    second.continue_from(clone(blend).fit(X, fewer), np.arange(len(y)))
+    np.testing.assert_array_equal(second.fit(X, y).weights_, clone(blend).fit(X, y).weights_)
+    second.continue_from(DummyClassifier(), np.arange(len(y)))
+    np.testing.assert_array_equal(second.fit(X, y).weights_, clone(blend).fit(X, y).weights_)

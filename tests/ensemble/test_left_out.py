@@ -1,15 +1,10 @@
-"""Out-of-fold answers from one fit: against refits, scikit-learn's out-of-bag answers, and what has no short way."""
+"""Out-of-fold answers from one fit: against refits, of trees, and what has no short way."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,6 +20,12 @@ from transduce import (
 from transduce.ensemble.left_out import without_refits
 from transduce.model_selection.ask import ask, read_problem
 from transduce.model_selection.folds import ask_folds
+from transduce.model_selection.trees import (
+    BoostedClassifier,
+    BoostedRegressor,
+    ForestClassifier,
+    ForestRegressor,
+)
 
 
 def asked(estimator, X, y, task):
@@ -36,47 +37,22 @@ def asked(estimator, X, y, task):
     return problem, reply, folds
 
 
-@pytest.mark.parametrize("trees", [RandomForestRegressor, ExtraTreesRegressor])
-def test_numbers_out_of_bag(trees):
+def test_trees_say_it_themselves():
+    """Forests out of bag, boosted trees from fits to the visible labels; those of a pipeline too."""
     X, y, _ = numbers()
-    forest = trees(60, bootstrap=True, oob_score=True, random_state=0)
-    problem, reply, folds = asked(make_pipeline(StandardScaler(), forest), X, y, "regression")
-    found = without_refits(reply, problem, folds)
-    expected = reply.fitted.estimator[-1].oob_prediction_
-    for (_, hidden), part in zip(folds, found, strict=True):
-        np.testing.assert_allclose(part.values, expected[hidden])
-
-
-@pytest.mark.parametrize("trees", [RandomForestClassifier, ExtraTreesClassifier])
-def test_classes_out_of_bag(trees):
+    for trees in (ForestRegressor(30, random_state=0), BoostedRegressor(n_estimators=20, random_state=0)):
+        problem, reply, folds = asked(make_pipeline(StandardScaler(), trees), X, y, "regression")
+        found = without_refits(reply, problem, folds)
+        expected = reply.fitted.estimator[-1].answers_in_folds(folds)
+        for part, values in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(part.values, values)
     X, y, _ = classes(("a", "b", "c"))
-    forest = trees(60, bootstrap=True, oob_score=True, random_state=0)
-    problem, reply, folds = asked(forest, X, y, "classification")
-    found = without_refits(reply, problem, folds)
-    expected = reply.fitted.estimator.oob_decision_function_
-    for (_, hidden), part in zip(folds, found, strict=True):
-        np.testing.assert_allclose(part.probabilities, expected[hidden])
-        np.testing.assert_array_equal(part.values, expected[hidden].argmax(axis=1))
-
-
-def test_a_row_that_every_tree_drew_has_the_mean_of_all():
-    X, y, _ = numbers()
-    problem, reply, folds = asked(RandomForestRegressor(1, random_state=0), X, y, "regression")
-    forest = reply.fitted.estimator
-    drawn = np.unique(forest.estimators_samples_[0])
-    found = np.empty(len(problem.labels))
-    for (_, hidden), part in zip(folds, without_refits(reply, problem, folds), strict=True):
-        found[hidden] = part.values
-    np.testing.assert_allclose(found, forest.predict(X[problem.rows]))
-    assert 0 < len(drawn) < len(found)
-
-
-def test_a_tree_that_drew_every_row():
-    X, y, _ = numbers(n=12, unlabelled=7)
-    problem, reply, folds = asked(RandomForestRegressor(200, random_state=0), X, y, "regression")
-    assert any(len(np.unique(drawn)) == 5 for drawn in reply.fitted.estimator.estimators_samples_)
-    found = without_refits(reply, problem, folds)
-    assert all(np.isfinite(part.values).all() for part in found)
+    for trees in (ForestClassifier(30, random_state=0), BoostedClassifier(n_estimators=20, random_state=0)):
+        problem, reply, folds = asked(trees, X, y, "classification")
+        found = without_refits(reply, problem, folds)
+        for part, shares in zip(found, reply.fitted.estimator.answers_in_folds(folds), strict=True):
+            np.testing.assert_array_equal(part.probabilities, shares)
+            np.testing.assert_array_equal(part.values, shares.argmax(axis=1))
 
 
 def test_a_graph_is_cut_again():
@@ -93,7 +69,7 @@ def test_a_graph_is_cut_again():
 
 def test_only_refits_can_tell():
     X, y, _ = numbers()
-    for estimator in (Ridge(), ExtraTreesRegressor(5, random_state=0)):
+    for estimator in (Ridge(), RandomForestRegressor(5, random_state=0)):
         problem, reply, folds = asked(estimator, X, y, "regression")
         assert without_refits(reply, problem, folds) is None
     X, y, _ = classes()

@@ -832,7 +832,7 @@ def test_one_method_left_is_the_choice():
     _, y, _ = numbers()
     only = choose_method(np.full((40, 1), "a"), y, {"mean": DummyRegressor()}, cv=2, random_state=0)
     assert only.best == "mean"
-    assert len(only.failures) == 5
+    assert len(only.failures) == 6
     assert "mean is the only method that has a score" in str(only)
 
 
@@ -855,8 +855,14 @@ def test_trees_suit_the_number_of_labels():
     assert few["logistic_regression"][-1].C == 0.3
     assert many["logistic_regression"][-1].C == 1.0
     for task in ("regression", "classification"):
-        assert "boosted_trees" not in default_members(Case(task, 9000, 499))[0]
-        assert "boosted_trees" in default_members(Case(task, 9000, 500))[0]
+        assert "boosted_trees" not in default_members(Case(task, 9000, 199))[0]
+        assert "boosted_trees" in default_members(Case(task, 9000, 200))[0]
+    for n_labels, trees in (
+        (199, "random_forest"),
+        (200, "extra_trees"),
+    ):  # of numbers either, of classes both
+        found = {"random_forest", "extra_trees"} & set(default_members(Case("regression", 9000, n_labels))[0])
+        assert found == {trees}
     assert "gaussian_process" in default_members(Case("regression", 200_000, 100_000))[0]
 
 
@@ -872,7 +878,8 @@ def test_a_method_joins_in_one_place():
                 0.0 < method.fit_seconds(case) < method.fit_seconds(replace(case, n_rows=3000, n_labels=6000))
             )
             assert 0.0 < method.answer_seconds(case) < 1e-2
-        assert set(default_members(case)[0]) == {name for name in MEMBERS if task in MEMBERS[name].blended}
+        ranges = {name: method.blended[task] for name, method in MEMBERS.items() if task in method.blended}
+        assert set(default_members(case)[0]) == {name for name, (_, below) in ranges.items() if below > 600}
     for method in METHODS.values():
         assert method.says.endswith(".")
         assert method.paper

@@ -271,7 +271,8 @@ class ConformalTransducer(Transducer):
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
-                second = ask(again, problem, every, unlabelled, order=order, transductive=transductive)
+                how: dict[str, Any] = {"transductive": transductive, "after": first.fitted}
+                second = ask(again, problem, every, unlabelled, order=order, **how)
         # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
         for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
             if not issubclass(category, TooFewLabelsWarning):

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from transduce.core import checks, validation
 from transduce.core.estimator import Transducer
 from transduce.core.sample import guess_task
-from transduce.core.types import Array
+from transduce.core.types import AnyArray, Array
 from transduce.core.words import TASKS
-from transduce.ensemble.blend_fit import BlendSettings, fit_blend
+from transduce.ensemble.blend_fit import BlendSettings, Earlier, fit_blend
 from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table
 from transduce.model_selection.methods import default_members
 
@@ -32,8 +32,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     estimators : None, dict or list, default=None
         Members, by name or not: transducers, and any regressors or classifiers. None: transductive ridge, a Gaussian
         process, ridge regression and a random forest for numbers; transductive ridge, the spectral graph transducer,
-        logistic regression, a random forest and extremely randomised trees for classes; without those that are too
-        slow for the table (see `transduce.model_selection.methods.default_members`).
+        logistic regression, a random forest and extremely randomised trees for classes; from 200 labels on boosted
+        trees too, and for numbers extremely randomised trees instead of the forest. Those that are too slow for the
+        table are left out (see `transduce.model_selection.methods.default_members`).
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
         fewer labels. An array is scaled to sum 1.
@@ -42,8 +43,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
     cv : "auto", int, splitter or iterable, default="auto"
         Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
-        (leave-one-out in closed form, the trees that did not draw a row, another cut of the same graph), else from five
-        folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
+        (leave-one-out in closed form, the trees of our forests that did not draw a row, another cut of the same
+        graph), else from five folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
     standardize : bool, default=True
         Whether the default members that depend on the scale of features give each standard deviation 1 first. Members
         that are given do as they are set.
@@ -152,13 +153,29 @@ class TransductiveBlend(Transducer, _BaseComposition):
         else:
             members = name_members("estimators", self.estimators)
         settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)
-        self._fit = fitted = fit_blend(members, problem, settings, random)
+        self._fit = fitted = fit_blend(
+            members, problem, settings, random, self.__dict__.pop("_earlier", None)
+        )
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:
             self.out_of_fold_ = fitted.out_of_fold
         self.answer_, self.transduction_ = fitted.answer(left_out)
         return self
+
+    def continue_from(self, earlier: Any, places: AnyArray) -> None:
+        """Let the next fit weigh its members by what an earlier fit, to fewer labels of the same rows, has answered.
+
+        Parameters
+        ----------
+        earlier : TransductiveBlend
+            Fitted, with the same settings. At labels that it saw its out-of-fold answers count, at the others its
+            answers; so no member is asked in folds again.
+        places : int array of shape (n,)
+            Where each row of the earlier fit is among those of the next.
+        """
+        if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
+            self._earlier = Earlier(earlier._fit, places)
 
     def _read(self, X: Any, y: Any) -> Problem:
         """Check the settings, and return table and labels: finite numbers for the default members."""

@@ -16,7 +16,7 @@ from transduce.core.answer import Answer
 from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import label_moments
-from transduce.core.types import Array, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
 from transduce.ensemble.weights import (
     Calibration,
@@ -54,6 +54,7 @@ class BlendFit:
     error_size: ErrorSize | None = None  # standard errors of numbers, in units of the labels
     power: float = 1.0  # of the blend's shares of the classes, which makes them probabilities
     late: dict[str, str] = field(default_factory=dict)
+    hidden: OutOfFold | None = None  # what the weights were estimated from
 
     @property
     def members(self) -> dict[str, FittedEstimator]:
@@ -140,6 +141,30 @@ class BlendFit:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A fit of the same blend to fewer labels of the same rows."""
+
+    fit: BlendFit
+    places: AnyArray  # (n,) where its rows are in the table of the new fit
+
+    def out_of_fold(self, problem: Problem, names: list[str]) -> OutOfFold | None:
+        """Return what it answered at the labels: out of fold at those that it saw; None if it cannot tell."""
+        fit, old = self.fit, self.fit.problem
+        classes: list[Any] = [[] if one.classes is None else one.classes for one in (old, problem)]
+        if fit.hidden is None or not set(names) <= set(fit.replies) or not np.array_equal(*classes):
+            return None
+        members = [list(fit.replies).index(name) for name in names]
+        answers, given = stack(list(fit.replies.values()), fit.calibrations, old.classes)
+        number = np.full(problem.n_rows, -1)
+        number[problem.rows] = np.arange(len(problem.rows))
+        held = number[self.places[old.sample.unlabelled]]
+        answers = old.filled(answers, given, np.arange(len(old.labels)))[:, held >= 0]
+        hidden = np.concatenate([number[self.places[old.rows]][fit.hidden.hidden], held[held >= 0]])
+        together = np.concatenate([fit.hidden.answers, answers], axis=1)[members]
+        return OutOfFold(hidden, together, problem.truth[hidden])
+
+
 @dataclass(frozen=True)
 class BlendSettings:
     """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time.
@@ -165,31 +190,43 @@ class BlendSettings:
 
 
 def fit_blend(
-    members: Mapping[str, Any], problem: Problem, settings: BlendSettings, random: np.random.RandomState
+    members: Mapping[str, Any],
+    problem: Problem,
+    settings: BlendSettings,
+    random: np.random.RandomState,
+    earlier: Earlier | None = None,
 ) -> BlendFit:
     """Fit the members, weigh them, and return what it takes to blend their answers."""
     weights = settings.weights
     given = None if isinstance(weights, str) else read_weights(weights, list(members))
     asking = _Asking(members, problem, settings, Budget.of(settings.budget_seconds))
     replies = asking.replies()
-    folds = asking.folds(replies, random)
-    hidden = asking.out_of_fold(replies, folds)
-    folds = folds if hidden else []  # without time for weights they are equal
-    replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
     centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
-    calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
+    known = None
+    if earlier is not None and settings.estimated:
+        known = earlier.out_of_fold(problem, list(replies))
+    if earlier is not None and known is not None:
+        factors = dict(zip(earlier.fit.replies, earlier.fit.calibrations, strict=True))
+        calibrations = [factors[name] for name in replies]
+    else:
+        folds = asking.folds(replies, random)
+        hidden = asking.out_of_fold(replies, folds)
+        folds = folds if hidden else []  # without time for weights they are equal
+        replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
+        calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
+        if settings.estimated and folds:
+            known = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
     equal = np.full(len(replies), 1.0 / len(replies))
-    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=asking.late)
+    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=asking.late, hidden=known)
     if given is not None:
         kept = np.array([given[name] for name in replies])
         if kept.sum() == 0.0:
             raise ValueError("The members left have weight 0: give weights to those that do not fail.")
         return replace(fitted, weights=kept / kept.sum())
-    if not settings.estimated or not folds:
+    if known is None:
         return fitted
-    out_of_fold = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
-    estimated = shrunk_weights(out_of_fold.errors(unit), len(np.unique(out_of_fold.hidden)))
-    return _with_out_of_fold(replace(fitted, weights=estimated), out_of_fold)
+    estimated = shrunk_weights(known.errors(unit), len(np.unique(known.hidden)))
+    return _with_out_of_fold(replace(fitted, weights=estimated), known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from transduce.core.types import Array
-from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step
 from transduce.model_selection.folds import Fold
 
 FOR_FITS = 0.7  # of a budget; the rest is for answers at hidden labels
@@ -94,25 +93,9 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     last = last_step(fitted.estimator)
     if hasattr(last, "relabel") and problem.classes is not None:
         return _relabelled(fitted, last, problem, folds)
-    if _is_forest(last) and last.bootstrap:
-        answers = _out_of_bag(fitted, last, problem)
-        return [_reply(fitted, answers[hidden]) for _, hidden in folds]
     if hasattr(last, "answers_in_folds"):
         return [_reply(fitted, part) for part in last.answers_in_folds(folds)]
     return None
-
-
-def _is_forest(estimator: Any) -> bool:
-    """Return whether trees that did not draw a row can answer there: a random forest, or extremely randomised trees."""
-    from sklearn.ensemble import (
-        ExtraTreesClassifier,
-        ExtraTreesRegressor,
-        RandomForestClassifier,
-        RandomForestRegressor,
-    )
-
-    forests = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
-    return isinstance(estimator, forests)
 
 
 def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
@@ -121,29 +104,6 @@ def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
         return fitted.reply(answers)
     own = last_step(fitted.estimator).classes_
     return fitted.reply(own[answers.argmax(axis=1)], probabilities=answers, own=own)
-
-
-def _out_of_bag(fitted: FittedEstimator, forest: Any, problem: Problem) -> Array:
-    """Return at every labelled row the mean over the trees that did not draw it; of all trees where there is none."""
-    rows = take(problem.X, problem.rows)
-    if isinstance(fitted.estimator, Pipeline):
-        rows = fitted.estimator[:-1].transform(rows)
-    rows = np.asarray(rows, dtype=np.float32)
-    classes = problem.classes is not None
-    total = np.zeros((len(rows), len(forest.classes_) if classes else 1))
-    count = np.zeros(len(rows))
-    for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
-        away = np.ones(len(rows), dtype=bool)
-        away[drawn] = False
-        answers = tree.tree_.predict(rows[away])
-        total[away] += answers.reshape(len(answers), total.shape[1])  # with few labels none may be away
-        count[away] += 1
-    never = count == 0
-    if never.any():
-        every = [tree.tree_.predict(rows[never]).reshape(never.sum(), -1) for tree in forest.estimators_]
-        total[never] = np.mean(every, axis=0)
-    mean = total / np.maximum(count, 1)[:, None]
-    return mean if classes else mean[:, 0]
 
 
 def _relabelled(

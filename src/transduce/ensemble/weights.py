@@ -116,12 +116,9 @@ class OutOfFold:
         parts = []
         for k, (visible, _) in enumerate(folds):
             answers, given = stack([member[k] for member in replies], calibrations, problem.classes)
-            prior = problem.prior(visible)
-            gap = ~given if problem.classes is None else ~given[..., None]
-            parts.append(np.where(gap, prior[0] if problem.classes is None else prior, answers))
+            parts.append(problem.filled(answers, given, visible))
         hidden = np.concatenate([fold[1] for fold in folds])
-        truth = problem.labels if problem.classes is None else np.eye(len(problem.classes))[problem.codes]
-        return cls(hidden, np.concatenate(parts, axis=1), truth[hidden])
+        return cls(hidden, np.concatenate(parts, axis=1), problem.truth[hidden])
 
     def shares(self) -> Array:
         """Return what each entry counts: 1/t where a label was hidden t times."""

@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from transduce.core.words import TASKS
 from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
-MANY_ROWS = 4096  # from so many on it pays to compile trees
 PARTS = ("values", "status", "spreads", "probabilities", "scores")  # of a reply, one line for each row
 
 
@@ -101,6 +99,17 @@ class Problem:
         if self.classes is None:
             return np.array([label_moments(self.labels[visible])[0]])
         return np.bincount(self.codes[visible], minlength=len(self.classes)) / len(visible)
+
+    def filled(self, answers: Array, given: Mask, visible: AnyArray) -> Array:
+        """Return answers (k, m) or (k, m, n_classes) with what is known without features where none was given."""
+        if self.classes is None:
+            return np.where(given, answers, self.prior(visible)[0])
+        return np.where(given[..., None], answers, self.prior(visible))
+
+    @property
+    def truth(self) -> Array:
+        """The labels, shape (l,), or 1 for the class of each and 0 for the others, shape (l, n_classes)."""
+        return self.labels if self.classes is None else np.eye(len(self.classes))[self.codes]
 
     def part(self, size: int) -> Problem:
         """Return about so many rows, at even steps, labelled ones in proportion but 50 at least."""
@@ -267,20 +276,6 @@ class FittedEstimator:
             )
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
-    @cached_property
-    def _trees(self) -> Any:
-        """Its trees, compiled; None if it is not made of boosted trees."""
-        from transduce.model_selection.compiled_trees import compile_trees
-
-        return compile_trees(self.estimator)
-
-    def _predictor(self, X: Any) -> Any:
-        """Return what predicts at rows: the estimator, or its trees, compiled, where rows are many."""
-        plain = isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2
-        if not plain or len(X) < MANY_ROWS or self._trees is None or not np.isfinite(X).all():
-            return self.estimator
-        return self._trees
-
     def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
         """Return predictions at rows that it was not fitted to, with all that it says about them.
 
@@ -294,10 +289,10 @@ class FittedEstimator:
             if spreads and "return_std" in inspect.signature(last.predict).parameters:
                 values, errors = self.estimator.predict(X, return_std=True)
                 return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
-            return self.reply(self._predictor(X).predict(X))
+            return self.reply(self.estimator.predict(X))
         probabilities = scores = None
         if hasattr(self.estimator, "predict_proba"):
-            probabilities = self._predictor(X).predict_proba(X)
+            probabilities = self.estimator.predict_proba(X)
         elif hasattr(self.estimator, "decision_function"):
             scores = self.estimator.decision_function(X)
         own = self.estimator.classes_
@@ -431,16 +426,20 @@ def ask(
     *,
     order: AnyArray | None = None,
     transductive: bool | None = None,
+    after: FittedEstimator | None = None,
 ) -> Reply:
     """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
 
-    Shapes: rows (m,).
+    An estimator that can continue from a fit to fewer labels does so `after` one. Shapes: rows (m,).
     """
     transduces = is_transducer(estimator) if transductive is None else transductive
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
         model, transduces = DummyClassifier(), False
     else:
         model = _told_task(clone(estimator), problem.task)
+        if after is not None and hasattr(model, "continue_from") and len(after.order) == problem.n_rows:
+            places = after.order if order is None else np.argsort(order)[after.order]
+            model.continue_from(after.estimator, places)
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

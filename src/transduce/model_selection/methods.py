@@ -6,7 +6,7 @@ The command line lists the methods, so this module imports nothing heavy: a meth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 NUMBERS, CLASSES = "regression", "classification"
@@ -14,7 +14,10 @@ MOST_ROWS = 1500  # beyond, transductive ridge has centres at some rows only
 CENTRES = 500
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
 MOST_EXACT = 3000  # labels from which the Gaussian process answers exactly, its default
-MANY_LABELS = 500  # from so many on boosted trees join
+MANY_LABELS = (
+    200  # from so many on boosted trees join and, for numbers, extremely randomised trees replace the forest
+)
+ALWAYS, MANY, FEWER = (0.0, float("inf")), (MANY_LABELS, float("inf")), (0.0, MANY_LABELS)
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
 LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
@@ -26,11 +29,11 @@ DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
 NEIGHBORS = 7  # of label spreading, its default
-# Smaller steps and leaves than the defaults, and of numbers some features only at each split: where labels say much
-# this comes near to CatBoost, and where they say little the other members count for more.
-BOOSTING = {
-    NUMBERS: {"learning_rate": 0.08, "max_leaf_nodes": 8, "max_iter": 400, "max_features": 0.3},
-    CLASSES: {"learning_rate": 0.05, "max_leaf_nodes": 12, "max_iter": 100},
+# Small steps and leaves, and some features only at each split: where labels say much this comes near to CatBoost, and
+# where they say little the other members count for more.
+BOOSTING: dict[str, dict[str, Any]] = {
+    NUMBERS: {"learning_rate": 0.08, "n_estimators": 400},
+    CLASSES: {"learning_rate": 0.04, "n_estimators": 300},
 }
 
 
@@ -88,7 +91,8 @@ class Method:
     paper: str = ""  # where it comes from
     member: str = ""  # its name in a comparison or a blend; "" if it is made of members
     tasks: tuple[str, ...] = (NUMBERS, CLASSES)
-    blended: tuple[str, ...] = ()  # tasks in whose blend it is, chosen by benchmarks/blend_accuracy.py
+    # Tasks in whose blend it is, with the labels from which and below which; by benchmarks/member_settings.py.
+    blended: dict[str, tuple[float, float]] = field(default_factory=dict)
     make: Callable[[Case], Any] = lambda case: None  # the estimator, not fitted
     fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
@@ -169,31 +173,31 @@ def _logistic_regression(case: Case) -> Any:
 
 
 def _random_forest(case: Case) -> Any:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 
     common = {"max_samples": case.drawn, "random_state": case.random_state}
     if case.task == CLASSES:
-        return RandomForestClassifier(TREES, min_samples_leaf=1 if case.few else LEAF, **common)
-    return RandomForestRegressor(TREES, max_features=MOST_FEATURES if case.wide else 1.0, **common)
+        return ForestClassifier(
+            TREES, max_features="sqrt", min_samples_leaf=1 if case.few else LEAF, **common
+        )
+    return ForestRegressor(TREES, max_features=MOST_FEATURES if case.wide else 1.0, **common)
 
 
 def _extra_trees(case: Case) -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier
+    from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 
-    return ExtraTreesClassifier(
-        TREES,
-        bootstrap=True,  # as in a forest: each tree has rows that it did not see, which weigh it in a blend
-        max_features=0.5 if case.few else "sqrt",
-        max_samples=case.drawn,
-        random_state=case.random_state,
-    )
+    tried = MOST_FEATURES / 2 if case.wide else 0.5
+    common = {"max_features": tried, "max_samples": case.drawn, "random_state": case.random_state}
+    if case.task == CLASSES:
+        return ForestClassifier(TREES, random_cuts=True, **common)
+    return ForestRegressor(TREES, random_cuts=True, min_samples_leaf=2, **common)
 
 
 def _boosted_trees(case: Case) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    from transduce.model_selection.trees import BoostedClassifier, BoostedRegressor
 
-    make = HistGradientBoostingRegressor if case.task == NUMBERS else HistGradientBoostingClassifier
-    return make(**BOOSTING[case.task], l2_regularization=1.0, random_state=case.random_state)
+    make = BoostedRegressor if case.task == NUMBERS else BoostedClassifier
+    return make(**BOOSTING[case.task], random_state=case.random_state)
 
 
 def _clip() -> Any:
@@ -220,7 +224,7 @@ def _scaled(case: Case, *steps: Any) -> Any:
 
 
 def _forest_seconds(case: Case) -> float:
-    return 0.2 + 2.5e-3 * min(case.labels, DRAWN) + 2e-5 * case.n_rows
+    return 0.05 + 4e-4 * min(case.labels, DRAWN) + 1.5e-5 * case.n_rows
 
 
 REGISTRY = (
@@ -232,7 +236,7 @@ REGISTRY = (
         "Transductive ridge: the missing labels that minimise the leave-one-out error.",
         "Chapelle, Vapnik, Weston 1999",
         "transductive_ridge",
-        blended=(NUMBERS, CLASSES),
+        blended={NUMBERS: ALWAYS, CLASSES: ALWAYS},
         make=_transductive_ridge,
         fit_seconds=lambda case: (
             (0.1 + 3e-10 * case.n_rows**3 if case.n_rows <= MOST_ROWS else 1.0 + 9e-5 * case.n_rows)
@@ -247,7 +251,7 @@ REGISTRY = (
         "Le, Smola, Gartner, Altun 2006",
         "gaussian_process",
         tasks=(NUMBERS,),
-        blended=(NUMBERS,),
+        blended={NUMBERS: ALWAYS},
         make=_gaussian_process,
         fit_seconds=lambda case: (
             0.3 + 3.0 * (min(case.labels, SEARCHED) / SEARCHED) ** 3 + 5e-5 * case.labels + 3e-5 * case.n_rows
@@ -271,7 +275,7 @@ REGISTRY = (
         "Joachims 2003",
         "spectral_graph",
         tasks=(CLASSES,),
-        blended=(CLASSES,),
+        blended={CLASSES: ALWAYS},
         make=_spectral_graph,
         fit_seconds=lambda case: 0.1 + 6e-4 * case.n_rows + case.many_classes(a_row=1e-6),
         answer_seconds=lambda case: 1e-4,
@@ -296,12 +300,12 @@ REGISTRY = (
         most_labels=5000,
     ),
     Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
-    Method("", member="ridge", tasks=(NUMBERS,), blended=(NUMBERS,), make=_ridge),
+    Method("", member="ridge", tasks=(NUMBERS,), blended={NUMBERS: ALWAYS}, make=_ridge),
     Method(
         "",
         member="logistic_regression",
         tasks=(CLASSES,),
-        blended=(CLASSES,),
+        blended={CLASSES: ALWAYS},
         make=_logistic_regression,
         fit_seconds=lambda case: 0.1 + 5e-6 * case.labels + case.many_classes(a_label=4e-7),
     ),
@@ -310,29 +314,26 @@ REGISTRY = (
         "Random forest, for comparison.",
         "Breiman 2001",
         "random_forest",
-        blended=(NUMBERS, CLASSES),
+        blended={NUMBERS: FEWER, CLASSES: ALWAYS},
         make=_random_forest,
         fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=7e-6),
-        answer_seconds=lambda case: 2.5e-5,
+        answer_seconds=lambda case: 1.5e-5,
     ),
     Method(
         "",
         member="extra_trees",
-        tasks=(CLASSES,),
-        blended=(CLASSES,),
+        blended={NUMBERS: MANY, CLASSES: ALWAYS},
         make=_extra_trees,
         fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=2.5e-6),
-        answer_seconds=lambda case: 2.5e-5,
+        answer_seconds=lambda case: 1.5e-5,
     ),
     Method(
         "",
         member="boosted_trees",
-        blended=(NUMBERS, CLASSES),
+        blended={NUMBERS: ALWAYS, CLASSES: ALWAYS},
         make=_boosted_trees,
-        fit_seconds=lambda case: 0.5 + 5e-5 * case.labels + case.many_classes(a_label=5e-5),
-        answer_seconds=lambda case: (
-            4e-7 * (case.n_classes if case.n_classes > 2 else 1) if case.n_classes else 1e-6
-        ),
+        fit_seconds=lambda case: 0.1 + 1e-4 * case.labels + case.many_classes(a_label=5e-5),
+        answer_seconds=lambda case: 6e-7 * (case.n_classes if case.n_classes > 2 else 1),
         least_labels=MANY_LABELS,
     ),
 )
@@ -347,8 +348,10 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
     """
     members, left_out = {}, {}
     for name, method in MEMBERS.items():
-        tasks = method.tasks if compare else method.blended
-        if case.task not in tasks or case.labels < method.least_labels:
+        least, below = (
+            ALWAYS if compare and case.task in method.tasks else method.blended.get(case.task, (1, 0))
+        )
+        if not max(least, method.least_labels) <= case.labels < below:
             continue
         if case.labels > method.most_labels:
             left_out[name] = f"{case.labels:,} labels are more than {method.most_labels:,}"
