@@ -1,11 +1,15 @@
 """The same numbers on a GPU: seconds of the public estimators on one device, against this machine's processor.
 
-    python benchmarks/gpu.py [--quick] [--parts machine ridge process graph billiard] [--out FILE]
+    python benchmarks/gpu.py [--quick] [--parts machine ridge process graph billiard blend] [--out FILE]
 
 Data are made on the device, and every fit runs from features there to answers there; compiled kernels are loaded by a
 small problem before the clock starts. The processor runs the same script on numpy arrays of the sizes that it can do in
 half a minute. The device's limits, a product of two matrices in double precision and a copy, are measured in the same
 run. `--quick` takes small sizes, and torch on the processor where there is no device: a trial of this script.
+
+*blend* is `fill` with its default, on a table of numbers and on one of classes, all rows in the fit: with a device some
+members compute there and the trees on the processor, without one all of them on the processor, in one process each
+time. Lines have the seconds of every member.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ SIZES = {
         "process": ((300, True), (1000, True), (3000, True), (10_000, False)),
         "graph": ((5000, True), (40_000, True), (100_000, True), (1_000_000, False), (10_000_000, False)),
         "billiard": ((1000, True), (5000, True)),
+        "blend": ((20_000, True), (50_000, True)),
     },
     "quick": {
         "machine": ((200, True),),
@@ -44,6 +49,7 @@ SIZES = {
         "process": ((200, True),),
         "graph": ((800, True),),
         "billiard": ((200, True),),
+        "blend": ((600, True),),
     },
 }
 
@@ -310,6 +316,50 @@ def billiard(size, on_processor, limit, n_balls=64, n_bounces=2000):
     }
     print(json.dumps(line), flush=True)
     return line
+
+
+def blend(size, on_processor, limit, n_labels=2000):
+    """`fill` with its default method, from a frame to a filled one, with all rows in the fit."""
+    import pandas as pd
+
+    lines = []
+    for task in ("numbers", "classes"):
+        X, truth = regression(size, 20) if task == "numbers" else clusters(size, 20)
+        labels = truth if task == "numbers" else np.array([f"class {one:.0f}" for one in truth], dtype=object)
+        y = np.where(np.random.default_rng(0).permutation(size) < min(n_labels, size // 2), labels, None)
+        frame = pd.DataFrame(to_numpy(X)).add_prefix("x").assign(y=pd.Series(y).infer_objects())
+        filled(frame[:2000], device=DEVICE)  # compiles, and wakes the device
+        took, there = filled(frame, device=DEVICE)
+        line = {"what": f"fill, {task}", "n": size, "seconds": took, "members": member_seconds(there)}
+        if on_processor:
+            filled(frame[:2000])
+            line["processor"], here = filled(frame)
+            line["ratio"] = line["processor"] / took
+            line["members on the processor"] = member_seconds(here)
+            one, other = (model.values_model.answer_ for model in (there, here))
+            if task == "numbers":
+                line["agreement"] = float(np.abs(one.values - other.values).max() / np.std(other.values))
+            else:
+                line["agreement"] = float(np.mean(one.values == other.values))
+                line["shares differ by"] = float(np.abs(one.probabilities - other.probabilities).max())
+        print(json.dumps(line), flush=True)
+        lines.append(line)
+    return lines
+
+
+def filled(frame, **more):
+    """Return the seconds of `fill` with every row in the fit, and its result."""
+    from transduce import fill
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return seconds(lambda: fill(frame, "y", sample=len(frame), budget_seconds=3000.0, **more))
+
+
+def member_seconds(result):
+    """Return how long the fit of each member of the blend took, to two digits."""
+    told = result.values_model.answer_.diagnostics["seconds"]
+    return {name: float(f"{took:.2g}") for name, took in told.items()}
 
 
 def main():

@@ -209,7 +209,7 @@ def test_names_alone_are_blended_too(table):
         ("nowhere:Model", {}, "cannot be imported (ModuleNotFoundError"),
         ("sklearn.linear_model:Nothing", {}, "cannot be imported (AttributeError"),
         (Ridge(), {"guarantee": "row"}, "not from an estimator of your own"),
-        (Ridge(), {"device": "cuda"}, "is for the methods ridge"),
+        (Ridge(), {"device": "cuda"}, "is for the methods auto, ridge"),
         (LinearRegression(), {"features": "columns"}, "LinearRegression cannot be fitted: could not convert string"),
         (LinearRegression(), {"features": "columns", "ignore": ["kind", "sort"]}, "with features='encoded' it gets"),
         (GammaRegressor(), {}, "GammaRegressor cannot be fitted: Some value"),

@@ -55,6 +55,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         order of what they are likely to take; one that would take too long is not begun, and one that does is stopped.
         ``answer_.diagnostics["left out"]`` says so. One member answers however little time there is; weights are equal
         if there was none for them. Who takes part then depends on the machine.
+    device : str or None, default=None
+        Where those default members compute that can: transductive ridge, the Gaussian process and the spectral graph
+        transducer, from 500 rows on. As `transduce.device.to_device` takes it, for example ``"cuda"``; answers are
+        numpy arrays.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
@@ -123,6 +127,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     standardize: bool = True
     n_jobs: int | None = None
     budget_seconds: float | None = None
+    device: str | None = None
     random_state: Any = None
     missing_label: Any = None
 
@@ -148,7 +153,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
-            case = problem.case(standardize=self.standardize, random_state=seed)
+            case = problem.case(standardize=self.standardize, random_state=seed, device=self.device)
             members, left_out = default_members(case)
         else:
             members = name_members("estimators", self.estimators)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step
 from transduce.model_selection.folds import Fold
@@ -100,6 +101,7 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
 
 def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
     """Return numbers, or the probabilities of the estimator's classes, as a reply."""
+    answers = arrays.to_numpy(answers)
     if fitted.classes is None:
         return fitted.reply(answers)
     own = last_step(fitted.estimator).classes_

@@ -15,7 +15,6 @@ from transduce.conformal import Chance, ConformalTransducer, Exchangeability, ex
 from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.designs import ByClass, Drawn, Estimated, calibration_number
 from transduce.conformal.shares import ClassShares
-from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
@@ -295,7 +294,8 @@ def _planned(
     target, matrix = rows.labels, features.matrix
     n_classes = len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0
     sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
-    case = Case(target.task, *sizes, standardize=False, random_state=options.random_state)
+    computing: dict[str, Any] = {"random_state": options.random_state, "device": options.device}
+    case = Case(target.task, *sizes, standardize=False, **computing)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     plan = make_plan(case, options, options.design.read(target.missing, rows.frame), **more)
     if plan.calibrated or not options.design.testable:
@@ -322,13 +322,7 @@ def _fit(
     with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
         pass
     with stage("answers"):
-        if options.device is None:
-            model = plan.model.fit(X, y)
-        else:
-            from transduce.device.memory import to_device
-
-            with arrays.dispatching():
-                model = plan.model.fit(to_device(X, options.device), y)
+        model = plan.model.fit(X, y)
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
     if compared is not None:

@@ -238,7 +238,7 @@ class Options:
     device: str | None = _option(
         None,
         DEVICE,
-        "Where to compute: cuda, for the methods that can; all rows then take part in the fit.",
+        "Where methods that can compute, others on the processor: cuda; all rows then take part.",
         COMPUTING,
         sampled=False,
     )
@@ -385,21 +385,20 @@ class Options:
                 own_models.check_task(part, task)
         elif self.features != "encoded":
             raise ValueError(f"{option('features', self.features)} is for an estimator of your own.")
-        if self.device is not None and not (len(self.parts) == 1 and self._on_devices):
-            here = ", ".join(name for name, other in METHODS.items() if other.on_devices)
-            raise ValueError(f"{option('device', self.device)} is for the methods {here}: name one of them.")
-        if self.device is None and not self.own:
+        there = [name for name, method in METHODS.items() if method.on_devices]
+        if self.device is not None and not any(
+            isinstance(part, str) and part in there for part in self.parts
+        ):
+            methods = ", ".join(there)
+            raise ValueError(
+                f"{option('device', self.device)} is for the methods {methods}: name one of them."
+            )
+        if not self.own:
             return settled
-        if self.guarantee == "row" and self.device is not None:
-            raise ValueError(f"{option('device', self.device)} needs {option('guarantee', 'column')}.")
         if self.guarantee == "row":
             said = f"{option('guarantee', 'row')} comes from the confidence machine"
             raise ValueError(f"{said}, not from an estimator of your own: leave out one of the two.")
         return replace(settled, guarantee="column")
-
-    @property
-    def _on_devices(self) -> bool:
-        return not self.own and METHODS[self.parts[0]].on_devices
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""

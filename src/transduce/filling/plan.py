@@ -14,7 +14,7 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
-from transduce.model_selection.ask import unused_name
+from transduce.model_selection.ask import last_step, unused_name
 from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
 from transduce.model_selection.own_models import OwnModel, called
 
@@ -162,7 +162,7 @@ def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[s
 def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:
     """Return one method, ours or of the user, and about how many seconds a fit of it takes, if that is known."""
     if isinstance(part, str):
-        return METHODS[part].make(case), METHODS[part].fit_seconds(case)
+        return METHODS[part].suited(case), METHODS[part].fit_seconds(case)
     return OwnModel.of(part, case, columns=options.features == "columns"), 0.0
 
 
@@ -180,12 +180,12 @@ def _blend(
     answering = case if exact else replace(case, n_labels=POINTS)
     slow = slow_to_answer(members, answering, n_outside, budget)
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
-    more = {METHODS[name].member: METHODS[name].make(case) for name in by_name if name not in BLENDS}
+    more = {METHODS[name].member: METHODS[name].suited(case) for name in by_name if name not in BLENDS}
     for part in options.own:
         more[unused_name(called(part), more)] = _one(part, case, options)[0]
     changed = bool(slow or more)
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
-        members["gaussian_process"].set_params(max_exact=POINTS)
+        last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
         changed = True
     costs = {  # weights take about as long again
         name: 2 * fits * MEMBERS[name].fit_seconds(case) + n_outside * MEMBERS[name].answer_seconds(answering)
@@ -197,7 +197,7 @@ def _blend(
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
         changed = True
     clock = BUDGET_SHARE * budget / fits
-    computing: dict[str, Any] = {"n_jobs": options.n_jobs, "random_state": options.random_state}
+    computing = {name: getattr(options, name) for name in ("n_jobs", "device", "random_state")}
     blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs} | more)

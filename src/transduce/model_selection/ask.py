@@ -9,6 +9,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,11 +73,12 @@ class Problem:
         """Number of rows of the table."""
         return len(self.sample.labelled)
 
-    def case(self, *, standardize: bool, random_state: int) -> Case:
+    def case(self, *, standardize: bool, random_state: int, device: str | None = None) -> Case:
         """Return what methods are to be made for."""
         n_features = self.X.shape[1] if hasattr(self.X, "shape") else None
         size = self.n_rows, len(self.labels), n_features
-        return Case(self.task, *size, standardize=standardize, random_state=random_state)
+        more: dict[str, Any] = {"random_state": random_state, "device": device}
+        return Case(self.task, *size, standardize=standardize, **more)
 
     @property
     def rows(self) -> AnyArray:
@@ -282,9 +284,13 @@ class FittedEstimator:
         Without `spreads` no standard errors are asked for; with `once` classes are those of the largest probability,
         where there are probabilities, which saves half of the work.
         """
-        last = last_step(self.estimator)
         if not hasattr(self.estimator, "predict"):  # it can transduce only
             return self.unreached(_num_samples(X))
+        with _dispatching(X):
+            return self._predict(X, spreads, once)
+
+    def _predict(self, X: Any, spreads: bool, once: bool) -> Reply:
+        last = last_step(self.estimator)
         if self.classes is None:
             if spreads and "return_std" in inspect.signature(last.predict).parameters:
                 values, errors = self.estimator.predict(X, return_std=True)
@@ -441,12 +447,17 @@ def ask(
             places = after.order if order is None else np.argsort(order)[after.order]
             model.continue_from(after.estimator, places)
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with _dispatching(problem.X), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = _fit(model, problem, visible, order, transduces)
         reply = _answers(fitted, problem, rows, transduces)
     notes = sorted({(note.category, str(note.message)) for note in caught}, key=str)
     return replace(reply, fitted=fitted, seconds=time.perf_counter() - start, notes=notes)
+
+
+def _dispatching(X: Any) -> AbstractContextManager[None]:
+    """Let a step of a pipeline put rows of numpy on a device; for rows that are there the user's own setting counts."""
+    return nullcontext() if arrays.is_foreign(X) else arrays.dispatching()
 
 
 def _fit(

@@ -29,6 +29,7 @@ DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
 NEIGHBORS = 7  # of label spreading, its default
+DEVICE_ROWS = 500  # below, small steps wait for a device longer than it saves (benchmarks/gpu.py)
 # Small steps and leaves, and some features only at each split: where labels say much this comes near to CatBoost, and
 # where they say little the other members count for more.
 BOOSTING: dict[str, dict[str, Any]] = {
@@ -48,6 +49,7 @@ class Case:
     n_classes: int = 0
     standardize: bool = True  # whether methods that depend on the scale of features bring them to one
     random_state: Any = None
+    device: str | None = None  # where the methods that can compute, as `transduce.device.to_device` takes it
 
     @property
     def labels(self) -> int:
@@ -99,7 +101,21 @@ class Method:
     least_labels: int = 0
     most_labels: float = float("inf")
     most_rows: float = float("inf")
-    on_devices: bool = False  # whether it computes where the features are
+    on_devices: bool = False  # whether it, or some of its members, compute where the features are
+
+    def suited(self, case: Case) -> Any:
+        """Return the estimator, not fitted; its rows go to the case's device if it can compute there and that pays."""
+        estimator = self.make(case)
+        if case.device is None or not self.on_devices or case.n_rows < DEVICE_ROWS:
+            return estimator
+        from sklearn.pipeline import Pipeline
+        from sklearn.preprocessing import FunctionTransformer
+
+        from transduce.device.memory import to_device
+
+        there = FunctionTransformer(to_device, kw_args={"device": case.device})
+        steps = estimator.steps if isinstance(estimator, Pipeline) else [("method", estimator)]
+        return Pipeline([*steps[:-1], ("device", there), steps[-1]])
 
 
 # ------------------------------------------------------------------------------------------------ how they are made
@@ -229,7 +245,10 @@ def _forest_seconds(case: Case) -> float:
 
 REGISTRY = (
     Method(
-        "auto", "The blend; with few labels its intervals come from the confidence machine.", "this project"
+        "auto",
+        "The blend; with few labels its intervals come from the confidence machine.",
+        "this project",
+        on_devices=True,
     ),
     Method(
         "ridge",
@@ -299,7 +318,7 @@ REGISTRY = (
         make=_confidence_machine,
         most_labels=5000,
     ),
-    Method("blend", "Weighted mean of the methods that suit the table.", "this project"),
+    Method("blend", "Weighted mean of the methods that suit the table.", "this project", on_devices=True),
     Method("", member="ridge", tasks=(NUMBERS,), blended={NUMBERS: ALWAYS}, make=_ridge),
     Method(
         "",
@@ -358,5 +377,5 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
         elif case.n_rows > method.most_rows:
             left_out[name] = f"{case.n_rows:,} rows are more than {method.most_rows:,}"
         else:
-            members[name] = method.make(case)
+            members[name] = method.suited(case)
     return members, left_out

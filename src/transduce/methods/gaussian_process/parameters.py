@@ -434,18 +434,18 @@ def answers_in_folds(
     Shapes: order (l,).
     """
     place, whole = np.argsort(order), chosen.objective
-    X_l, rest = whole.X[: len(order)], whole.X[len(order) :]
-    answers = []
+    X_l, rest = whole.X[: len(order), :], whole.X[len(order) :, :]
+    labels, answers = arrays.to_numpy(whole.y_l), []
     for visible, hidden in folds:
         shown = np.sort(place[visible])
-        mean, spread = label_moments(whole.y_l[shown])
-        y_l = (whole.y_l[shown] - mean) / spread
+        mean, spread = label_moments(labels[shown])
+        X_v, y_l = arrays.pick(X_l, shown), arrays.beside((labels[shown] - mean) / spread, X_l)
         parameters = chosen.best.log_parameters
         if len(order) <= MOST_DESCENDED:
-            objective = replace(whole, X=np.concatenate([X_l[shown], rest]), y_l=y_l)
+            objective = replace(whole, X=arrays.namespace(X_l).concat([X_v, rest]), y_l=y_l)
             parameters = _parameters_of_fold(chosen, objective, from_scratch=len(order) <= FROM_SCRATCH)
-        posterior = fit_posterior(X_l[shown], y_l, parameters, chosen.max_exact)
-        answers.append(posterior.mean(X_l[place[hidden]]) * spread + mean)
+        posterior = fit_posterior(X_v, y_l, parameters, chosen.max_exact)
+        answers.append(posterior.mean(arrays.pick(X_l, place[hidden])) * float(spread) + float(mean))
     return answers
 
 
@@ -454,7 +454,7 @@ def _parameters_of_fold(chosen: FoundParameters, objective: Objective, *, from_s
     if not from_scratch:
         short = replace(chosen.search, max_iter=FOLD_STEPS, tolerance=1e-5)
         return short.descend(objective, chosen.best.log_parameters).log_parameters
-    X_l, common = objective.X[: len(objective.y_l)], len(chosen.search.start) <= objective.X.shape[1]
+    X_l, common = objective.X[: objective.y_l.shape[0], :], len(chosen.search.start) <= objective.X.shape[1]
     limits = {"solver": chosen.search.solver, "max_iter": chosen.search.max_iter, "tolerance": 1e-5}
     search = Search.at(X_l, objective.y_l, common=common, **limits)
     return search.best(objective, [search.start, search.wiggly], None)[0].log_parameters

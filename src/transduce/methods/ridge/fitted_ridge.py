@@ -392,8 +392,9 @@ class FittedRidge:
                     basis, self.labelled_rows, shown, y[shown] - mean, self.settings
                 )
                 basis, ridge = basis.with_width(choice.width), choice.ridge
-            inside = np.full(y.shape, np.nan)
-            inside[~shown] = inductive(basis, self.labelled_rows, ridge, y - mean, shown) + mean
+            inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, self.labelled_rows)
+            answered = inductive(basis, self.labelled_rows, ridge, centred, shown)
+            inside[~shown] = arrays.to_numpy(answered) + mean
             answers.append(self.labels.restore(inside[hidden]))
         return answers
 
