@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from tests.labelling.processes import Running, label_and_be_killed
 from tests.labelling.tables import clusters, new_session, numbers, prepared
@@ -620,7 +623,7 @@ def test_second_opinion():
         session.answer(str(truth[session.propose().row]))
     assert session.answers().source == "the spectral graph transducer"
     assert session.think()
-    session._second._asking.join()
+    session.model.second._asking.join()
     assert not session.busy
     assert session.answers().source.startswith("a blend of")
     names = np.array(["yes", "no"])[session.answers().values]
@@ -650,7 +653,7 @@ def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
 def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     session, truth = new_session(120, 40)
     asked = []
-    monkeypatch.setattr(session._second, "ask", lambda question: asked.append(question) or True)
+    monkeypatch.setattr(session.model.second, "ask", lambda question: asked.append(question) or True)
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
     session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
@@ -992,3 +995,67 @@ def test_a_session_that_cannot_go_on_leaves_its_journal(tmp_path):
     with pytest.raises(ValueError, match="no class 'perhaps'"):
         Session(path, "y", wanted="perhaps", settings=SessionSettings(prepared=prepared()))
     assert journal.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------- before all rows are compared
+
+
+def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
+    """Every mode gives rows, nothing is answered, and what was judged counts as soon as all rows are compared."""
+    compared = threading.Event()
+
+    def slowly(table):
+        compared.wait()
+        return prepared()
+
+    monkeypatch.setattr("transduce.labelling.prepared.prepare", slowly)
+    frame, truth = clusters()
+    session = Session(frame, "relevant", classes=["yes", "no"], settings=SessionSettings(seed=1, wait=False))
+    for mode in ("find", "learn", "audit"):
+        for _ in range(4):
+            proposal = session.propose(mode)
+            assert proposal.reason == ("random" if mode == "audit" else "early")
+            session.answer(str(truth[proposal.row]))
+            shown = view(session)
+            assert json.dumps(shown, allow_nan=False)
+            assert shown["preparing"] == {"words": "Comparing all rows: columns, 0 %.", "runs": True}
+    assert set(session.answers().values[session.state.pool].tolist()) == {-1}
+    assert not session.think()
+    for refused in (session.freeze, lambda: session.export(tmp_path)):
+        with pytest.raises(
+            ValueError, match=r"There are no answers yet\. Comparing all rows: columns, 0 %\."
+        ):
+            refused()
+    row = session.propose("find").row
+    compared.set()
+    assert session.preparation.join()
+    assert session.propose().row == row  # it is still on the screen
+    assert view(session)["preparing"] == {"words": "", "runs": False}
+    session.answer(str(truth[row]))
+    assert session.propose().reason == "likeliest"
+    assert np.mean(session.named(session.answers().values) == truth) > 0.9
+    session.freeze()
+
+
+def test_early_rows_are_drawn_uniformly(monkeypatch):
+    never = SimpleNamespace(model=None)
+    monkeypatch.setattr("transduce.labelling.session.Preparation", lambda make, wait: never)
+    frame, _ = clusters(8, 2)
+    firsts = []
+    for seed in range(400):
+        session = Session(frame, "y", classes=["a", "b"], settings=SessionSettings(seed=seed, wait=False))
+        session.answer("b", row=7)
+        firsts.append(session.propose("learn").row)
+    counts = np.bincount(firsts, minlength=8)
+    assert counts[7] == 0
+    assert chisquare(counts[:7]).pvalue > 1e-3
+
+
+def test_rows_that_cannot_be_compared_can_be_labelled():
+    flat = pd.DataFrame({"a": [1.0] * 9})
+    session = Session(flat, "y", settings=SessionSettings(wait=False))
+    assert session.preparation.join()
+    assert session.preparation.words.startswith("The rows cannot be compared: No column besides 'y' varies")
+    session.answer("yes", row=session.propose("audit").row)
+    shown = view(session)
+    assert (shown["progress"]["labelled"], shown["preparing"]["runs"]) == (1, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import threading
 import time
 from functools import partial
 
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.skipif(
     reason="NOT TESTED, because Chromium and its driver are not installed: the labelling page in a browser. Install "
     "chromium and chromium-driver.",
 )
-LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
+LIMIT = 60  # seconds a test may take on the slowest machine; nothing else here waits for time
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars",
@@ -149,6 +150,10 @@ class Page:
     def ready(self):
         self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
 
+    def compared(self):
+        """Wait until all rows are compared, which a program does while its page is open."""
+        self.wait(lambda: self.text("#mode-note") == "")
+
     def no_dialog(self):
         self.wait(lambda: not self.driver.find_elements(By.CSS_SELECTOR, "dialog[open]"))
 
@@ -225,6 +230,7 @@ def program(papers, browser, tmp_path):
     browser.get_log("browser")
     program = Program(tmp_path / "papers.csv")
     program.truth, program.page = truth, Page(browser, program.start())
+    program.page.compared()
     yield program
     browser.get("about:blank")
     program.kill()
@@ -250,6 +256,38 @@ def test_a_whole_session_by_keyboard(program):
     assert page.errors() == []
     page.driver.get("about:blank")
     assert program.end().startswith("Ended.")
+
+
+def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monkeypatch):
+    frame, truth, prepared = papers
+    compared = threading.Event()
+    monkeypatch.setattr(
+        "transduce.labelling.prepared.prepare", lambda table: prepared if compared.wait() else None
+    )
+    frame.to_csv(tmp_path / "papers.csv", index=False)
+    browser.get_log("browser")
+    settings = SessionSettings(seed=11, wait=False)
+    with (
+        Session(tmp_path / "papers.csv", "relevant", classes=["yes", "no"], settings=settings) as session,
+        Served(session) as served,
+    ):
+        page = Page(browser, served.address)
+        assert "Until then rows come in a random order, and Find waits." in page.text("#mode-note")
+        assert not page.find("[data-mode=find]").is_enabled()
+        page.judge(truth, 12)
+        assert "random order" in page.text("#why")
+        page.press("f")
+        page.wait(lambda: "Find waits" in page.text("#toasts"))
+        row = page.row()
+        compared.set()
+        page.wait(lambda: page.text("#mode-note") == "" and page.find("[data-mode=find]").is_enabled())
+        page.wait(lambda: ", from the columns" in page.text("#source"))
+        assert page.row() == row
+        assert page.find("#map").get_attribute("aria-label").startswith("Map of 60 rows")
+        page.judge(truth)
+        assert "most likely to be “yes”" in page.text("#why")
+        assert page.errors() == []
+        browser.get("about:blank")
 
 
 def test_modes_and_undo_wait_for_a_request_and_labels_do_not(page):
@@ -484,7 +522,6 @@ def test_the_policy_forbids_foreign_scripts_and_requests(page, browser):
 def test_foreign_pages_get_nothing(page, browser):
     """Another origin on this very machine, with the cookie in the same browser: every request is refused."""
     import http.server
-    import threading
 
     class Foreign(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

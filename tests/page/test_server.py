@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
 from tests.labelling.processes import Running, serve_page
@@ -357,8 +358,8 @@ def test_ctrl_c_ends_cleanly(tmp_path):
     frame.assign(note="none").to_csv(tmp_path / "papers.csv", index=False)
     running = Running(serve_page, tmp_path / "papers.csv", 0, "again", errors=tmp_path / "errors")
     try:
-        lines = [running.hear() for _ in range(3)]
-        port = int(re.match(r"Open http://127.0.0.1:(\d+)/\?token=\S+$", lines[1])[1])
+        lines = [running.hear() for _ in range(4)]
+        port = int(re.match(r"Open http://127.0.0.1:(\d+)/\?token=\S+$", lines[2])[1])
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         connection.request("GET", "/")
         assert connection.getresponse().status == 403  # it is up
@@ -385,9 +386,9 @@ def test_command_refuses_what_it_cannot_serve(tmp_path, monkeypatch):
 def test_demo_table(tmp_path, monkeypatch):
     from transduce.page import command
 
-    digits = command.load_digits()
+    digits = load_digits()
     few = Bunch(images=digits.images[:50], data=digits.data[:50])  # all 1,797 take seconds
-    monkeypatch.setattr(command, "load_digits", lambda: few)
+    monkeypatch.setattr("sklearn.datasets.load_digits", lambda: few)
     path, target, show, classes = command.demo_digits(tmp_path)
     assert (target, show, classes) == ("digit", ["image"], list(range(10)))
     images = pd.read_csv(path)["image"]

@@ -346,7 +346,6 @@ def label(  # noqa: PLR0913
             browser=not no_browser,
             demo=demo,
             say=say,
-            working=lambda: progress_bars(quiet=False),
         )
 
 

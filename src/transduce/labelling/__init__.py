@@ -8,9 +8,8 @@ from transduce.labelling.certificates import (
     certify_answers,
     certify_recall,
 )
-from transduce.labelling.choosing import Proposal
-from transduce.labelling.export import Exported
-from transduce.labelling.session import Session, SessionSettings
+from transduce.labelling.session import Exported, Session, SessionSettings
+from transduce.labelling.state import Proposal
 
 __all__ = ["Audit", "Draws", "RecallCertificate", "WrongCertificate", "certify_answers", "certify_recall"]
 __all__ += ["Exported", "Proposal", "Session", "SessionSettings"]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.labelling.opinions import Answers
+from transduce.labelling.journal import Label
+from transduce.labelling.opinions import (
+    FEWEST_LABELS,
+    MOST_ROWS,
+    ClassOpinion,
+    NumberOpinion,
+    Question,
+    SecondOpinion,
+)
 from transduce.labelling.prepared import GraphFeatures, MaybeSparse, Prepared
+from transduce.labelling.state import Answers, Proposal, State
 
 RECENT = 20  # rows looked back at for near-copies
 COPY = 0.995  # cosine above which a row is a near-copy
@@ -22,35 +30,40 @@ RIDGE = 1.0
 TOLERANCE, MOST_STEPS = 1e-4, 200  # of conjugate gradients
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A row to judge.
+class Model:
+    """What proposes rows and answers them, once all are compared."""
 
-    Parameters
-    ----------
-    row : int
-        The row.
-    mode : {"find", "learn", "audit"}
-        How it was chosen.
-    reason : str
-        Why, in a word: "likeliest", "teaches", "diverse", "widest", "random", "undone" or "skipped".
-    value : float
-        A number that belongs to the reason: the share of the uncertainty, the width, the number of the draw.
-    random : bool
-        Whether chance chose it.
+    def __init__(self, prepared: Prepared, task: str, confidence: float, seed: int) -> None:
+        self.prepared, self._seeded = prepared, (prepared, confidence, seed)
+        self.chooser, self.second = Chooser(prepared), SecondOpinion(prepared.matrix)
+        self._classes = ClassOpinion(prepared)
+        self._numbers = NumberOpinion(*self._seeded) if task == "numbers" else None
 
-    Examples
-    --------
-    >>> from transduce.labelling import Proposal
-    >>> Proposal(3, "audit", "random", random=True).random
-    True
-    """
+    def classes(self, codes: Mapping[int, int], shares: Array | None) -> Answers:
+        """Return the first opinion on classes, from labels as places in their list. Shapes: shares (n_classes,)."""
+        return self._classes.answer(codes, shares)
 
-    row: int
-    mode: str
-    reason: str
-    value: float = 0.0
-    random: bool = False
+    def numbers(self, labels: Mapping[int, Label], *, everywhere: bool, afresh: bool = False) -> Answers:
+        """Return the first opinion on numbers; `afresh`, without values that were answered before."""
+        opinion = NumberOpinion(*self._seeded) if afresh or self._numbers is None else self._numbers
+        known = {row: float(label) for row, label in labels.items()}  # type: ignore[arg-type]
+        return opinion.answer(known, everywhere=everywhere)
+
+    def think(self, state: State) -> bool:
+        """Ask for a second opinion where it is worth it; return whether one is being worked on."""
+        small = self._numbers is not None or len(self.prepared.matrix) <= MOST_ROWS
+        enough = len(state.labelled) >= FEWEST_LABELS and small
+        if self.second.busy or not enough or self.second.answer(state.version) is not None:
+            return self.second.busy
+        about = (state.version, state.header.task, np.array(list(state.labelled), dtype=np.int64))
+        if self._numbers is not None:
+            labels = np.array(list(state.labelled.values()), dtype=float)
+            return self.second.ask(Question(*about, labels, self._numbers.machine(len(labels))))
+        codes = np.array(list(state.codes().values()), dtype=np.int64)
+        counts = np.unique(codes, return_counts=True)[1]
+        if len(counts) < 2 or counts.min() < 2:
+            return False
+        return self.second.ask(Question(*about, codes, shares=state.shares_left()))
 
 
 class Chooser:

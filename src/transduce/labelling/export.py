@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,12 +27,10 @@ from transduce.filling.diagnostics import Told
 from transduce.filling.engine import fill_told
 from transduce.labelling.certificates import certificate_text
 from transduce.labelling.journal import Label
+from transduce.labelling.session import Exported, Session
 from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State
 from transduce.tables import files
 from transduce.tables.writing import write
-
-if TYPE_CHECKING:
-    from transduce.labelling.session import Session
 
 FOLDS = 5
 FOUND_BY = {
@@ -41,37 +39,6 @@ FOUND_BY = {
     "chosen": "chosen by you",
     "table": "in the table before",
 }
-
-
-@dataclass(frozen=True)
-class Exported:
-    """The files written, and what is guaranteed of them.
-
-    Parameters
-    ----------
-    labelled : Path
-        The table with the labels.
-    certificate : Path
-        What is certain, as text.
-    filled, report : Path or None
-        The table filled from the labels, and its report; None if it could not be filled.
-    guarantee : str
-        What is guaranteed of the filled table, as sentences; or why it could not be filled.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from transduce.labelling import Exported
-    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
-    >>> files.guarantee
-    'No label yet.'
-    """
-
-    labelled: Path
-    certificate: Path
-    filled: Path | None
-    report: Path | None
-    guarantee: str
 
 
 def write_files(session: Session, path: Path, *, force: bool) -> Exported:

@@ -22,6 +22,7 @@ from sklearn.metrics import pairwise_distances
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.labelling.prepared import N_COMPONENTS, MaybeSparse, Prepared
+from transduce.labelling.state import Answers
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
 
@@ -34,20 +35,6 @@ BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
 MOST_ROWS = 50_000  # up to so many rows a blend is a second opinion on classes
 FEWEST_LABELS = 10  # of which a second opinion is made
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """An answer at every row."""
-
-    values: AnyArray  # (n,) the number, or the place of the class in the list of classes
-    certain: Array  # (n,) larger where the answer is more certain
-    source: str  # who answered
-    lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
-    upper: Array | None = None  # (n,) where they end
-    hidden: AnyArray | None = (
-        None  # (n,) classes at labelled rows while their labels were hidden; -1 elsewhere
-    )
 
 
 class ClassOpinion:

@@ -188,8 +188,11 @@ def prepare_matrix(
         warnings.simplefilter("ignore")
         graphs = []
         if words is not None:  # by the cosines of their words, reduced first if there are too many texts
-            reduced = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed)
-            texts = reduced.fit_transform(words) if words.shape[0] > EXACT_TEXTS else words
+            texts: MaybeSparse = words
+            if words.shape[0] > EXACT_TEXTS:
+                with stage("words"):
+                    reduced = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed)
+                    texts = reduced.fit_transform(words)
             graphs.append(neighbor_graph(texts, n_neighbors=TEXT_NEIGHBORS, random_state=seed))
         if plain.shape[1]:
             near = _reduced(plain, seed)

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs import Design
 from transduce.core import checks
-from transduce.core.computing import few_threads
+from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray, Array
-from transduce.labelling import opinions
 from transduce.labelling.certificates import Certificates, Certifier
-from transduce.labelling.choosing import Chooser, Proposal
-from transduce.labelling.export import Exported, table_to_fill, write_files
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
-from transduce.labelling.opinions import Answers, ClassOpinion, NumberOpinion
-from transduce.labelling.prepared import Prepared, prepare
-from transduce.labelling.state import MODES, Decision, State, open_state, replay
+from transduce.labelling.state import MODES, Answers, Decision, Proposal, State, open_state, replay
 from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
+
+# What compares all rows is imported when that begins: the first row needs none of it.
+if TYPE_CHECKING:
+    from transduce.conformal.designs import Design
+    from transduce.labelling.choosing import Model
+    from transduce.labelling.prepared import Prepared
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class SessionSettings:
         Of the random draws; by default one that cannot be known beforehand.
     prepared : Prepared, optional
         Features and graph, if they are there already.
+    wait : bool, default=True
+        Whether a new session is there only when all rows are compared. If not, that goes on in a thread, and until it
+        is done rows come in a random order and have no answers.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class SessionSettings:
     task: str = "auto"
     seed: int | None = None
     prepared: Prepared | None = None
+    wait: bool = True
 
     def __post_init__(self) -> None:
         for name in ("recall", "certainty", "wrong_share", "confidence"):
@@ -87,6 +92,76 @@ def differing(header: Header, settings: SessionSettings) -> list[str]:
     levels = [(name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")]
     words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
     return [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files written, and what is guaranteed of them.
+
+    Parameters
+    ----------
+    labelled : Path
+        The table with the labels.
+    certificate : Path
+        What is certain, as text.
+    filled, report : Path or None
+        The table filled from the labels, and its report; None if it could not be filled.
+    guarantee : str
+        What is guaranteed of the filled table, as sentences; or why it could not be filled.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from transduce.labelling import Exported
+    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
+    >>> files.guarantee
+    'No label yet.'
+    """
+
+    labelled: Path
+    certificate: Path
+    filled: Path | None
+    report: Path | None
+    guarantee: str
+
+
+class Preparation:
+    """All rows compared with each other: at once, or in a thread while the first of them are judged."""
+
+    def __init__(self, make: Callable[[], Model], *, wait: bool) -> None:
+        self._make, self.stage, self.share = make, "columns", 0.0
+        self.model: Model | None = None
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        if wait:
+            self.model = make()
+        else:
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with show_progress(self._hear):
+                self.model = self._make()
+        except Exception as error:  # rows can be labelled all the same
+            self.error = error
+
+    def _hear(self, stage: str, share: float) -> None:
+        self.stage, self.share = stage, share
+
+    @property
+    def words(self) -> str:
+        """How far it is, or why there is none, in words; none once it is there."""
+        if self.error is not None:
+            return f"The rows cannot be compared: {self.error}"
+        return (
+            "" if self.model is not None else f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
+        )
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until it is done, so many seconds at most; return whether it is."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
 
 
 HELD_BACK = 30  # skipped rows come back after so many others
@@ -120,10 +195,8 @@ class Session:
         The table.
     state : State
         Labels, draws and plans: a replay of the journal.
-    prepared : Prepared
-        Features, graph and map.
-    notes : list of str
-        What the user should be told.
+    preparation : Preparation
+        How far the comparison of all rows is.
 
     See Also
     --------
@@ -169,18 +242,12 @@ class Session:
         self._journal = Journal(None if path is None else Path(path))
         try:
             self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
-            self.notes = [*filter(None, [self._journal.note]), *differing(self.state.header, self.settings)]
+            self._notes = [*filter(None, [self._journal.note]), *differing(self.state.header, self.settings)]
             self._name_classes(named, None if wanted is None else as_class(wanted))
-            self.prepared = self.settings.prepared or prepare(self.table)
-            self.notes += self.prepared.notes
+            self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
             self._journal.abandon()
             raise
-        self._chooser = Chooser(self.prepared)
-        self._first: ClassOpinion | NumberOpinion = ClassOpinion(self.prepared)
-        if self.task == "numbers":
-            self._first = NumberOpinion(self.prepared, self.settings.confidence, self.state.header.seed)
-        self._second = opinions.SecondOpinion(self.prepared.matrix)
         self._answers: tuple[int, Answers] | None = None
         self._proposal: Proposal | None = None
         self._recent: list[int] = []
@@ -204,7 +271,29 @@ class Session:
         if fresh and state.wanted is None:
             self._record(Event("mode", mode="learn"))
 
+    def _make_model(self) -> Model:
+        from transduce.labelling.choosing import Model
+        from transduce.labelling.prepared import prepare
+
+        prepared = self.settings.prepared or prepare(self.table)
+        return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
+
     # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def model(self) -> Model | None:
+        """What proposes and answers rows; None until all rows are compared."""
+        return self.preparation.model
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """Features, graph and map; None until they are there."""
+        return None if self.model is None else self.model.prepared
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should be told."""
+        return [*self._notes, *(self.prepared.notes if self.prepared else ())]
 
     @property
     def task(self) -> str:
@@ -234,7 +323,8 @@ class Session:
 
     def close(self) -> None:
         """Close the journal and end what runs in the background."""
-        self._second.close()
+        if self.model is not None:
+            self.model.second.close()
         self._journal.close()
 
     # ----------------------------------------------------------------------------------------------- deciding
@@ -294,13 +384,17 @@ class Session:
         if not free.any():
             free = state.pool
         seen = {*labelled, *state.decisions}  # where nobody could tell, rows alike will not teach either
+        if self.model is None:  # no search found it: it tells of all rows
+            place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())
+            return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
+        choose = self.model.chooser
         if self.task == "numbers":
-            return self._chooser.widest(free, self.answers(), seen, self._recent)
+            return choose.widest(free, self.answers(), seen, self._recent)
         if state.mode == "find":
             hits = [row for row, label in labelled.items() if label == state.wanted]
             others = [row for row, label in labelled.items() if label != state.wanted]
-            return self._chooser.find(free, hits, others)
-        return self._chooser.learn(free, seen, self._first_opinion(), self._recent)
+            return choose.find(free, hits, others)
+        return choose.learn(free, seen, self._first_opinion(self.model), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
         """Give a row its label, or change it; it is on disk when this returns.
@@ -457,17 +551,26 @@ class Session:
         """
         return self.table.search(words, limit)
 
-    def _first_opinion(self) -> Answers:
+    def _first_opinion(self, model: Model) -> Answers:
         if self._answers is None or self._answers[0] != self.state.version:
             with few_threads(0):
-                self._answers = (self.state.version, self._answered())
+                self._answers = (self.state.version, self._answered(model))
         return self._answers[1]
 
-    def _answered(self, *, everywhere: bool = False) -> Answers:
-        if isinstance(self._first, NumberOpinion):
-            labels = {row: float(label) for row, label in self.state.labelled.items()}  # type: ignore[arg-type]
-            return self._first.answer(labels, everywhere=everywhere)
-        return self._first.answer(self.state.codes(), self.state.class_shares())
+    def _answered(self, model: Model, *, everywhere: bool = False) -> Answers:
+        if self.task == "numbers":
+            return model.numbers(self.state.labelled, everywhere=everywhere)
+        return model.classes(self.state.codes(), self.state.class_shares())
+
+    def _unanswered(self) -> Answers:
+        """Return the labels alone, until all rows are compared."""
+        certain = np.full(self.table.n_rows, np.nan)
+        values: AnyArray = (
+            certain.copy() if self.task == "numbers" else np.full(len(certain), -1, dtype=np.int16)
+        )
+        labels = self.state.labelled if self.task == "numbers" else self.state.codes()
+        values[[*labels]] = np.array([*labels.values()], dtype=values.dtype)
+        return Answers(values, certain, "nobody yet: all rows are being compared")
 
     def named(self, values: AnyArray) -> AnyArray:
         """Return answers as classes or numbers.
@@ -493,7 +596,9 @@ class Session:
         -------
         Answers
         """
-        return self._second.answer(self.state.version) or self._first_opinion()
+        if self.model is None:
+            return self._unanswered()
+        return self.model.second.answer(self.state.version) or self._first_opinion(self.model)
 
     def complete_answers(self) -> Answers:
         """Return the current answers, renewed at all rows of the largest table, which may take seconds.
@@ -502,8 +607,11 @@ class Session:
         -------
         Answers
         """
+        if self.model is None:
+            raise ValueError(f"There are no answers yet. {self.preparation.words}")
         if self.task == "numbers":
-            return self._second.answer(self.state.version) or self._answered(everywhere=True)
+            found = self.model.second.answer(self.state.version)
+            return found or self._answered(self.model, everywhere=True)
         return self.answers()
 
     def think(self) -> bool:
@@ -514,24 +622,12 @@ class Session:
         bool
             Whether it is being worked on.
         """
-        state, small = self.state, self.task == "numbers" or self.table.n_rows <= opinions.MOST_ROWS
-        enough = len(state.labelled) >= opinions.FEWEST_LABELS and small
-        if self.busy or not enough or self._second.answer(state.version) is not None:
-            return self.busy
-        about = (state.version, self.task, np.array(list(state.labelled), dtype=np.int64))
-        if isinstance(self._first, NumberOpinion):
-            labels = np.array(list(state.labelled.values()), dtype=float)
-            return self._second.ask(opinions.Question(*about, labels, self._first.machine(len(labels))))
-        codes = np.array(list(state.codes().values()), dtype=np.int64)
-        counts = np.unique(codes, return_counts=True)[1]
-        if len(counts) < 2 or counts.min() < 2:
-            return False
-        return self._second.ask(opinions.Question(*about, codes, shares=state.shares_left()))
+        return self.model is not None and self.model.think(self.state)
 
     @property
     def busy(self) -> bool:
         """Whether a second opinion is being worked on."""
-        return self._second.busy
+        return self.model is not None and self.model.second.busy
 
     def state_at(self, n_events: int) -> State:
         """Return where the session stood after so many events of its journal.
@@ -562,15 +658,15 @@ class Session:
         array of shape (n,)
             As ``values`` of `answers`.
         """
+        if self.model is None:
+            raise ValueError(f"There are no answers yet. {self.preparation.words}")
         with few_threads(0):
-            if isinstance(self._first, ClassOpinion):
+            if self.task == "classes":
                 places = self.state.places
-                return self._first.answer(
+                return self.model.classes(
                     {row: places[label] for row, label in labels.items()}, shares
                 ).values
-            own = NumberOpinion(self.prepared, self.settings.confidence, self.state.header.seed)
-            numbers = {row: float(label) for row, label in labels.items()}  # type: ignore[arg-type]
-            return own.answer(numbers, everywhere=True).values
+            return self.model.numbers(labels, everywhere=True, afresh=True).values
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before.
@@ -590,6 +686,8 @@ class Session:
             With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it
             are left out; without one all labels are there, and the odds of a label are estimated.
         """
+        from transduce.labelling.export import table_to_fill
+
         return table_to_fill(self)
 
     def export(self, folder: str | Path | None = None, *, force: bool = False) -> Exported:
@@ -610,5 +708,7 @@ class Session:
         target = Path(folder) if folder is not None else self.table.path.parent if self.table.path else None
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
+        from transduce.labelling.export import write_files
+
         path = target / (self.table.path or Path("table.csv")).name
         return write_files(self, path, force=force)

@@ -29,6 +29,49 @@ BLOCK = 4  # times as many draws as a level takes: 39 for 90 %, 79 for 95 %; few
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """A row to judge.
+
+    Parameters
+    ----------
+    row : int
+        The row.
+    mode : {"find", "learn", "audit"}
+        How it was chosen.
+    reason : str
+        Why, in a word: "likeliest", "teaches", "diverse", "widest", "random", "undone" or "skipped".
+    value : float
+        A number that belongs to the reason: the share of the uncertainty, the width, the number of the draw.
+    random : bool
+        Whether chance chose it.
+
+    Examples
+    --------
+    >>> from transduce.labelling import Proposal
+    >>> Proposal(3, "audit", "random", random=True).random
+    True
+    """
+
+    row: int
+    mode: str
+    reason: str
+    value: float = 0.0
+    random: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """An answer at every row."""
+
+    values: AnyArray  # (n,) the number, or the place of the class in the list of classes
+    certain: Array  # (n,) larger where the answer is more certain
+    source: str  # who answered
+    lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
+    upper: Array | None = None  # (n,) where they end
+    hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
+
+
+@dataclass(frozen=True)
 class Decision:
     """One row that the person judged or skipped, as it stands now."""
 

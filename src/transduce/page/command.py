@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
 import webbrowser
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
-from scipy.ndimage import zoom
-from sklearn.datasets import load_digits
 
 from transduce.core.safe_files import whole_file
 from transduce.core.words import counted
@@ -20,6 +17,8 @@ from transduce.labelling.session import Session, SessionSettings
 
 FOLDER = Path("demo-output") / "label-digits"
 WANTED = 8
+MOMENT = 1.0  # seconds in which small tables are compared: their page opens ready
+EVERY = 5.0  # seconds between two lines about a comparison that takes longer
 
 
 def _check_installed() -> None:
@@ -60,7 +59,6 @@ def run_label(  # noqa: PLR0913
     browser: bool = True,
     demo: bool = False,
     say: Callable[[str], None] = print,
-    working: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
     """Serve the labelling page of a table until it is interrupted."""
     _check_installed()
@@ -72,15 +70,17 @@ def run_label(  # noqa: PLR0913
     if table is None or target is None:
         raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
     with listen(port) as listening:
-        with working():
-            session = Session(table, target, show=show, classes=classes, wanted=wanted, settings=settings)
-        with session:
+        say(f"Reading {table}.")
+        how = replace(settings or SessionSettings(), wait=False)
+        with Session(table, target, show=show, classes=classes, wanted=wanted, settings=how) as session:
+            session.preparation.join(MOMENT)
             if demo and session.state.wanted is None:
                 session.want(WANTED)
                 session.propose("find")
             with suppress(KeyboardInterrupt):
                 server, address = make_server(session, listening)
                 _greet(session, address, say)
+                threading.Thread(target=_follow, args=(session, say), daemon=True).start()
                 if browser:
                     webbrowser.open(address)
                 server.run(sockets=[listening])
@@ -99,12 +99,25 @@ def _greet(session: Session, address: str, say: Callable[[str], None]) -> None:
     say("The address works once, in one browser. Press Ctrl-C here to end.")
 
 
+def _follow(session: Session, say: Callable[[str], None]) -> None:
+    """Say how far the comparison of all rows is, until it is done."""
+    if session.model is not None:
+        return
+    while not session.preparation.join(EVERY):
+        say(session.preparation.words)
+    say(session.preparation.words or "All rows are compared: answers are there, and Find can be used.")
+
+
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
     """Write a table to try the page on, the images of digits that come with scikit-learn without their labels.
 
     Returns its path, the target, the column shown, and the classes.
     """
+    import numpy as np
+    import pandas as pd
     from matplotlib.image import imsave
+    from scipy.ndimage import zoom
+    from sklearn.datasets import load_digits
 
     path = folder / "digits.csv"
     if not path.exists():

@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from transduce.labelling.export import labels_to_fill
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings, journal_path
 from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable
@@ -81,6 +80,7 @@ class Server:
             Route("/image/{row:int}/{column:int}", self._image),
             Route("/api/about", self._reading(lambda request: views.about(self._session) | {"home": home})),
             Route("/api/view", self._reading(lambda request: views.view(self._session))),
+            Route("/api/preparing", self._reading(lambda request: views.preparing(self._session))),
             Route("/api/history", self._reading(self._history)),
             Route("/api/search", self._reading(self._search)),
             Route("/api/row/{row:int}", self._reading(self._row)),
@@ -301,7 +301,7 @@ class OpenServer:
             if not plain:
                 table = without(files_read(path, sheet=choices.sheet).frame, choices.missing)
             journal = journal_path(replace(shown, target=choices.target))
-            settings = SessionSettings(confidence=choices.confidence)
+            settings = SessionSettings(confidence=choices.confidence, wait=False)
             session = Session(table, choices.target, show=show, journal=journal, settings=settings)
             self.label.session = session
             if body.get("draw"):
@@ -315,6 +315,8 @@ class OpenServer:
 
     def _back(self, body: Body) -> None:
         """Take the labels of the labelling page with which to fill again, and close it."""
+        from transduce.labelling.export import labels_to_fill  # the first row needs none of it
+
         with self.label.lock:
             session = self.label.session
             if session is None:

@@ -12,11 +12,9 @@ import numpy as np
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.labelling import certificates as words
-from transduce.labelling.choosing import Proposal
 from transduce.labelling.journal import Label
-from transduce.labelling.opinions import Answers
 from transduce.labelling.session import Session
-from transduce.labelling.state import Decision
+from transduce.labelling.state import Answers, Decision, Proposal
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 LISTED = 8
@@ -27,6 +25,7 @@ REASONS = {
     "teaches": "Its label would teach most: it takes away about {share} of the uncertainty about all rows.",
     "widest": "Its interval is the widest of those compared ({number:.4g}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
+    "early": "While all rows are being compared, rows come in a random order.",
     "undone": "You took its label back.{stays}",
     "skipped": "You skipped this random draw. It counts as a possible hit until you judge it.",
 }
@@ -60,19 +59,31 @@ def view(session: Session) -> dict[str, Json]:
         "map": on_the_map(session, answers),
         "source": answers.source,
         "thinking": session.busy,
+        "preparing": preparing(session),
     }
 
 
 def about(session: Session) -> dict[str, Json]:
     """Return what does not change: the table, the columns, the places on the map."""
-    table, places = session.table, session.prepared.map
-    x, y = (places.places * 10_000).round().astype(int).T.tolist()
+    table, prepared = session.table, session.prepared
+    rows, (x, y) = [], ([], [])
+    if prepared is not None:
+        rows, (x, y) = (
+            prepared.map.rows.tolist(),
+            (prepared.map.places * 10_000).round().astype(int).T.tolist(),
+        )
     return {
         **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
-        "map": {"rows": places.rows.tolist(), "x": x, "y": y},
+        "map": {"rows": rows, "x": x, "y": y},
         "notes": list(session.notes),
-        "columns": list(session.prepared.columns),
+        "columns": list(prepared.columns if prepared else ()),
     }
+
+
+def preparing(session: Session) -> dict[str, Json]:
+    """Return how far the comparison of all rows is, in words, none once it is done, and whether it goes on."""
+    words = session.preparation.words
+    return {"words": words, "runs": bool(words) and session.preparation.error is None}
 
 
 def _classes(session: Session, answers: Answers) -> list[Json]:
@@ -126,7 +137,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         "step": None if decision is None else list(state.decisions)[::-1].index(row),
         "answer": None if hidden else _json(session.named(answers.values[[row]])[0]),
         "bounds": None if hidden else bounds,
-        "place": [*session.prepared.map.place(row)],
+        "place": [*session.prepared.map.place(row)] if session.prepared else None,
         "why": "You chose this row.",
         "random": state.was_drawn(row),
     }
@@ -201,7 +212,7 @@ def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[
 
 def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
     """Return the answer and whether there is a label, for each row on the map; numbers in 255 steps."""
-    rows = session.prepared.map.rows
+    rows = session.prepared.map.rows if session.prepared else np.zeros(0, dtype=np.int64)
     values, low, high = answers.values[rows], 0.0, 0.0
     if session.task == "numbers":
         finite = np.isfinite(values)

@@ -31,10 +31,10 @@ function draw() {
   drawClasses(view, shown);
   drawProgress(view);
   showCertificates(view.certificate, about, view, act);
-  showMap(view.map, about.task, shown?.place ?? null);
+  showMap(view.map, about, shown?.place ?? null);
   showCounts(model, view);
   showAnswers(model, view[model.list], choose);
-  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}, from ${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}`;
+  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
   $("back").disabled = view.progress.decisions === 0;
@@ -46,7 +46,14 @@ const MOST_NAMED = 8;
 function restsOn(columns) {
   const more = columns.length - MOST_NAMED;
   const named = columns.slice(0, MOST_NAMED).map((name) => `“${name}”`).join(", ");
-  return `${columns.length === 1 ? "the column" : "the columns"} ${named}${more > 0 ? ` and ${more} more` : ""}`;
+  if (!columns.length) return "";
+  return `, from ${columns.length === 1 ? "the column" : "the columns"} ${named}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+// Why rows cannot be searched for now.
+function noFind({ preparing, wanted }) {
+  if (preparing.words) return `${preparing.words} ${preparing.runs ? "Until then rows come" : "Rows come"} in a random order${model.about.task === "classes" ? ", and Find waits" : ""}.`;
+  return wanted === null ? "Find waits until you choose the wanted class." : "";
 }
 
 function drawModes(view) {
@@ -55,8 +62,9 @@ function drawModes(view) {
     button.setAttribute("aria-checked", String(view.mode === mode));
     button.tabIndex = view.mode === mode ? 0 : -1;
     button.hidden = mode === "find" && model.about.task === "numbers";
-    button.disabled = mode === "find" && view.wanted === null;
+    button.disabled = mode === "find" && Boolean(noFind(view));
   }
+  $("mode-note").textContent = view.preparing.words ? noFind(view) : model.about.task === "classes" ? noFind(view) : "";
   $("want-box").hidden = model.about.task === "numbers";
   const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
   fill($("want"), ...none, ...view.classes.map(({ name }, code) => make("option", { value: code, text: name, selected: code === view.wanted })));
@@ -166,6 +174,27 @@ function rest() {
   }, model.view?.thinking ? 1500 : PAUSE);
 }
 
+// Until all rows are compared, the page asks how far that is; then come the map, the answers and the notes.
+async function watch() {
+  try {
+    while (model.view.preparing.runs) {
+      await new Promise((go) => { setTimeout(go, 700); });
+      model.view.preparing = await read("/api/preparing");
+      drawModes(model.view);
+    }
+    if (model.view.preparing.words || model.about.columns.length) return;
+    while (model.running) await model.running;
+    const [about, view, typed] = [await read("/api/about"), await read("/api/view"), $("number").value];
+    for (const note of about.notes) if (!model.about.notes.includes(note)) toast(note, "note", 12);
+    model.about = about;
+    if (!model.running) model.view = view;
+    draw();
+    $("number").value = typed;
+  } catch (error) {
+    failed(error);
+  }
+}
+
 // ------------------------------------------------------------------------------------------------ looking
 
 // The dialog closes when the row is there: a key pressed sooner must not label the row before it.
@@ -219,7 +248,8 @@ const actions = {
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
   mode: (mode) => afterwards(() => {
     const button = $("modes").querySelector(`[data-mode=${mode}]`);
-    if (model.view.mode !== mode && !button.disabled && !button.hidden) act("mode", { mode });
+    if (button.disabled) toast(noFind(model.view), "note");
+    else if (model.view.mode !== mode && !button.hidden) act("mode", { mode });
   }),
   escape: () => { if (model.looking) back(); },
 };
@@ -291,7 +321,7 @@ async function begin() {
   beginKeys(about);
   beginDialogs();
   beginSearch(model, choose, failed);
-  beginMap(about, choose, (row, code) => `row ${grouped(row + 1)}${about.task === "classes" && code !== undefined && code !== 255 ? ` · ${model.view.classes[code].name}` : ""}`);
+  beginMap(choose, (row, code) => `row ${grouped(row + 1)}${about.task === "classes" && code !== undefined && code !== 255 ? ` · ${model.view.classes[code].name}` : ""}`);
   wire();
   listen(actions);
   draw();
@@ -299,6 +329,7 @@ async function begin() {
   $("home").hidden = !about.home;
   $("home").addEventListener("click", () => afterwards(() => post("/open/back").then(() => window.location.assign(about.home), failed)));
   rest();
+  watch();
   document.body.dataset.ready = "true";
 }
 

@@ -1,6 +1,6 @@
 // The map of rows: near rows are alike, colours are answers, rings are labels.
 
-import { $, resolved } from "/page/dom.js";
+import { $, grouped, resolved } from "/page/dom.js";
 
 const REACH = 14; // pixels within which a click finds a row
 let places = null, codes = null, labelled = null, current = null, palette = null;
@@ -15,10 +15,8 @@ export function heat(share) {
   return `rgb(${HEAT[low].map((value, i) => Math.round(value + (HEAT[low + 1][i] - value) * (place - low))).join(" ")})`;
 }
 
-export function beginMap(about, choose, title) {
-  places = about.map;
+export function beginMap(choose, title) {
   const canvas = $("map"), tip = $("map-tip");
-  canvas.setAttribute("aria-label", `Map of ${places.rows.length} rows: rows that are alike lie near each other. The counts below say the same in numbers.`);
   canvas.addEventListener("click", (event) => {
     const found = nearest(event);
     if (found !== null) choose(places.rows[found]);
@@ -46,11 +44,14 @@ function colours() {
   return palette;
 }
 
-export function showMap(found, task, place) {
+export function showMap(found, about, place) {
+  places = about.map;
+  const count = places.rows.length, some = count < about.n_rows ? ` of ${grouped(about.n_rows)} rows, drawn at random` : " rows";
+  $("map").setAttribute("aria-label", `Map of ${grouped(count)}${some}: rows that are alike lie near each other. The counts below say the same in numbers.`);
   codes = bytes(found.codes);
   labelled = bytes(found.labelled);
   current = place;
-  $("map").dataset.task = task;
+  $("map").dataset.task = about.task;
   paint();
 }
 
@@ -60,7 +61,7 @@ function at(index, width, height) {
 
 function paint() {
   const canvas = $("map"), box = canvas.getBoundingClientRect(), density = window.devicePixelRatio || 1;
-  if (!codes || box.width === 0) return;
+  if (!places || codes.length !== places.rows.length || box.width === 0) return;
   canvas.width = box.width * density;
   canvas.height = box.height * density;
   const ink = canvas.getContext("2d"), colour = colours(), numbers = canvas.dataset.task === "numbers";
@@ -98,7 +99,7 @@ function paint() {
 }
 
 function nearest(event) {
-  if (!codes) return null;
+  if (!places || codes.length !== places.rows.length) return null;
   const box = $("map").getBoundingClientRect();
   let best = null, least = REACH * REACH;
   for (let i = 0; i < codes.length; i += 1) {
