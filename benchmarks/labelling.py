@@ -1,6 +1,10 @@
-"""From a click to new answers on the labelling page: milliseconds of the server, at 10,000 and 1,000,000 rows.
+"""The labelling page: seconds until the first row and until all rows are compared, and milliseconds of a click.
 
-    python benchmarks/labelling.py [--sizes 10000 1000000] [--clicks 40] [--out FOLDER]
+    python benchmarks/labelling.py [--opening 20000 100000 1000000] [--sizes 10000 1000000] [--clicks 40] [--out FOLDER]
+
+The page of a new session is opened on short texts, on the same texts beside numbers and categories, and on vectors of
+50 numbers, in files of Parquet; a process of its own imports the package, reads the file and shows the first row, then
+compares all rows. Seconds of the clock and of the processor.
 
 A click is everything the server does for one decision: the line in the journal (on disk, synchronised), the labels
 spread over the graph again, the next row chosen, the certificates with their curves, the lists and the map, and all of
@@ -14,6 +18,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -59,6 +65,67 @@ def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
     X, truth = clustered(n)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     return pd.DataFrame(X.round(3), columns=[f"x{j}" for j in range(X.shape[1])]), prepare_matrix(X), truth
+
+
+OPENED = """
+import json, sys, time
+began = time.perf_counter()
+from transduce.labelling import Session, SessionSettings
+from transduce.page.view import view
+session = Session(sys.argv[1], "label", classes=["yes", "no"], journal=None, settings=SessionSettings(wait=False))
+json.dumps(view(session))
+first = time.perf_counter() - began, time.process_time()
+session.preparation.join()
+assert not session.preparation.words, session.preparation.words
+print(json.dumps([*first, time.perf_counter() - began, time.process_time()]))
+"""
+
+
+def short_texts(n: int, rng: np.random.Generator) -> tuple[list[str], np.ndarray]:
+    """Return texts of 6 to 15 words, two fifths of them from the vocabulary of the text's topic, and the topics."""
+    letters = "etaoinshrdlucmfwypvb"
+    words = np.array(["".join(letters[(i // 20**k) % 20] for k in range(4)) for i in range(20_000)])
+    frequent = np.cumsum(1.0 / np.arange(1, len(words) + 1))
+    topics, lengths = rng.integers(12, size=n), rng.integers(6, 16, size=n)
+    drawn = np.searchsorted(frequent / frequent[-1], rng.random(lengths.sum()))
+    own = np.array([rng.permutation(len(words)) for _ in range(12)])
+    drawn = np.where(rng.random(len(drawn)) < 0.4, own[np.repeat(topics, lengths), drawn], drawn)
+    parts = np.split(words[drawn], np.cumsum(lengths)[:-1])
+    return [" ".join(part) for part in parts], topics
+
+
+def opening_table(kind: str, n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    if kind == "vectors":
+        centres, which = rng.normal(size=(30, 50)), rng.integers(30, size=n)
+        return pd.DataFrame({"vector": list((centres[which] + rng.normal(size=(n, 50))).astype(np.float32))})
+    texts, topics = short_texts(n, rng)
+    frame = pd.DataFrame({"title": texts})
+    if kind == "mixed":
+        for j in range(6):
+            frame[f"number {j}"] = rng.normal(size=n) + topics * (j % 3)
+        for j in range(4):
+            frame[f"kind {j}"] = np.array(list("abcdefgh"))[(topics + rng.integers(3, size=n)) % 8]
+    return frame
+
+
+def measure_opening(sizes):
+    """Return seconds until the first row and until all rows are compared."""
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            for kind in ("texts", "mixed", "vectors"):
+                path = Path(folder) / f"{kind}.parquet"
+                opening_table(kind, n).to_parquet(path)
+                said = subprocess.run(
+                    [sys.executable, "-c", OPENED, str(path)], check=True, capture_output=True, text=True
+                )
+                names = ("first row s", "first row cpu s", "ready s", "ready cpu s")
+                lines.append(
+                    {"table": kind, "rows": n, **dict(zip(names, json.loads(said.stdout), strict=True))}
+                )
+                print(lines[-1], flush=True)
+    return pd.DataFrame(lines)
 
 
 def clicks(frame, prepared, truth, n_classes, mode, count, folder):
@@ -111,14 +178,18 @@ def measure(sizes, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--opening", type=int, nargs="*", default=[20_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 1_000_000])
     parser.add_argument("--clicks", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/output"))
     given = parser.parse_args()
-    found = measure(given.sizes, given.clicks)
     given.out.mkdir(parents=True, exist_ok=True)
-    found.to_csv(given.out / "labelling.csv", index=False)
-    print(found.round(1).to_string(index=False))
+    for name, found in (
+        ("labelling_opening", measure_opening(given.opening)),
+        ("labelling", measure(given.sizes, given.clicks)),
+    ):
+        found.to_csv(given.out / f"{name}.csv", index=False)
+        print(found.round(1).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,18 @@ TARGET_RECALL = 0.97
 
 @dataclass(frozen=True)
 class Work:
-    """How many threads a search has (None: as many as matrix products use), and whom it tells the share done."""
+    """How many threads a search has (None: as many as matrix products use), and whom it tells the share done.
+
+    A spectrum may be as rough as `tolerance` says.
+    """
 
     n_jobs: int | None = None
     report: Callable[[float], None] = lambda share: None
+    tolerance: float | None = None
 
     def part(self, begin: float, end: float) -> Work:
         """Return the work on a part of the whole, from one share to another."""
-        return Work(self.n_jobs, lambda share: self.report(begin + share * (end - begin)))
+        return replace(self, report=lambda share: self.report(begin + share * (end - begin)))
 
     def over(self, starts: range, one: Callable[[int], None]) -> None:
         """Call a function for every start, in threads; report after each."""
