@@ -136,7 +136,7 @@ def test_absurd_numbers_are_named():
     labels = [None if i % 3 == 0 else value for i, value in enumerate(values)]
     labels[7] = 1e300
     notes = read_target(table_with(labels), "y").notes
-    assert any("'y': one number is far" in note and "'1e+300' (row 8)" in note for note in notes)
+    assert any("'y': 1 number is far" in note and "'1e+300' (row 8)" in note for note in notes)
 
 
 def test_long_tails_are_not_absurd():

@@ -187,7 +187,7 @@ def test_faulty_files_are_counted_and_named(shapes, tmp_path):
     assert "14 pictures were read" in said
     assert "2 cells cannot be read as pictures: 'cut.png' (row 16), 'text.png' (row 17)" in said
     assert "2 pictures are far too large: 'vast.png' (row 18), 'big.png' (row 19)" in said
-    assert "5 files are outside the folder" in said
+    assert "5 files outside the folder were not opened" in said
     assert "5 files are not there" in said
     assert np.isfinite(features.matrix).all()
     assert features.columns["n_missing"][0] == 16

@@ -71,7 +71,7 @@ def new_columns(
             filled, middle = written(filled), [written(middle[0], np.floor), written(middle[1], np.ceil)]
     else:
         assert answer.classes is not None
-        filled = at_unlabelled(_objects(answer.values.tolist()), target.labels, object)
+        filled = at_unlabelled(objects(answer.values.tolist()), target.labels, object)
         order = _order(answer.classes, target.spelling.categories)
         sets = at_unlabelled(_sets(answer, order), None, object)
         middle = [sets, at_unlabelled(np.nan if right is None else right)]
@@ -90,7 +90,7 @@ def new_columns(
     return new if kind is None else new.astype({names[0]: kind})
 
 
-def _objects(values: list[Any]) -> AnyArray:
+def objects(values: list[Any]) -> AnyArray:
     """Return values as an array of objects, also where they are sequences."""
     return np.array([*values, None], dtype=object)[:-1]
 
@@ -141,7 +141,7 @@ def _sets(answer: Answer, order: AnyArray) -> AnyArray:
     sets = np.column_stack([answer.label_sets[:, order], other])
     kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
-    return _objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
+    return objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
 
 
 def widths_between(regions: Regions, limits: Limits) -> Array:
@@ -151,10 +151,7 @@ def widths_between(regions: Regions, limits: Limits) -> Array:
 
 
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
-    """Return how much narrower intervals are than one made without features, from 0 (no narrower) to 1 (a point).
-
-    Shapes: widths (m,), labels (l,); returns (m,).
-    """
+    """Return how much narrower than one without features intervals of some widths (m,) are, 0 to 1 (a point)."""
     low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     if not high > low:
         return (widths == 0.0).astype(float)

@@ -59,10 +59,7 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
 
 
 def draw_keys(hashes: AnyArray) -> AnyArray:
-    """Return a random-looking number for each row, different for the copies of a row that occurs several times.
-
-    Shapes: hashes (n,); returns (n,).
-    """
+    """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
     copies = pd.Series(hashes).groupby(hashes, sort=False).cumcount().to_numpy(np.uint64)
     with np.errstate(over="ignore"):
         return _mixed(_mixed(hashes) + copies * _GOLDEN)
@@ -97,20 +94,16 @@ class RowDraw:
     """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
 
     visible: AnyArray  # (v, 2) labelled rows that the fit sees
-    calibration: (
-        AnyArray  # (c, 2) labelled rows that stay outside, and such that were drawn and have no label
-    )
+    calibration: AnyArray  # (c, 2) labelled rows that stay outside, and drawn ones without a label
     sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
     n_labelled: int  # in the whole table
     n_unlabelled: int  # in the whole table
 
 
 def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
-    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it.
-
-    Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit sees
-    all others: what became of a row plays no part in its role.
-    """
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
+    # Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit
+    # sees all others: what became of a row plays no part in its role.
     missing = np.concatenate([part.missing for part in parts])
     hashes = np.concatenate([part.hashes for part in parts])
     starts = np.concatenate([[0], np.cumsum([len(part.missing) for part in parts])])

@@ -82,35 +82,12 @@ def vectorize(  # noqa: PLR0913
     random_state: int = 0,
     folder: str | Path = ".",
 ) -> Features:
-    """Turn all columns except the target into features.
+    """Turn all columns except the target into features, as docs/report.md says, without a look at any label.
 
-    Notes
-    -----
-    Numbers (also those written as text) keep their value, with the median where missing and a feature that says so. A
-    column of which most cells are numbers is one of numbers: limits such as "<0.5" are read as 0.5, with a feature that
-    says so, footnote marks are left out, other texts and values such as -999, far from all others, are missing, and
-    `notes` name them.
-    Each category is a feature; columns of more than 40 categories are encoded by the letters they are written with, and
-    dates by their parts, both with skrub's ``TableVectorizer``. Text becomes TF-IDF weights of its words, reduced to
-    at most 50 features. Vectors, lists of numbers of one length, are one block of features, projected onto their 256
-    main directions if they are longer; so are features of pictures, which are read from bytes and from files below
-    `folder`. Columns of identifiers and of one value are dropped.
-
-    Each column of numbers has standard deviation 1, and the features of a category, or the parts of a date, have it
-    together, so that a column does not count the more the more features it becomes; whether a cell is missing is a
-    feature besides. Where most cells are equal, the spread is half the distance at which the others lie, if that is
-    more: a rare category, or a cell that is missing in a few rows, does not put these far from all others. Nor do
-    absurd numbers, a hundred times as far from the median as nearly all others, set mean and scale of their column; no
-    feature is more than 100 off.
-    A vector counts as one column: each of its numbers is scaled like a column, and all are divided by the root of their
-    count. Vectors of unit length keep their proportions, as their squared distance is 2 - 2 cos of the angle between
-    them: a common centre and factor order pairs as the cosine does.
-    Methods that would standardise every feature again undo this (``standardize=False``). Each word or direction of a
-    text has standard deviation 1.
-
-    Everything is fitted on the features of
-    all rows, and no label is seen: calibration and unlabelled rows are treated in the same way, which exact guarantees
-    need.
+    Each column of numbers has standard deviation 1, and the features of a category, date, vector or picture have it
+    together, so that a column does not count the more the more features it becomes; each word or direction of a text
+    has it by itself. Whether a cell is missing is a feature besides. Methods that would standardise every feature again
+    undo this (``standardize=False``). All rows are treated in the same way, which exact guarantees need.
     """
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
@@ -125,9 +102,8 @@ def vectorize(  # noqa: PLR0913
                 column.parts = _words(column, random_state)
     scales = {column.name: _scales(column) for column in columns}
     every = [scale for own in scales.values() for scale in own]
-    matrix = np.empty(
-        (len(frame), len(every)), dtype=float if len(frame) * len(every) < LARGE else np.float32
-    )
+    kind = float if len(frame) * len(every) < LARGE else np.float32
+    matrix = np.empty((len(frame), len(every)), dtype=kind)
     cells = (column.parts[scale.feature] for column in columns for scale in scales[column.name])
     for j, (scale, values) in enumerate(zip(every, cells, strict=True)):
         matrix[order, j] = scale.apply(values)
@@ -364,9 +340,8 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
         scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
         centre = np.array([scale.mean * scale.largest for scale in scales])
         spread = np.array([scale.spread * scale.largest for scale in scales])
-        spread = (
-            np.full(length, spread.max(initial=1e-30)) if unit else np.where(spread > 1e-10, spread, np.inf)
-        )
+        spread[:] = spread.max() if unit else spread
+        spread = np.where(spread > 1e-10, spread, np.inf)
         projection = vectors.Projection.fit(some, centre, spread, seed)
         treatment += f", projected onto {projection.components.n_components_} directions"
     treatment += ", median where missing" if n_missing else ""
@@ -383,10 +358,8 @@ def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: A
     notes = pictures.picture_notes(name, series, faults, rows, int((~missing).sum()))
     if missing.all():
         return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
-    groups = tuple(pictures.GROUPS.values())
-    reading = vectors.VectorReading(
-        pictures.LENGTH, vectors.middle_of(matrix), unit=False, pictures=cells, groups=groups
-    )
+    middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
+    reading = vectors.VectorReading(pictures.LENGTH, middle, False, pictures=cells, groups=groups)
     treatment = "pictures, by small copies, gradients, colours and pieces"
     treatment += ", median where missing" if missing.any() else ""
     parts = reading.named(name, matrix)
@@ -639,10 +612,7 @@ class Scale(NamedTuple):
 
 
 def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
-    """Return how each feature of a column gets mean 0 and its share of the column's spread; constant ones are left out.
-
-    Shapes: parts (n,).
-    """
+    """Return how each feature (n,) of a column gets mean 0 and its share of the spread; constant ones are left out."""
     scales = [_own_scale(column, name, values, kind) for name, values in parts.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]
     if kind in ("levels", "letters"):
@@ -685,9 +655,9 @@ def _without_far(values: Array) -> Array:
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, NumberReading | LevelsReading | WordsReading | vectors.VectorReading] = field(
+    readings: dict[Any, Any] = field(
         default_factory=dict
-    )
+    )  # of columns of numbers, levels, words, vectors or pictures
     table: TableReading | None = None  # how dates and categories are read
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 
@@ -698,13 +668,10 @@ class Encoder:
 
     def below(self, folder: str | Path) -> Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
-        readings = {
-            name: replace(reading, pictures=pictures.PictureCells(str(folder)))
-            if isinstance(reading, vectors.VectorReading) and reading.pictures is not None
-            else reading
-            for name, reading in self.readings.items()
-        }
-        return replace(self, readings=readings)
+        cells = pictures.PictureCells(str(folder))
+        seen = {k: one for k, one in self.readings.items() if getattr(one, "pictures", None) is not None}
+        others = {name: replace(reading, pictures=cells) for name, reading in seen.items()}
+        return replace(self, readings={**self.readings, **others})
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

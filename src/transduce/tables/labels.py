@@ -16,7 +16,7 @@ from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import TASKS, counted, missing_option, option
 from transduce.tables import numbers
-from transduce.tables.columns import check_columns
+from transduce.tables.columns import check_columns, objects
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.vectors import read_vectors
 
@@ -136,7 +136,7 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     if task == "classification":
         as_read = column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
         spelling = _spelling(values, as_read, column.dtype)
-        values[~missing] = _objects([spelling.classes.get(label, label) for label in values[~missing]])
+        values[~missing] = objects([spelling.classes.get(label, label) for label in values[~missing]])
     target = replace(target, limits=reading.limits_in(limit_texts(column)), spelling=spelling)
     if said != "auto":
         return target
@@ -283,12 +283,8 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
     elif len({type(label) for label in present}) > 1:
         present = [str(label) for label in present]
     classes = np.full(len(labels), None, dtype=object)
-    classes[np.flatnonzero(~missing)] = _objects(present)
+    classes[np.flatnonzero(~missing)] = objects(present)
     return classes
-
-
-def _objects(values: list[Any]) -> AnyArray:
-    return np.array([*values, None], dtype=object)[:-1]
 
 
 def _alike(labels: AnyArray, name: Any) -> list[str]:
@@ -311,10 +307,8 @@ def _check_labels(target: Target) -> None:
     if len(set(labels)) == 1:
         what = "number" if target.task == "regression" else "class"
         if target.spelling.moments is not None:
-            what, labels = (
-                target.spelling.moments.what[:-1],
-                [str(target.spelling.moments.written(labels)[0])],
-            )
+            what = target.spelling.moments.what[:-1]
+            labels = [str(target.spelling.moments.written(labels)[0])]
         said = f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}"
         raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
     if target.task == "classification" and len(set(labels)) == n_labels:
@@ -415,10 +409,7 @@ YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0"
 
 
 def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
-    """Return which rows a column marks, or raise a ValueError that names a word that says neither yes nor no.
-
-    Returns shape (n,).
-    """
+    """Return which rows (n,) a column marks, or raise a ValueError that names a word for neither yes nor no."""
     words = frame[name].astype(object).map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
     odd = ~words.isin([*YES, *NO])
     if odd.any():
@@ -429,10 +420,7 @@ def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
 
 
 def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
-    """Return the positions of some unlabelled rows, drawn at random, ascending.
-
-    Shapes: missing (n,); returns (number,).
-    """
+    """Return the positions (number,) of some rows where a label is missing (n,), drawn at random, ascending."""
     rows = np.flatnonzero(missing)
     if not 1 <= number <= len(rows):
         raise ValueError(f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn.")

@@ -71,10 +71,7 @@ def is_missing(texts: AnyArray) -> AnyArray:
 
 
 def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
-    """Return the cells that are just numbers, under the reading (decimal sign, unit) by which most of them are.
-
-    One reading holds for all: a comma is the decimal sign if more texts are numbers that way.
-    """
+    """Return the cells that are just numbers, under the one reading (decimal sign, unit) by which most of them are."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     missing = is_missing(cells)
     present = [text.strip() for text in cells[~missing]]
@@ -135,10 +132,7 @@ def number_text(value: float, decimal: str = "point") -> str:
 
 
 def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
-    """Return a column of texts as whole numbers, numbers or text, missing where they say so, and its decimal sign.
-
-    Shapes: texts (n,).
-    """
+    """Return texts (n,) as whole numbers, numbers or text, missing where they say so, and their decimal sign."""
     missing = is_missing(texts)
     present = [text.strip() for text in texts[~missing]]
     empty = [text.strip().lower() in IN_TEXT for text in texts] if present else missing
@@ -175,10 +169,7 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
 
 
 def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
-    """Return the numbers in texts under a given reading, and on which side of each the truth is; NaN for the rest.
-
-    Returns shape values, side (n,).
-    """
+    """Return the numbers in texts under a given reading, NaN for the rest, and on which side of each the truth is."""
     codes, levels = pd.factorize(texts)
     values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
     if decimal == "point" and not unit:
@@ -205,10 +196,7 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
 
 
 def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
-    """Return values such as -999 or 9999 that lie far from all others, and how often they occur.
-
-    Shapes: values (n,).
-    """
+    """Return values (n,) such as -999 or 9999 that lie far from all others, and how often they occur."""
     levels, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
@@ -309,10 +297,7 @@ def _rows(where: list[int]) -> str:
 
 
 def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -> list[str]:
-    """Return what the user should know of the cells of a column that was read as numbers.
-
-    Shapes: texts (n,), rows (n,).
-    """
+    """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
     limits = np.flatnonzero(found.side).tolist()
     brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
     kinds = (
@@ -333,10 +318,7 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
 def value_notes(
     name: Any, values: Array, marks: dict[float, int], rows: AnyArray, *, empty: bool
 ) -> list[str]:
-    """Return notes on values that look like marks of missing cells, and on others that lie far from the rest.
-
-    Shapes: values (n,), rows (n,).
-    """
+    """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
     others = np.where(np.isin(values, list(marks)), np.nan, values)
     if not marks:
         return far_note(name, others, rows)
@@ -353,10 +335,7 @@ def plain(value: float) -> float:
 
 
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
-    """Return a note on up to three numbers that lie a thousand times as far from the median as all others.
-
-    Shapes: values (n,), rows (n,).
-    """
+    """Return a note on up to three values (n,) a thousand times as far from the median as all others; in rows (n,)."""
     known = np.flatnonzero(np.isfinite(values))
     if len(known) <= _MOST_FAR:
         return []
@@ -369,9 +348,11 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
         return []
     places = known[farthest[: apart[-1]]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
-    if len(places) == 1:
-        return [f"{name!r}: one number is far from all others and was taken as it is: {cells}."]
-    return [f"{name!r}: {len(places)} numbers are far from all others and were taken as they are: {cells}."]
+    one, many = (
+        "number is far from all others and was taken as it is",
+        "numbers are far from all others and were",
+    )
+    return [f"{name!r}: {counted(len(places), one, f'{many} taken as they are')}: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:
@@ -447,13 +428,9 @@ class Moments:
     @property
     def what(self) -> str:
         """What they are called."""
-        return (
-            "dates"
-            if self.dates
-            else "times"
-            if self.cells == "time" or self.style == "clock"
-            else "durations"
-        )
+        if self.dates:
+            return "dates"
+        return "times" if self.cells == "time" or self.style == "clock" else "durations"
 
     @property
     def unit(self) -> str:
@@ -494,9 +471,8 @@ class Moments:
         if self.cells.startswith("timedelta64"):
             return pd.Series(steps - np.datetime64(0, "us")).astype(self.cells)
         if not self.cells.startswith("datetime64"):
-            return pd.Series(
-                [None if one is None else self._cell(one) for one in steps.tolist()], dtype=object
-            )
+            cells = [None if one is None else self._cell(one) for one in steps.tolist()]
+            return pd.Series(cells, dtype=object)
         moments, zone = pd.Series(steps), getattr(pd.Series(dtype=self.cells).dtype, "tz", None)
         if zone is not None and self.unit == "days":
             first = np.ones(len(moments), dtype=bool)

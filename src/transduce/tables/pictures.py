@@ -44,10 +44,7 @@ _IN_TEXT = re.compile(
 )
 FAULTS = {
     "absent": ("file is not there", "files are not there"),
-    "outside": (
-        "file is outside the folder and was not opened",
-        "files are outside the folder and were not opened",
-    ),
+    "outside": ("file outside the folder was not opened", "files outside the folder were not opened"),
     "broken": ("cell cannot be read as a picture", "cells cannot be read as pictures"),
     "large": ("picture is far too large", "pictures are far too large"),
 }
@@ -250,10 +247,7 @@ class PictureCells:
     folder: str
 
     def read(self, series: pd.Series) -> tuple[AnyArray, list[str]]:
-        """Return features, missing where there is no picture, and what is wrong with each cell, "" if nothing is.
-
-        Returns shape (n, LENGTH).
-        """
+        """Return features (n, LENGTH), missing where there is no picture, and what is wrong with each cell, or ""."""
         matrix, faults = np.full((len(series), LENGTH), np.nan, dtype=np.float32), [""] * len(series)
         for row, found in self._each(series, _features):
             if isinstance(found, str):

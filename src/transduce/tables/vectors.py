@@ -75,16 +75,13 @@ class Vectors:
         """Return a 64-bit number for each cell that depends on its numbers alone, 0 where there are none."""
         found = np.zeros(len(self.known), dtype=np.uint64)
         lengths, row = self.lengths, 0
-        factors = (
-            np.random.default_rng(0).integers(2**63, size=lengths.max(initial=0), dtype=np.uint64) * 2 + 1
-        )
+        longest = lengths.max(initial=0)
+        factors = np.random.default_rng(0).integers(2**63, size=longest, dtype=np.uint64) * 2 + 1
         while row < len(found):
             end = max(row + 1, int(np.searchsorted(self.starts, self.starts[row] + _AT_A_TIME, "right")) - 1)
             some = slice(row, end)
             starts = self.starts[row : end + 1] - self.starts[row]
-            numbers = self.numbers[self.starts[row] : self.starts[end]] + np.float32(
-                0.0
-            )  # so that -0.0 is 0.0
+            numbers = self.numbers[self.starts[row] : self.starts[end]] + np.float32(0.0)  # -0.0 is 0.0
             bits = np.where(np.isnan(numbers), np.float32(np.nan), numbers).view(np.uint32)
             places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths[some])
             sums = np.concatenate([[np.uint64(0)], np.cumsum(bits * factors[places], dtype=np.uint64)])
@@ -128,13 +125,8 @@ def _holds_numbers(kind: Any) -> bool:
     types = pa.types
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
         return False
-    inner = kind.value_type
-    return (
-        types.is_integer(inner)
-        or types.is_floating(inner)
-        or types.is_decimal(inner)
-        or types.is_boolean(inner)
-    )
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(is_one(kind.value_type) for is_one in numbers)
 
 
 def _of_arrow(lists: Any, n_odd: int = 0) -> Vectors:
@@ -183,9 +175,8 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     good = pc.and_(pc.starts_with(texts, "["), pc.ends_with(texts, "]"))
     good = pc.and_(good, pc.invert(pc.match_substring_regex(inner, _NOT_NUMBERS)))
     pieces = pc.split_pattern_regex(pc.if_else(good, inner, None), r"[\s,;]+")
-    numbers = pc.replace_with_mask(
-        pieces.flatten(), pc.equal(pieces.flatten(), ""), pa.scalar("nan", pa.large_string())
-    )
+    numbers = pieces.flatten()
+    numbers = pc.if_else(pc.equal(numbers, ""), pa.scalar("nan", pa.large_string()), numbers)
     odd = pc.invert(pc.match_substring_regex(numbers, f"^{_FIGURE}$"))
     if pc.any(odd).as_py():
         rows = pc.list_parent_indices(pieces).filter(odd)
