@@ -284,7 +284,7 @@ def test_what_is_no_vector_is_said():
     assert len(features.notes) == 3
     assert features.notes[0].startswith("'tags': cells such as ['")
     assert "(dict) are neither numbers nor vectors: read as text." in features.notes[1]
-    assert "'thing' was left out: it holds objects of the type object" in features.notes[2]
+    assert "'thing' was left out: objects of the type object" in features.notes[2]
     assert features.columns["kind"].tolist() == ["category", "category", "number", "objects"]
 
 

@@ -188,9 +188,7 @@ class Answer:
         if self.label_sets is None or self.classes is None:
             raise ValueError("This answer has neither regions nor sets.")
         codes = class_codes(np.asarray(labels, dtype=object), self.classes)
-        own = np.take_along_axis(arrays.to_numpy(self.label_sets), np.maximum(codes, 0)[:, None], axis=1)[
-            :, 0
-        ]
+        own = arrays.to_numpy(self.label_sets)[np.arange(len(codes)), np.maximum(codes, 0)]
         return np.where(codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen))
 
     def opened(self, below: float, above: float) -> Answer:
@@ -210,9 +208,8 @@ class Answer:
         beyond = [low & ~high, high & ~low]  # a value that is both, where limits overlap, stays as it is
         values, known = np.select(beyond, [below, above], self.values), self.status == "answered"
         status = np.select([known & one for one in beyond], ["below", "above"], self.status)
-        return replace(
-            self, values=values, status=status, regions=self.regions.opened(below, above).holding(values)
-        )
+        regions = self.regions.opened(below, above).holding(values)
+        return replace(self, values=values, status=status, regions=regions)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""

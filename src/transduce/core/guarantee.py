@@ -364,10 +364,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
         said.append(f"Groups differ in size and each counts once: of all rows more may be outside, {often}.")
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
-        has = "has" if guarantee.n_empty == 1 else "have"
-        said.append(
-            f"The {rows} drawn at random and {has} no label {_is(guarantee.n_empty)} not covered by this."
-        )
+        has, is_ = ("has", "is") if guarantee.n_empty == 1 else ("have", "are")
+        said.append(f"The {rows} drawn at random and {has} no label {is_} not covered by this.")
     if guarantee.outside is not None:
         said.append(_outside_sentence(guarantee.about, truth, guarantee.outside))
     if guarantee.wrong is not None:
@@ -438,10 +436,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
             said += [_about_empty(guarantee)] if guarantee.n_empty else []
         elif guarantee.n_groups:
-            held = (
-                f"all those of {counted(guarantee.n_groups, 'group')}, were held out at random to calibrate"
-            )
-            said.append(f"{labels}, {held}; each group counts once.")
+            groups = f"all those of {counted(guarantee.n_groups, 'group')}"
+            said.append(f"{labels}, {groups}, were held out at random to calibrate; each group counts once.")
         elif guarantee.n_calibration:
             later = LATER in guarantee.assumptions
             blind = f"the fit could not tell these rows from the {'later' if later else 'unlabelled'} ones"
@@ -452,11 +448,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.assumptions:
             said.append(f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}.")
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
-            seen = (
-                "Limits differ from label to label"
-                if guarantee.limits.differ
-                else "All labels have the same limits"
-            )
+            same = "All labels have the same limits"
+            seen = "Limits differ from label to label" if guarantee.limits.differ else same
             said.append(f"{seen}; if a row may have one further out, name it with {option('limit')}.")
         if guarantee.factor > 1.0:
             by = f"by a factor of up to {guarantee.factor:g} either way"
@@ -483,10 +476,6 @@ def _about_empty(guarantee: Guarantee) -> str:
     if guarantee.about in _HOLDS and not guarantee.within and guarantee.factor == 1.0 and level < 1.0:
         cost += f", at the price of {guarantee.about}s as large as those at {100 * level:.1f} %"
     return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
-
-
-def _is(n: int) -> str:
-    return "is" if n == 1 else "are"
 
 
 @dataclass(frozen=True)

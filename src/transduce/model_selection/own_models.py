@@ -56,12 +56,9 @@ def checked(estimator: Any) -> Any:
         word = estimator.__name__
         raise ValueError(f"method is the class {word}: give an instance of it, {word}().")
     if not hasattr(estimator, "fit"):
-        raise ValueError(
-            f"method is the name of a method or an estimator, and {estimator!r} is neither: it has no fit."
-        )
-    last = last_step(
-        estimator
-    )  # of some, such as stacks, only the class says before the fit that it predicts
+        said = f"method is the name of a method or an estimator, and {estimator!r} is neither"
+        raise ValueError(f"{said}: it has no fit.")
+    last = last_step(estimator)  # before the fit of a stack only the class says that it predicts
     if not (hasattr(last, "predict") or hasattr(type(last), "predict") or is_transducer(estimator)):
         raise ValueError(f"{called(estimator)} cannot predict: end it with a regressor or a classifier.")
     return estimator
@@ -131,7 +128,8 @@ class OwnModel(Pipeline):
         """Return an estimator for a table; chance in it is seeded where it is not, and it gets features or columns."""
         model = clone(estimator, safe=False)
         settings = model.get_params() if hasattr(model, "get_params") else {}
-        chance = [name for name, value in settings.items() if _is_seed(name) and value is None]
+        chance = [name for name, value in settings.items() if value is None]
+        chance = [name for name in chance if name == "random_state" or name.endswith("__random_state")]
         if chance:
             model.set_params(**dict.fromkeys(chance, case.random_state))
         first = FunctionTransformer(columns_of) if columns else "passthrough"
@@ -199,10 +197,6 @@ class OwnModel(Pipeline):
         return tags
 
 
-def _is_seed(name: str) -> bool:
-    return name == "random_state" or name.endswith("__random_state")
-
-
 # ------------------------------------------------------------------------------------------------------- as code
 
 
@@ -222,10 +216,8 @@ def _same(value: Any, default: Any) -> bool:
 def as_code(value: Any) -> str:
     """Return a method, or a setting of one, as Python code."""
     if isinstance(value, list | tuple):
-        inside = ", ".join(map(as_code, value)) + (
-            "," if isinstance(value, tuple) and len(value) == 1 else ""
-        )
-        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        inside = ", ".join(map(as_code, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key!r}: {as_code(one)}' for key, one in value.items())}}}"
     if hasattr(value, "fit") and not isinstance(value, type):
@@ -253,10 +245,8 @@ def as_stored(method: Any) -> str:
     try:
         of_stored(code)
     except (SyntaxError, ValueError) as error:
-        raise ValueError(
-            f"{as_code(method)} cannot be saved: a saved file holds estimators of scikit-learn with plain settings, "
-            "and no other code."
-        ) from error
+        holds = "a saved file holds estimators of scikit-learn with plain settings, and no other code"
+        raise ValueError(f"{as_code(method)} cannot be saved: {holds}.") from error
     return code
 
 

@@ -138,9 +138,8 @@ def _is_data(first: list[str], others: list[list[str]]) -> bool:
     """
     cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
     columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
-    numbers = [
-        j for j, column in enumerate(columns) if any(column) and all(map(_number, filter(None, column)))
-    ]
+    known = [[cell for cell in column if cell] for column in columns]
+    numbers = [j for j, column in enumerate(known) if column and all(map(_number, column))]
     heads = [head for head in (first[j].strip() for j in numbers) if head.casefold() not in MISSING]
     if len(others) < 3 or not heads or not all(map(_number, heads)):
         return False

@@ -72,9 +72,7 @@ class PartScan:
     missing: Mask  # (n,) where the label is missing
     hashes: AnyArray  # (n,) one for each row
     drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
-    limits: Mapping[str, int] = field(
-        default_factory=dict
-    )  # labels that are limits, and how often each occurs
+    limits: Mapping[str, int] = field(default_factory=dict)  # labels that are limits, how often each occurs
 
 
 def scan_part(

@@ -180,9 +180,7 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _picture(name, series, pictures.PictureCells(roles.folder), rows)
     texts, odd = as_texts(series), _other_object(series)
     if odd is not None and " at 0x" in str(odd):
-        note = (
-            f"{name!r} was left out: it holds objects of the type {type(odd).__name__}, which are not read."
-        )
+        note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
     column = _constant(name, texts) or _profile_text(name, texts, roles, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
@@ -655,9 +653,7 @@ def _without_far(values: Array) -> Array:
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, Any] = field(
-        default_factory=dict
-    )  # of columns of numbers, levels, words, vectors or pictures
+    readings: dict[Any, Any] = field(default_factory=dict)  # of numbers, levels, words, vectors or pictures
     table: TableReading | None = None  # how dates and categories are read
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 

@@ -89,10 +89,8 @@ def read_target(
     classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
         said = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
-        what = (
-            f"numbers, or of classes that occur more than once, or write {option('task', 'classification')}"
-        )
-        raise ValueError(f"{said}: fill a column of {what}.")
+        other = "fill a column of numbers, or of classes that occur more than once"
+        raise ValueError(f"{said}: {other}, or write {option('task', 'classification')}.")
     return target
 
 
@@ -362,8 +360,8 @@ class LabelReading:
             return cls(target.name, target.task, decisive=target.decisive)
         texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
         found = numbers.read_numbers(texts, prefer)
-        read = cls(target.name, target.task, found.decimal, found.unit, spelling=spelling)
-        return replace(read, decisive=target.decisive)
+        reading = (target.name, target.task, found.decimal, found.unit)
+        return cls(*reading, decisive=target.decisive, spelling=spelling)
 
     def limits_in(self, texts: Mapping[str, int]) -> Limits:
         """Return what limits there are among labels, given their texts and how often each occurs."""

@@ -110,24 +110,25 @@ def file_below(folder: str | Path, name: str) -> Path | str:
 
 def small_copy(cell: Any, folder: str | Path) -> AnyArray | str:
     """Return a picture as SIDE x SIDE pixels of red, green and blue, or what is wrong with it."""
-    source = _source(cell, folder)
-    return _copy(source) if isinstance(source, Path | io.BytesIO) else source
+    return _copy(_source(cell, folder))
 
 
 def _features(cell: Any, folder: str | Path) -> AnyArray | str:
-    """Return the features of a picture, or what is wrong with it."""
+    """Return the features of a picture, or what is wrong with it; a file is read again when it has changed."""
     source = _source(cell, folder)
-    if isinstance(source, Path):
-        about = source.stat()
-        return _features_of_file(source, about.st_size, about.st_mtime_ns)
-    copy = _copy(source) if isinstance(source, io.BytesIO) else source
-    return copy if isinstance(copy, str) else picture_features(copy[None])[0]
+    if not isinstance(source, Path):
+        return _features_of(source)
+    about = source.stat()
+    return _kept_features(source, about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def _features_of_file(path: Path, size: int, changed: int) -> AnyArray | str:
-    """Return the features of a file; it is read again when its size or its time has changed."""
-    copy = _copy(path)
+def _kept_features(path: Path, size: int, changed: int) -> AnyArray | str:
+    return _features_of(path)
+
+
+def _features_of(source: Any) -> AnyArray | str:
+    copy = _copy(source)
     return copy if isinstance(copy, str) else picture_features(copy[None])[0]
 
 
@@ -142,16 +143,28 @@ def _source(cell: Any, folder: str | Path) -> Path | io.BytesIO | str:
     return "large" if isinstance(file, Path) and file.stat().st_size > LARGEST else file
 
 
-def _copy(file: Any) -> AnyArray | str:
+def _copy(source: Any) -> AnyArray | str:
     from PIL import Image
 
+    picture = _seen(source, (2 * SIDE, 2 * SIDE))
+    if isinstance(picture, str):
+        return picture
+    return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=2.0))
+
+
+def _seen(source: Any, needed: tuple[int, int] | None = None) -> Any:
+    """Return a picture as a person sees it, or what is wrong with it; of a JPEG no more is decoded than is needed."""
+    from PIL import Image
+
+    if isinstance(source, str):
+        return source
     try:
-        with Image.open(file, formats=FORMATS) as image:
+        with Image.open(source, formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
                 return "large"
-            image.draft("RGB", (2 * SIDE, 2 * SIDE))  # of a JPEG, no more is decoded than is needed
-            plain = opaque(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=2.0)
-            return np.asarray(plain)
+            if needed:
+                image.draft("RGB", needed)
+            return opaque(image)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return "large"
     except Exception:  # damaged files lead to nearly any error
@@ -302,17 +315,9 @@ def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArra
 
 def preview(content: bytes | Path) -> bytes | None:
     """Return a picture as a PNG that any browser shows, None if it cannot be read."""
-    from PIL import Image
-
-    try:
-        with Image.open(
-            io.BytesIO(content) if isinstance(content, bytes) else content, formats=FORMATS
-        ) as image:
-            if image.width * image.height > MOST_PIXELS:
-                return None
-            shown, file = opaque(image), io.BytesIO()
-            shown.thumbnail((PREVIEW, PREVIEW))
-            shown.save(file, "PNG")
-            return file.getvalue()
-    except Exception:  # as above
+    picture, file = _seen(io.BytesIO(content) if isinstance(content, bytes) else content), io.BytesIO()
+    if isinstance(picture, str):
         return None
+    picture.thumbnail((PREVIEW, PREVIEW))
+    picture.save(file, "PNG")
+    return file.getvalue()

@@ -25,9 +25,7 @@ _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
 _NOT_NUMBERS = r"[^\d\s.,;+\-eainful]"  # what no list in text holds, in small letters
 _FIGURE = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf)"
-_BARE = (
-    rf"^((?:{_FIGURE}[\s,;]+){{7,}}{_FIGURE})$"  # so many numbers are no date, nor the number of a telephone
-)
+_BARE = rf"^((?:{_FIGURE}[\s,;]+){{7,}}{_FIGURE})$"  # so many numbers are neither a date nor a telephone's
 _BEGINNING = re.compile(rf"\s*(\[|\(|\{{|array\(\[|tensor\(\[|{_BARE[1:]})", re.I)
 # As Python, its libraries and Postgres write lists and missing numbers; (1,234) without a blank is minus 1234.
 _SPELLINGS = (
@@ -188,9 +186,8 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     lengths = pc.fill_null(pc.list_value_length(pieces), 0).to_numpy(zero_copy_only=False)
     n_odd = int((present & ~known).sum())
     n_cut = pc.sum(pc.match_substring(texts, "...")).as_py() or 0
-    if n_cut <= PREVAILS * n_odd and (
-        n_odd >= known.sum() or lengths.max(initial=0) < 2
-    ):  # notes such as [1]
+    alone = lengths.max(initial=0) < 2  # notes such as [1]
+    if n_cut <= PREVAILS * n_odd and (n_odd >= known.sum() or alone):
         return None
     values = numbers.cast(pa.float64()).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
     return Vectors(values, np.concatenate([[0], np.cumsum(lengths)]), known, n_odd)

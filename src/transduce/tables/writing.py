@@ -45,9 +45,8 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
         return default, ""
     kind, packed = kind_of(path)
     if kind is None:
-        raise ValueError(
-            f"{path} has an unknown format: let its name end in {', '.join(KINDS)} (.gz or .zip)."
-        )
+        endings = f"{', '.join(KINDS)} (.gz or .zip)"
+        raise ValueError(f"{path} has an unknown format: let its name end in {endings}.")
     return kind, packed
 
 
