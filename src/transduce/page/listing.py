@@ -48,6 +48,7 @@ class AnswerRows:
         names = [name for name in map(str, preview.frame.columns) if name in self.brief["context"]]
         self.context = sorted(names, key=self.brief["context"].index)
         self._orders: dict[Any, AnyArray] = {}
+        self._kept: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -65,12 +66,12 @@ class AnswerRows:
         """Return a column of the answers, or one of the table at the same rows, as an Arrow array."""
         if name in self._table.column_names:
             return self._table[name]
-        column = self._preview.shown.frame[name].iloc[self.rows]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
-            return pa.chunked_array([pa.array(column, from_pandas=True)])
-        return pa.chunked_array(
-            [pa.array(column.astype(object).map(clean, na_action="ignore"), pa.string(), from_pandas=True)]
-        )
+        if name not in self._kept:
+            column = self._preview.shown.frame[name].iloc[self.rows]
+            plain = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)
+            cells = pa.array(column if plain else column.astype("string"), from_pandas=True)
+            self._kept[name] = pa.chunked_array([cells] if isinstance(cells, pa.Array) else cells.chunks)
+        return self._kept[name]
 
     # ----------------------------------------------------------------------------------------------------- pages
 

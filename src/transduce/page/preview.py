@@ -25,7 +25,7 @@ from transduce.report.plain import clean, finite
 from transduce.tables import files
 from transduce.tables.features import Encoder, Features, NumberReading, vectorize
 from transduce.tables.labels import Target
-from transduce.tables.numbers import without
+from transduce.tables.numbers import hole_words, number_text, sentinels, without
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
 FIRST_ROWS = 8
@@ -197,11 +197,13 @@ class Preview:
 
 
 def _frequent(column: pd.Series) -> list[tuple[str, int]]:
-    """Return the most frequent values of a column, and of numbers the least and the largest."""
+    """Return values of a column: those that often mark an empty cell, the most frequent, the least and the largest."""
     cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
     texts = [clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells]
     counts = Counter(texts)
-    values = dict(counts.most_common(MOST_VALUES))
+    floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(floats))]
+    values = {one: counts[one] for one in odd if one in counts} | dict(counts.most_common(MOST_VALUES))
     if cells and not any(isinstance(one, str) for one in cells):
         values |= {texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))}
     return list(values.items())

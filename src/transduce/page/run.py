@@ -250,12 +250,15 @@ def _answers(result: FillResult) -> pd.DataFrame:
 
 
 def _scale(answers: pd.DataFrame) -> list[float] | None:
-    """Return from where to where intervals are drawn: nearly all of their ends."""
+    """Return from where to where intervals are drawn: all of their ends, unless a few are far from all others."""
     if "low" not in answers:
         return None
     ends = answers[["low", "high", "value"]].to_numpy()
     ends = ends[np.isfinite(ends)]
-    return None if not len(ends) else [float(one) for one in np.quantile(ends, [0.01, 0.99])]
+    if not len(ends):
+        return None
+    low, high = np.quantile(ends, [0.02, 0.98])
+    return [float(max(ends.min(), low - (high - low) / 2)), float(min(ends.max(), high + (high - low) / 2))]
 
 
 def _trust(result: FillResult) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -262,7 +262,8 @@ class OpenServer:
         saved, progress = space.saved, self._run.progress
         brief = space.computed / RESULT / "brief.json"
         known |= {"choices": asdict(saved.choices), "revision": saved.revision, "notes": space.notes}
-        known |= {"run": {**asdict(progress), "seconds": time.time() - progress.began}}
+        past = time.time() - progress.began if progress.state == "running" else 0.0
+        known |= {"run": {**asdict(progress), "seconds": past}}
         filled = brief.stat().st_mtime_ns if brief.exists() else None
         return known | {"filled": filled, "labels": (space.computed / "labels.json").exists()}
 

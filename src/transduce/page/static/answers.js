@@ -3,7 +3,7 @@
 import { read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
 import { count, number, percent, seconds, text } from "/page/locale.js";
-import { showCell } from "/page/table.js";
+import { redraw, showCell } from "/page/table.js";
 import { label } from "/page/ways.js";
 
 const STAGES = {
@@ -34,7 +34,7 @@ function drawRun(page) {
     const now = named.findLast(([, share]) => share < 1) ?? named.at(-1);
     const share = run.forecast ? Math.min(run.seconds / run.forecast, 0.97) : null;
     const bar = make("progress", { max: 1, value: share, "aria-label": "How far the fill is" });
-    fill($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
+    redraw($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
       make("p", { class: "fine", text: "You may close this page: the fill goes on as long as the program runs." }),
       make("button", { type: "button", class: "plain", text: "Cancel", onclick: () => page.act("cancel") }));
     return;
@@ -43,7 +43,7 @@ function drawRun(page) {
     failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
     interrupted: ["The program ended while it filled", "Nothing is lost but the time it took."],
   }[run.state] ?? (choices.labels > brief.choices.labels ? ["There are new known values", "Fill again to see what they change."] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
-  fill($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
+  redraw($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
 }
 
 const same = (one, other) => Object.keys(other).every((name) => name === "step" || JSON.stringify(one[name]) === JSON.stringify(other[name]));
@@ -129,7 +129,7 @@ function drawTrust(page) {
     ...SHARES.map((one) => make("option", { value: one, text: `at most ${percent(one)} of them wrong`, selected: String(one) === asked.trust })));
   const off = make("select", { "aria-label": "When an answer counts as wrong", onchange: () => { asked.tolerance = off.value; asked.start = 0; drawRows(page); } },
     ...brief.trust.tolerances.map((one, place) => make("option", { value: place, text: `wrong if off by more than ${number(one)} ${brief.answers.unit ?? ""}`, selected: String(place) === asked.tolerance })));
-  fill($("trust"), make("div", { class: "filters" }, make("span", { text: "Pick rows with" }), share, brief.task === "regression" ? off : null), make("p", { class: "fine", id: "trust-said", role: "status" }));
+  redraw($("trust"), make("div", { class: "filters" }, make("span", { text: "Pick rows with" }), share, brief.task === "regression" ? off : null), make("p", { class: "fine", id: "trust-said", role: "status" }));
 }
 
 async function drawRows(page) {
@@ -166,7 +166,7 @@ function showRows(page, found) {
     row.addEventListener("click", (event) => { if (!event.target.closest("button")) open(); });
     return row;
   });
-  fill($("rows"), make("thead", {}, head), make("tbody", {}, ...body));
+  redraw($("rows"), make("thead", {}, head), make("tbody", {}, ...body));
   $("found").textContent = found.total === brief.n_answers ? `${count(found.total)} rows` : `${count(found.total)} of ${count(brief.n_answers)} rows`;
   $("page").textContent = found.total ? `${count(found.start + 1)} to ${count(found.start + found.rows.length)} of ${count(found.total)}` : "none";
   $("earlier").disabled = found.start === 0;
@@ -265,15 +265,18 @@ function drawMap() {
   const { map } = brief;
   $("map-panel").hidden = !map;
   if (!map) return;
-  // A few rows far from all others would press these into a corner: they are drawn at the edge.
-  const span = (values) => { const known = values.filter((value) => value !== null).sort((one, other) => one - other), end = Math.floor(known.length / 50); return [known[end], known[known.length - 1 - end]]; };
-  const within = (value, from, to) => Math.min(Math.max((value - from) / (to - from || 1), 0), 1);
-  const [[left, right], [low, high]] = [span(map.x), span(map.y)];
+  // By rank: a few rows far from all others would press these into a corner.
+  const ranks = (values) => {
+    const places = values.map((_, place) => place).sort((one, other) => values[one] - values[other]), found = [];
+    places.forEach((place, rank) => { found[place] = rank / (places.length - 1 || 1); });
+    return found;
+  };
+  const [across, up] = [ranks(map.x), ranks(map.y)];
   const numbers = brief.task === "regression", names = numbers ? [] : [...new Set(map.value.filter(Boolean))].sort();
   const known = numbers ? map.value.filter((value) => value !== null).sort((one, other) => one - other) : [];
   const rank = (value) => (value === null ? null : known.findIndex((one) => one >= value) / known.length);
-  const dots = map.x.map((x, place) => {
-    const value = map.value[place], dot = drawing("circle", { cx: 6 + 288 * within(x, left, right), cy: 194 - 188 * within(map.y[place], low, high), r: map.unlabelled[place] ? 2.4 : 3.4, class: map.unlabelled[place] ? "" : "known" });
+  const dots = map.x.map((_, place) => {
+    const value = map.value[place], dot = drawing("circle", { cx: 6 + 288 * across[place], cy: 194 - 188 * up[place], r: map.unlabelled[place] ? 2.4 : 3.4, class: map.unlabelled[place] ? "" : "known" });
     dot.style.fill = value === null ? "var(--none)" : numbers ? `color-mix(in oklab, var(--c1) ${Math.round(100 * rank(value))}%, var(--c0))` : colour(names.indexOf(value));
     return dot;
   });

@@ -17,13 +17,21 @@ const WORDS = {
 let seen = null; // what the preview that is shown was made of
 let found = null;
 
+// What is drawn again keeps the focus at its place, so that keys go on where they were.
+export function redraw(element, ...children) {
+  const all = () => [...element.querySelectorAll("button, select, input, a")];
+  const place = element.contains(document.activeElement) ? all().indexOf(document.activeElement) : -1;
+  fill(element, ...children);
+  if (place >= 0) all()[place]?.focus({ preventScroll: true });
+}
+
 // ------------------------------------------------------------------------------------------------ all tables
 
 export function drawTables(page) {
   seen = null;
   const { tables, folder } = page.state;
   $("tables-in").textContent = tables.length ? `Tables in the folder “${folder}”` : `There is no table in the folder “${folder}” yet.`;
-  fill($("tables"), ...tables.map((table) => make("li", {},
+  redraw($("tables"), ...tables.map((table) => make("li", {},
     make("button", { type: "button", onclick: () => page.act("open", { name: table.name }) },
       make("strong", { text: table.name }), table.begun ? make("span", { class: "tag", text: "go on" }) : null,
       make("span", { class: "fine", text: `${bytes(table.bytes)} · ${day(table.changed)}` })))));
@@ -79,7 +87,7 @@ function drawPreview(page) {
   $("table-lead").textContent = targets.length
     ? `${count(rows)} rows, ${count(found.n_columns)} columns. ${targets.length === 1 ? "One column has" : `${count(targets.length)} columns have`} empty cells.`
     : `${count(rows)} rows, ${count(found.n_columns)} columns, and no empty cell. If a value such as -999 stands for an empty cell, choose its column below and say so.`;
-  fill($("targets"), ...targets.map((name, place) => {
+  redraw($("targets"), ...targets.map((name, place) => {
     const column = named.get(name), chosen = choices.target === name;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
       make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.empty)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.empty / rows));
@@ -115,7 +123,7 @@ function drawFirst(page) {
   });
   const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: count(row + 1) }),
     ...cells.map((cell, place) => make("td", { class: `${cell[0]} ${found.columns[place].ignored ? "off" : ""} ${found.columns[place].name === choices.target ? "aim" : ""}` }, showCell(cell, row)))));
-  fill($("preview"), make("thead", {}, make("tr", {}, make("td", {}), ...heads)), make("tbody", {}, ...lines));
+  redraw($("preview"), make("thead", {}, make("tr", {}, make("td", {}), ...heads)), make("tbody", {}, ...lines));
 }
 
 // A cell is text, a number in the browser's language, or a picture from below the table's folder.
@@ -133,6 +141,8 @@ export function showCell([of, value, column], row) {
 
 function openColumn(page, name) {
   drawColumn(page, name);
+  const place = found.columns.findIndex((one) => one.name === name);
+  $("column-dialog").addEventListener("close", () => $("preview").querySelectorAll("thead button")[place]?.focus(), { once: true });
   $("column-dialog").showModal();
 }
 
@@ -157,7 +167,7 @@ function drawColumn(page, name) {
   const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });
   const form = make("form", { class: "inline-form" }, make("label", { for: "missing-value", text: "Another value that means an empty cell" }), other, make("button", { type: "submit", text: "Add" }));
   form.addEventListener("submit", (event) => { event.preventDefault(); if (other.value.trim()) toggle("missing", other.value.trim()); });
-  fill($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches,
+  redraw($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches,
     make("h3", { text: "Values in it" }), make("p", { class: "fine", text: "A value that means empty means so in every column." }), make("ul", { class: "values" }, ...values), form);
 }
 

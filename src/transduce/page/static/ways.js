@@ -2,7 +2,7 @@
 
 import { read } from "/page/api.js";
 import { $, drawing, fill, make } from "/page/dom.js";
-import { arrows } from "/page/table.js";
+import { arrows, redraw } from "/page/table.js";
 
 const WAYS = {
   chance: ["By chance", "Nobody chose. Which rows have a value is as good as drawn by lot."],
@@ -51,7 +51,7 @@ export async function drawWays(page) {
     kinds = { table: state.table, columns };
   }
   const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part: rows drawn there at random count as drawn, all others as chosen." })] : [];
-  fill($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
+  redraw($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
     const chosen = choices.way === way;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
       picture(way), make("strong", { text: name }), make("span", { class: "fine", text: words }));
