@@ -24,6 +24,7 @@ from transduce import (
     RidgeConfidenceClassifier,
     SpectralGraphTransducer,
     TransductiveBlend,
+    TransductiveGPRegressor,
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
@@ -741,3 +742,32 @@ def test_a_fit_that_cannot_continue_asks_in_folds():
     np.testing.assert_array_equal(second.fit(X, y).weights_, clone(blend).fit(X, y).weights_)
     second.continue_from(DummyClassifier(), np.arange(len(y)))
     np.testing.assert_array_equal(second.fit(X, y).weights_, clone(blend).fit(X, y).weights_)
+
+
+def test_members_continue_from_nearly_as_many_labels():
+    """The width of ridge is that of the first fit, the process begins at its parameters; with far fewer, neither."""
+    X, y, _ = numbers(n=80, unlabelled=30)
+    rows = np.flatnonzero(~np.isnan(y))
+    members = {
+        "ridge": TransductiveRidge(),
+        "process": TransductiveGPRegressor(matching=0, n_restarts=1, random_state=0),
+    }
+    blend = TransductiveBlend(members, random_state=0)
+    for share, continues in ((0.8, True), (0.5, False)):
+        fewer, order = y.copy(), np.random.default_rng(1).permutation(len(y))
+        fewer[rows[int(share * len(rows)) :]] = np.nan
+        first, second = clone(blend).fit(X[order], fewer[order]), clone(blend)
+        second.continue_from(first, order)
+        ridge, process = second.fit(X, y).estimators_.values()
+        cold = clone(members["process"]).fit(X, y)
+        assert (ridge.width == first.estimators_["ridge"].width_) == continues
+        assert (process.n_iter_ != cold.n_iter_) == continues
+        np.testing.assert_allclose(process.log_marginal_likelihood_, cold.log_marginal_likelihood_, rtol=1e-3)
+        alone = TransductiveRidge(width=ridge.width).fit(X, y)
+        np.testing.assert_allclose(ridge.transduction_, alone.transduction_)
+    fixed = TransductiveRidge(width=1.5)
+    fixed.continue_from(first.estimators_["ridge"], order)
+    assert fixed.width == 1.5
+    again = clone(process).fit(X, y)
+    again.continue_from(process, order)
+    np.testing.assert_array_equal(again.fit(X, y).fit(X, y).mean_, cold.mean_)  # a fit continues once

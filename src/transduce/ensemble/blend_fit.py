@@ -35,6 +35,7 @@ from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sente
 MIN_LABELS = 5  # fewer say nothing about weights
 PART = 2000  # rows on which members are timed, where they are many and time is limited
 MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
+NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
 FOLDS = 5  # in which members without another way are refitted
 MEAN = "The values are a weighted mean of several methods, weighted by how well each did at hidden labels."
 NO_GUARANTEE = Guarantee("none", reasons=(MEAN,))
@@ -148,6 +149,13 @@ class Earlier:
     fit: BlendFit
     places: AnyArray  # (n,) where its rows are in the table of the new fit
 
+    def member(self, name: str, n_labels: int) -> FittedEstimator | None:
+        """Return a member to continue from, where it saw nearly as many labels; None if there is none."""
+        member = self.fit.members.get(name)
+        if member is None or len(self.fit.problem.labels) < NEARLY_ALL * n_labels:
+            return None
+        return replace(member, order=self.places[member.order])
+
     def out_of_fold(self, problem: Problem, names: list[str]) -> OutOfFold | None:
         """Return what it answered at the labels: out of fold at those that it saw; None if it cannot tell."""
         fit, old = self.fit, self.fit.problem
@@ -199,7 +207,7 @@ def fit_blend(
     """Fit the members, weigh them, and return what it takes to blend their answers."""
     weights = settings.weights
     given = None if isinstance(weights, str) else read_weights(weights, list(members))
-    asking = _Asking(members, problem, settings, Budget.of(settings.budget_seconds))
+    asking = _Asking(members, problem, settings, Budget.of(settings.budget_seconds), earlier)
     replies = asking.replies()
     centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
     known = None
@@ -237,6 +245,7 @@ class _Asking:
     problem: Problem
     settings: BlendSettings
     budget: Budget
+    earlier: Earlier | None = None
     late: dict[str, str] = field(default_factory=dict)
 
     def replies(self) -> dict[str, Reply]:
@@ -248,7 +257,8 @@ class _Asking:
         results: dict[str, Reply | Failure] = {}
 
         def job(name: str) -> Any:
-            case = members[name], self.problem, self.budget, seconds[name]
+            after = None if self.earlier is None else self.earlier.member(name, len(self.problem.labels))
+            case = members[name], self.problem, self.budget, seconds[name], after
             return delayed(call_with_threads)(threads, _attempt, *case)
 
         with stage("methods") as report:
@@ -335,7 +345,9 @@ class _Asking:
         return failed or [answer for answer in refitted if isinstance(answer, Reply)]
 
 
-def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> Reply | Failure:
+def _attempt(
+    member: Any, problem: Problem, budget: Budget, seconds: float, after: FittedEstimator | None = None
+) -> Reply | Failure:
     """Return a member's answers at the unlabelled rows, or why there are none; it is likely to take so many seconds."""
     left = budget.left(budget.fits_end)
     if seconds > left:
@@ -343,7 +355,8 @@ def _attempt(member: Any, problem: Problem, budget: Budget, seconds: float) -> R
         return _late_failure(said)
     try:
         with time_limit(max(seconds, MOST_OF_THE_REST * left)):
-            return ask(member, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
+            every = np.arange(len(problem.labels))
+            return ask(member, problem, every, problem.sample.unlabelled, after=after)
     except OutOfTimeError:
         return _late_failure(f"it was stopped, because it took too much of {budget.said}")
     except Exception as error:  # an estimator of any make may raise anything

@@ -405,15 +405,25 @@ class FoundParameters(NamedTuple):
 
 
 def find_parameters(
-    objective: Objective, settings: TransductiveGPRegressor, random: np.random.RandomState
+    objective: Objective,
+    settings: TransductiveGPRegressor,
+    random: np.random.RandomState,
+    start: Array | None = None,
 ) -> FoundParameters:
-    """Search without matching, choose how hard to match, and search again with it; on some of very many labels."""
+    """Search without matching, choose how hard to match, and search again with it; on some of very many labels.
+
+    A `start` that is known to be good replaces the search for one.
+    """
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
     limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}
     search = Search.at(objective.X, objective.y_l, common=common, **limits)
     log.info("parameters without matching")
-    starts = [search.start, *search.restarts(objective, n_restarts, random, n_jobs)]
+    n_restarts = n_restarts if start is None else 0
+    starts = [
+        search.start if start is None else start,
+        *search.restarts(objective, n_restarts, random, n_jobs),
+    ]
     plain, ends = search.best(objective, starts, n_jobs)
     choice = choose_matching(objective, settings, search, plain.log_parameters)
     log.info(choice.why)

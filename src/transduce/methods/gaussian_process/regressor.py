@@ -187,7 +187,8 @@ class TransductiveGPRegressor(NumberTransducer):
         units = Units.of(y_l)
         objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
         with few_threads(objective.X.shape[0] if settings.n_jobs in (None, 1) else 0):
-            chosen = find_parameters(objective, settings, check_random_state(self.random_state))
+            random, start = check_random_state(self.random_state), self.__dict__.pop("_start", None)
+            chosen = find_parameters(objective, settings, random, start)
             warn_of_parameters(chosen)
             unlabelled = arrays.pick(rows, ~sample.labelled)
             fitted = self._fitted = FittedProcess.of(chosen, unlabelled, (order, matched), scaling, units)
@@ -204,6 +205,18 @@ class TransductiveGPRegressor(NumberTransducer):
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
         return self
+
+    def continue_from(self, earlier: TransductiveGPRegressor, places: AnyArray) -> None:
+        """Let the next fit begin at the parameters of an earlier one, to fewer labels of the same rows, and only there.
+
+        Parameters
+        ----------
+        earlier : TransductiveGPRegressor
+            Fitted, with the same settings.
+        places : int array of shape (n,)
+            Where each row of the earlier fit is among those of the next.
+        """
+        self._start = earlier._fitted.chosen.best.log_parameters
 
     # ------------------------------------------------------------------------------------------- attributes
 

@@ -68,6 +68,11 @@ class RidgeEstimator(Transducer):
         """The budget of the design matrix."""
         return float(self.max_memory_mb) * 2**20
 
+    def continue_from(self, earlier: RidgeEstimator, places: AnyArray) -> None:
+        """Take over the width that an earlier fit, to fewer labels of the same rows, has chosen."""
+        if _is(self.width, "loo") and earlier.width_ is not None:
+            self.width = earlier.width_
+
     def _checked(self) -> RidgeEstimator:
         """Return a copy of the settings, checked; centres given as rows are read as those of `fit` were."""
         checks.check_positive("max_memory_mb", self.max_memory_mb)
