@@ -23,7 +23,7 @@ INTRODUCTION = """\
 | `price_probability` (classes) | the probability that the answer is right, calibrated by hidden labels | empty |
 | `price_narrower` (numbers) | how much narrower the interval is than one made without features, from 0 to 1 | empty |
 | `price_confidence` (classes) | the level up to which no other class is possible | empty |
-| `price_status` | `answered`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
+| `price_status` | `answered`, `below`, `above`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
 Dates, times and durations are filled as such, in the steps of the labels; an empty end of an interval is no bound.
 Where `price_narrower` is 0, the features told nothing; neither it nor `price_confidence` is a probability.

@@ -373,7 +373,7 @@ class Sampled(Design):
     ----------
     probability : str or array-like of shape (n,)
         With which each row was chosen to be labelled, above 0. Calibration labels are weighted by ``(1 - e) / e``, so
-        that each interval or set holds its level although labels were not chosen by chance alone. The column has no
+        that intervals and sets hold their level although labels were not chosen by chance alone. The column has no
         guarantee, unless all probabilities are equal.
     within, order, sensitivity : optional
         As those of `Chance`.

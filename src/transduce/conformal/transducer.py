@@ -60,7 +60,7 @@ class ConformalTransducer(Transducer):
     estimator : estimator
         A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is cloned.
     confidence : float, default=0.9
-        Probability with which each interval, or set of classes, contains the truth.
+        Probability with which the interval, or set of classes, of a row picked at random holds the truth.
     labels : Design, optional
         How the labels came about: `transduce.conformal.Chance`, `Drawn`, `Sampled`, `Grouped`, `ByClass` or
         `Estimated`, with arrays of shape (n,) that describe rows. ``Chance()`` by default.

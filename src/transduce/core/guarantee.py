@@ -151,7 +151,7 @@ class Guarantee:
     about : {"", "interval", "region", "set", "selection"}
         What the guarantee is about.
     confidence : float or None
-        Probability with which each interval, region or set holds the truth.
+        Probability with which the interval, region or set of a row picked at random holds the truth.
     within : {"", "class", "category"}
         Where it holds: over all rows, or within every class, or every category of a column.
     outside : CountBound or None

@@ -195,13 +195,16 @@ class Options:
         LABELS,
     )
     confidence: float = _option(
-        0.9, LEVEL, "Probability with which each interval or set contains the truth.", GUARANTEE
+        0.9,
+        LEVEL,
+        "Probability with which the interval or set of a row picked at random holds the truth.",
+        GUARANTEE,
     )
     guarantee: str = _option(
         "auto",
         _one_of(GUARANTEES),
-        'What is guaranteed: "row", each row by itself, with no label held out; "column", how many rows are outside '
-        'too; "auto" goes by the number of labels.',
+        'What is guaranteed: "row", a row picked at random, with no label held out; "column", how many rows are '
+        'outside too; "auto" goes by the number of labels.',
         GUARANTEE,
     )
     certainty: float = _option(0.95, LEVEL, "Certainty of the guarantee for the whole column.", GUARANTEE)
