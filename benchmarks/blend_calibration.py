@@ -22,7 +22,7 @@ from race_draws import LEFT_OUT, deal, enters
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.ensemble.weights import to_power
+from transduce.core.scaling import to_power
 from transduce.filling.diagnostics import RightChance
 from transduce.tables.features import vectorize
 

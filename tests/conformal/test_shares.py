@@ -9,14 +9,13 @@ from tests import brute
 from transduce.conformal.shares import (
     PULL,
     ClassShares,
-    calibrated,
     compare_shares,
     estimate_shares,
-    fit_power,
     fit_shares,
     mixture,
     share_intervals,
 )
+from transduce.core.scaling import fit_power, to_power
 
 
 def bayes_table(rng, shares, m, apart=1.5):
@@ -96,7 +95,7 @@ class TestLaws:
 
     def test_probabilities_that_were_blurred_are_sharpened(self):
         codes, P = bayes_table(np.random.default_rng(1), np.array([0.5, 0.5]), 2000)
-        blurred = calibrated(P, 0.5)
+        blurred = to_power(P, 0.5)
         np.testing.assert_allclose(fit_power(blurred, codes), 2.0, rtol=0.1)
 
 

@@ -30,14 +30,13 @@ from transduce import (
 )
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
+from transduce.core.scaling import fit_power, to_power
 from transduce.ensemble.weights import (
     Calibration,
     ErrorSize,
-    fit_power,
     mix,
     shrunk_weights,
     simplex_weights,
-    to_power,
 )
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
 from transduce.model_selection.ask import Reply

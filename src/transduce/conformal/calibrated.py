@@ -585,8 +585,9 @@ def with_values(
     The fit with all labels is the better one, so its value stays and the interval is extended: a larger interval
     contains the truth no less often.
     """
-    answer = replace(answer, values=values, status=status)
-    answer = replace(answer, standard_errors=errors, probabilities=probabilities)
+    answer = replace(
+        answer, values=values, status=status, standard_errors=errors, probabilities=probabilities
+    )
     if answer.p_values is not None and answer.classes is not None:
         codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]

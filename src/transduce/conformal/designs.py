@@ -18,7 +18,6 @@ from transduce.conformal.shares import (
     ClassShares,
     class_probabilities,
     estimate_shares,
-    fit_power,
     score_unit,
     share_intervals,
 )
@@ -34,6 +33,7 @@ from transduce.core.guarantee import (
     Verdict,
 )
 from transduce.core.ranks import fewest_calibration
+from transduce.core.scaling import fit_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
@@ -59,6 +59,8 @@ class Design:
     rests_on: ClassVar[str] = CHANCE
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
+    holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
+    in_samples: ClassVar[bool] = False  # whether a fit to a sample of the rows can make use of it, as it is
 
     def __post_init__(self) -> None:
         if self.sensitivity != 1.0:
@@ -85,12 +87,12 @@ class Design:
     @property
     def calibrates(self) -> bool:
         """Whether labels must be held out to make use of it."""
-        return True
+        return self.holds_out or self.modified
 
     @property
     def needs_all_rows(self) -> bool:
         """Whether a fit to a sample of the rows cannot make use of it."""
-        return self.calibrates
+        return self.modified or (self.holds_out and not self.in_samples)
 
     def read(self, missing: Mask, frame: pd.DataFrame | None = None) -> Self:
         """Return the design with an array in place of each column of a table, all arrays checked.
@@ -277,14 +279,11 @@ class Chance(Design):
 
     reweight: bool = True
 
+    holds_out: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.check_flag("reweight", self.reweight)
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether labels must be held out to make use of it."""
-        return self.modified
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
         return self.reweight and compared is not None and compared.shifted
@@ -320,11 +319,7 @@ class Drawn(Design):
     rows: Any
 
     rests_on: ClassVar[str] = DRAWN
-
-    @property
-    def needs_all_rows(self) -> bool:
-        """Whether a fit to a sample of the rows cannot make use of it."""
-        return self.modified
+    in_samples: ClassVar[bool] = True
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
@@ -548,6 +543,7 @@ class ByClass(Design):
     shares: Any = None
 
     testable: ClassVar[bool] = False
+    holds_out: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -558,11 +554,6 @@ class ByClass(Design):
             )
         if self.shares is not None:
             read_shares(self.shares)
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether labels must be held out to make use of it."""
-        return False
 
     @property
     def by_class(self) -> bool:
@@ -622,15 +613,11 @@ class ByClass(Design):
         reply = first.at(np.arange(n_held, len(first.values))) if second is None else second
         known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
         hidden = class_probabilities(first, k)[:n_held][known], problem.codes[held_out][known]
-        enough = hidden if known.sum() >= FEWEST_HIDDEN else None
         if self.shares is not None:
-            power = 1.0 if enough is None else fit_power(*enough)
-            shares = self._given(problem.classes)
-            return ClassShares(
-                problem.classes, counts / counts.sum(), shares, given=True, power=power, unit=unit
-            )
+            own = problem.classes, counts / counts.sum(), self._given(problem.classes)
+            return ClassShares(*own, given=True, power=fit_power(*hidden), unit=unit)
         said = class_probabilities(reply, k)[reply.given]
-        found = replace(estimate_shares(said, counts, hidden=enough), classes=problem.classes, unit=unit)
+        found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
         others = first.at(np.arange(n_held, len(first.values)))
         if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
             hidden, others = _hidden_in_turn(problem, reply.fitted, unit), reply
@@ -647,7 +634,6 @@ class ByClass(Design):
         return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
 
 
-FEWEST_HIDDEN = 20  # labels; by fewer, probabilities are not calibrated
 FEWEST_OF_CLASS = (
     5  # labels held out; where a class has fewer, labels are hidden in turn to see how sure shares are
 )

@@ -358,25 +358,6 @@ class CategoryMiscoverage:
 
     parts: tuple[Miscoverage, ...]
 
-    @classmethod
-    def at(
-        cls, confidence: float, unlabelled: Sequence[int], calibration: Sequence[int]
-    ) -> CategoryMiscoverage:
-        """Return the distribution at a level, by the numbers of unlabelled and calibration rows of each category.
-
-        Parameters
-        ----------
-        confidence : float
-        unlabelled, calibration : sequence of int
-
-        Returns
-        -------
-        CategoryMiscoverage
-        """
-        sizes = zip(unlabelled, calibration, strict=True)
-        parts = (Miscoverage.at(confidence, n_unlabelled=int(m), n_calibration=int(c)) for m, c in sizes)
-        return cls(tuple(parts))
-
     @property
     def n_unlabelled(self) -> int:
         """Number of unlabelled rows."""
@@ -430,8 +411,6 @@ class CategoryMiscoverage:
 
 
 MOST_CELLS = 20_000_000  # of a table of levels and counts
-
-
 Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 

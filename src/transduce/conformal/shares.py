@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize_scalar, nnls
-from scipy.special import logsumexp, softmax
+from scipy.optimize import nnls
+from scipy.special import softmax
 from sklearn.utils import check_random_state
 
+from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import Reply
 
@@ -19,8 +20,6 @@ MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
 MOST_SAID = 5  # classes
-_SMALLEST = 1e-6  # probabilities below this count as this
-_POWER_PRIOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ class ClassShares:
         """
         known = self.labels > 0.0
         ratio = np.divide(self.shares, self.labels, out=np.zeros(len(known)), where=known)
-        weighted = calibrated(probabilities, self.power) * ratio
+        weighted = to_power(probabilities, self.power) * ratio
         total = weighted.sum(axis=1, keepdims=True)
         return np.where(total > 0.0, weighted / np.where(total > 0.0, total, 1.0), self.shares)
 
@@ -163,7 +162,7 @@ def estimate_shares(
     p, m = counts / counts.sum(), len(probabilities)
     prior = PULL * p + (0.0 if drawn is None else np.asarray(drawn, dtype=float))
     power = 1.0 if hidden is None else fit_power(*hidden)
-    shares = fit_shares(calibrated(probabilities, power), p, prior * (1.0 + m / counts.sum()))
+    shares = fit_shares(to_power(probabilities, power), p, prior * (1.0 + m / counts.sum()))
     return ClassShares(np.arange(len(p)), p, shares, power=power)
 
 
@@ -223,7 +222,7 @@ def compare_shares(
     said, codes = hidden
     counts, random = np.bincount(codes, minlength=said.shape[1]), check_random_state(random_state)
     found = estimate_shares(probabilities, counts, hidden=hidden)
-    like = calibrated(said, found.power)
+    like = to_power(said, found.power)
     size = int(np.ceil(min(len(probabilities) / (1.0 + len(probabilities) / len(codes)), MOST_ROWS)))
     off, draws = np.abs(found.shares - found.labels).max(), []
     for _ in range(N_RESAMPLES - 1):
@@ -279,44 +278,15 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
     return q
 
 
-# ------------------------------------------------------------------------------------- calibrated probabilities
-
-
-def calibrated(probabilities: Array, power: float) -> Array:
-    """Return probabilities to a power, scaled to sum 1 in each row. Shapes: probabilities (m, n_classes)."""
-    if power == 1.0:
-        return probabilities
-    raised = probabilities**power
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
-def fit_power(probabilities: Array, codes: AnyArray) -> float:
-    """Return the power that makes probabilities at hidden labels fit these best, pulled towards 1.
-
-    Shapes: probabilities (l, n_classes), codes (l,).
-    """
-    logs, rows = np.log(np.maximum(probabilities, _SMALLEST)), np.arange(len(codes))
-
-    def loss(log_power: float) -> float:
-        scores = np.exp(log_power) * logs
-        return float(np.sum(logsumexp(scores, axis=1) - scores[rows, codes]) + _POWER_PRIOR * log_power**2)
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
-
-
 def class_probabilities(reply: Reply, n_classes: int, unit: float | None = None) -> Array:
     """Return an estimator's probabilities, shape (m, n_classes); made of its scores or answers if it has none."""
     if reply.probabilities is not None:
         return reply.probabilities
     unit = score_unit(reply, n_classes) if unit is None else unit
-    return np.asarray(softmax(_scores(reply, n_classes) / unit, axis=1))
+    return np.asarray(softmax(reply.class_scores(n_classes) / unit, axis=1))
 
 
 def score_unit(reply: Reply, n_classes: int) -> float:
     """Return by how much the best score of a row exceeds their mean, on average; 1 if it never does."""
-    scores = _scores(reply, n_classes)
+    scores = reply.class_scores(n_classes)
     return float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) or 1.0 if len(scores) else 1.0
-
-
-def _scores(reply: Reply, n_classes: int) -> Array:
-    return np.eye(n_classes)[np.maximum(reply.values, 0)] if reply.scores is None else reply.scores

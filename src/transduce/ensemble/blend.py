@@ -100,7 +100,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     A member's share of a class is its probability; else the softmax of its scores, or of 1 for its answer and 0 for
     other classes, times a factor that minimises the out-of-fold log-loss. The blend's probabilities are the mean shares
-    to a power that fits the out-of-fold labels (`transduce.ensemble.weights.fit_power`); answers stay the same. Where a
+    to a power that fits the out-of-fold labels (`transduce.core.scaling.fit_power`); answers stay the same. Where a
     member has no answer the others' weights are scaled up. A member that fails is left out, with a warning. Warnings of
     members are in ``answer_.diagnostics``.
 

@@ -15,19 +15,16 @@ from sklearn.utils.validation import _num_samples
 from transduce.core.answer import Answer
 from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
-from transduce.core.scaling import label_moments
+from transduce.core.scaling import fit_power, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit, without_refits
 from transduce.ensemble.weights import (
     Calibration,
     ErrorSize,
     OutOfFold,
-    class_scores,
-    fit_power,
     mix,
     shrunk_weights,
     stack,
-    to_power,
 )
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, failure, is_transducer
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
@@ -406,7 +403,7 @@ def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Re
         return Calibration()
     n_classes = len(problem.classes)
     if hidden is None:
-        return Calibration.of_size(class_scores(reply, n_classes)[reply.given])
+        return Calibration.of_size(reply.class_scores(n_classes)[reply.given])
     return Calibration.fit(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
 
 

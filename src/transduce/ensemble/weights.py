@@ -6,18 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar, nnls
-from scipy.special import log_softmax, softmax
+from scipy.optimize import minimize, nnls
+from scipy.special import softmax
 
 from transduce.core.scaling import fit_temperature
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Problem, Reply
 from transduce.model_selection.folds import Fold
-
-FEWEST_FOR_POWER = 20  # with fewer labels benchmarks/blend_calibration.py finds the shares better as they are
-POWER_PRIOR = 4.0
-# Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
-DRAWN_PRIOR = 0.25
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,7 @@ class Calibration:
     def fit(cls, replies: list[Reply], codes: list[AnyArray], n_classes: int) -> Calibration:
         """Choose the factor that minimises the log-loss of the out-of-fold shares."""
         pairs = [
-            (class_scores(reply, n_classes)[reply.given], code[reply.given])
+            (reply.class_scores(n_classes)[reply.given], code[reply.given])
             for reply, code in zip(replies, codes, strict=True)
             if reply.probabilities is None
         ]
@@ -50,45 +45,7 @@ class Calibration:
         """Return the share of each class, shape (m, n_classes)."""
         if reply.probabilities is not None:
             return reply.probabilities
-        return np.asarray(softmax(self.factor * class_scores(reply, n_classes), axis=1))
-
-
-def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> float:
-    """Return the power of the blend's shares that fits known classes best; 1 with fewer than 20 labels.
-
-    Shapes: shares (l, n_classes), codes (l,).
-
-    Notes
-    -----
-    A mean of probabilities is more cautious than its members where they agree for different reasons, so that the power
-    is often above 1. A share below half a label counts as half a label.
-    """
-    n, n_classes = shares.shape
-    if n < FEWEST_FOR_POWER:
-        return 1.0
-    logs = np.log(np.maximum(shares, 0.5 / n))
-    target = np.eye(n_classes)[codes]
-
-    def loss(log_power: float) -> float:
-        fit = -float(np.sum(target * log_softmax(np.exp(log_power) * logs, axis=1)))
-        return fit + prior * log_power**2
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
-
-
-def to_power(shares: Array, power: float) -> Array:
-    """Return shares to a power, scaled to sum 1 in each row."""
-    if power == 1.0:
-        return shares
-    raised = (shares / shares.max(axis=1, keepdims=True)) ** power
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
-def class_scores(reply: Reply, n_classes: int) -> Array:
-    """Return scores of the classes, shape (m, n_classes); 1 for the answer and 0 for others if that is all there is."""
-    if reply.scores is not None:
-        return reply.scores
-    return np.eye(n_classes)[np.maximum(reply.values, 0)]
+        return np.asarray(softmax(self.factor * reply.class_scores(n_classes), axis=1))
 
 
 def stack(replies: list[Reply], calibrations: list[Calibration], classes: Any) -> tuple[Array, Mask]:

@@ -18,11 +18,11 @@ from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee
+from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, to_power
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, on_command_line
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.ensemble.weights import DRAWN_PRIOR, POWER_PRIOR, fit_power, to_power
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.ask import is_transducer, last_step

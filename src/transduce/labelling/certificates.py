@@ -492,7 +492,7 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
         sure, share = rounded_down(certificate.certainty), rounded_up(many / certificate.remaining)
         head = f"At most {many:,} of {remaining} {_is(many)} wrong."
         known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
-        text = f"That is {sure} certain ({share}). {known}."
+        text = f"That is {share} of them, and {sure} certain. {known}."
     if certificate.reached:
         return head, text
     if certificate.draws_needed is None:

@@ -418,6 +418,10 @@ class Reply:
         """Where the estimator has an answer."""
         return np.asarray(self.status != UNREACHED)
 
+    def class_scores(self, n_classes: int) -> Array:
+        """Return scores of the classes, shape (m, n_classes); 1 for the answer and 0 for others if that is all."""
+        return np.eye(n_classes)[np.maximum(self.values, 0)] if self.scores is None else self.scores
+
     def at(self, places: AnyArray) -> Reply:
         """Return the answers at some of the rows."""
         parts: dict[str, Any] = {name: getattr(self, name) for name in PARTS}

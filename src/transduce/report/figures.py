@@ -162,15 +162,8 @@ def _shares(summary: dict[str, Any]) -> Drawing | None:
     def paint(ax: Any) -> None:
         places = np.arange(len(shown))[::-1]
         share, low, high = (np.array([one[name] for one in shown]) for name in ("share", "lower", "upper"))
-        ax.errorbar(
-            share,
-            places,
-            xerr=[share - low, high - share],
-            fmt="o",
-            ms=5,
-            color=INSIDE,
-            label="unlabelled rows",
-        )
+        style: dict[str, Any] = {"fmt": "o", "ms": 5, "color": INSIDE, "label": "unlabelled rows"}
+        ax.errorbar(share, places, xerr=[share - low, high - share], **style)
         ax.plot([one["labels"] for one in shown], places, "d", ms=5, color=OCHRE, label="labels")
         ax.set_yticks(places, [_short(one["class"]) for one in shown])
         ax.set(xlabel="share of the class", xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
