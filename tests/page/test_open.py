@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from tests.labelling.processes import Running
+from tests.labelling.tables import new_session
+from transduce.conformal import Drawn, Estimated
 
 pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
 pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
@@ -191,6 +193,27 @@ def test_two_tabs_never_overwrite_silently(folder):
     other.change("houses.csv", 1, {"ignore": ["kind"]})
     with pytest.raises(StaleError):
         space.change("elsewhere.csv", 2, {"target": None})
+
+
+def test_a_fill_of_something_that_changed_is_told(opened):
+    client, folder = opened
+    settle(client, {"target": "price", "way": "chance"})
+    assert client.post("/open/fill", {"table": "houses.csv", "revision": 0}).status == 409
+    assert client.post("/open/fill", {"table": "other.csv", "revision": 1}).status == 409
+    assert not (folder / ".transduce").exists()
+
+
+def test_what_is_computed_stays_in_the_folder(folder, tmp_path_factory):
+    (folder / ".transduce").symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    with Served(Workspace(folder, "houses.csv")) as served:
+        refused = Client(served).get("/open/state")
+        assert (refused.status, refused.json()["error"][:10]) == (400, ".transduce")
+
+
+def test_the_target_is_not_also_a_name_of_rows():
+    choices = Choices(id="a", column="b", text=["c"], ignore=["d"], labels=3)
+    assert choices.changed({"target": "a"}) == Choices("a", ["d"], ["c"], column="b")
+    assert choices.changed({"target": "c"}) == Choices("c", ["d"], [], id="a", column="b")
 
 
 def test_a_damaged_file_is_put_aside(folder):
@@ -426,6 +449,26 @@ def test_what_cannot_be_filled_is_said_at_once(opened):
 
 
 # ------------------------------------------------------------------------------------------- labelling, and back
+
+
+def test_a_session_is_a_table_to_fill():
+    session, truth = new_session()
+    with session:
+        for row in (3, 17, 40):
+            session.answer(str(truth[row]), row=row)
+        table, labels = session.to_fill()
+        assert labels == Estimated()
+        assert table["relevant"].dropna().to_dict() == {row: truth[row] for row in (3, 17, 40)}
+        size = session.state.block_size(0.9)
+        for _ in range(size):
+            session.answer(str(truth[session.propose("audit").row]))
+        table, labels = session.to_fill()
+        assert labels == Drawn("relevant_random")
+        marked = np.flatnonzero(table["relevant_random"]).tolist()
+        assert marked == sorted(session.state.drawn[-9:])  # the first draws teach, where labels are few
+        later = session.propose("learn").row
+        session.answer(str(truth[later]))  # on purpose, after the draw
+        assert pd.isna(session.to_fill()[0]["relevant"][later])
 
 
 def test_labels_are_put_into_the_table(folder):

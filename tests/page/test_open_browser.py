@@ -136,7 +136,7 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
         page.wait(lambda: "most like it" in page.text("#row-dialog"))
         page.type(Keys.ESCAPE)
         page.click("#ask-trust")
-        page.wait(lambda: "No label was held out" in page.text("#trust"))
+        page.wait(lambda: "No known value was kept aside" in page.text("#trust"))
         assert page.button("Fill again with this")
         page.click("#label")
         page.wait(lambda: browser.current_url.endswith("/label"))
@@ -145,7 +145,8 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
         page.wait(lambda: page.labelled() == 1)
         page.click("#home")
         page.wait(lambda: "There are new known values" in (page.text("#run") or ""))
-        assert not [line for line in page.errors() if "favicon" not in line]
+        late = "/api/preparing"  # which the page that was left may have asked for at its end
+        assert not [line for line in page.errors() if late not in line]
     saved = Saved.read(folder / "houses.csv.transduce")
     assert (saved.choices.target, saved.choices.missing, saved.choices.way) == ("price", ["-999"], "chance")
     assert saved.choices.labels > 0
@@ -345,7 +346,6 @@ def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):  # n
     with served(done, "houses.csv") as at:
         page = OpenPage(browser, at.address)
         page.size(width, 800)
-        page.answers()
         for step, ready in (
             ("answers", "#rows td"),
             ("table", "#preview td"),

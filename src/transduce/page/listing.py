@@ -141,7 +141,7 @@ class AnswerRows:
         names = [name for name in SHOWN if name in self._table.column_names]
         lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
         for line in lines:
-            line |= {name: finite(line[name]) for name in ("low", "high", "chance") if name in line}
+            line |= {name: finite(value) for name, value in line.items() if isinstance(value, float)}
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
 

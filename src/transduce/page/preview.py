@@ -23,9 +23,10 @@ from transduce.page.run import GivenLabels
 from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
-from transduce.tables.features import Encoder, Features, NumberReading, vectorize
+from transduce.tables.features import Features, NumberReading, vectorize
 from transduce.tables.labels import Target
 from transduce.tables.numbers import hole_words, number_text, sentinels, without
+from transduce.tables.workbooks import Workbook
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
 FIRST_ROWS = 8
@@ -41,12 +42,7 @@ class ColumnView:
 
     features: Features
     n_empty: int  # in the whole table
-    values: list[tuple[str, int]]  # the most frequent ones
-
-    @property
-    def encoder(self) -> Encoder:
-        """What turns cells into features."""
-        return self.features.encoder
+    values: list[tuple[str, int]]  # those of interest, and how often they occur
 
 
 class Preview:
@@ -101,50 +97,40 @@ class Preview:
             found.append([cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)])
         return found
 
-    def columns(self, choices: Choices) -> list[dict[str, Any]]:
-        """Return every column with how it is read, and what was odd."""
-        return [self._described(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
-
     def _described(self, name: Any, choices: Choices) -> dict[str, Any]:
-        view, n = self.view(name, choices), len(self.frame)
-        line = view.features.columns.iloc[0]
-        reading = view.encoder.readings.get(name)
+        """Return a column with how it is read, and what was odd."""
+        view, n, spelled = self.view(name, choices), len(self.frame), self.table.cells(name).reading
+        line, reading = view.features.columns.iloc[0], view.features.encoder.readings.get(name)
         unit = reading.unit if isinstance(reading, NumberReading) else ""
+        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *view.features.notes]
         return {
             "name": str(name),
             "kind": "text" if str(name) in choices.text else str(line["kind"]),
             "unit": clean(unit, 20),
             "treatment": clean(line["treatment"]),
             "empty": view.n_empty,
-            "notes": [clean(note, 400) for note in (*self._notes(name), *view.features.notes)],
+            "notes": [clean(note, 400) for note in notes],
             "values": [[value, count] for value, count in view.values],
             "ignored": str(name) in choices.ignore or str(name) in self.table.index,
             "target": 0 < view.n_empty < n,
         }
 
-    def _notes(self, name: Any) -> list[str]:
-        reading = self.table.cells(name).reading
-        return [f"{name!r}: {reading}."] if reading else []
-
     def as_json(self, choices: Choices) -> dict[str, Any]:
-        """Return the first rows, and every column; the columns that may be filled first are those with few holes."""
-        columns = self.columns(choices)
-        holes = sorted((one["empty"], place) for place, one in enumerate(columns) if one["target"])
-        rows = range(min(FIRST_ROWS, len(self.frame)))
+        """Return the first rows, every column, and those that may be filled, the one with most holes first."""
+        columns = [self._described(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
+        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
+        rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
+        sheets = [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
         return {
             "rows": len(self.frame),
             "looked_at": len(self._some),
             "n_columns": self.frame.shape[1],
             "columns": columns,
-            "targets": [columns[place]["name"] for _, place in sorted(holes, key=lambda one: -one[0])],
+            "targets": [one["name"] for one in holes],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [clean(note) for note in self.table.notes],
-            "sheets": self._sheets(),
+            "sheets": sheets,
         }
-
-    def _sheets(self) -> list[str]:
-        source = self.table.source
-        return [source.sheet, *source.others] if self.table.kind == "excel" and source.others else []
 
     # ---------------------------------------------------------------------------------------------- labelled and not
 
@@ -159,7 +145,7 @@ class Preview:
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
         for name in self.frame.columns:
             if str(name) not in gone and name not in self.table.index:
-                blocks.append(self.view(name, choices).encoder.transform(frame[[name]]))
+                blocks.append(self.view(name, choices).features.encoder.transform(frame[[name]]))
                 origins += [str(name)] * blocks[-1].shape[1]
         return np.concatenate(blocks, axis=1), origins
 

@@ -23,10 +23,10 @@ import pandas as pd
 
 from transduce.conformal import ConformalTransducer
 from transduce.conformal.designs import calibration_number
+from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
 from transduce.core.safe_files import write_text
-from transduce.core.types import Array
-from transduce.core.words import command_line, counted
+from transduce.core.words import command_line
 from transduce.filling import FillResult, fill
 from transduce.filling.sources import FrameSource
 from transduce.labelling.journal import Label
@@ -36,12 +36,12 @@ from transduce.report.plain import finite, name_of
 from transduce.report.rows import least_certain_first
 from transduce.tables import files
 from transduce.tables.columns import rounded
-from transduce.tables.labels import Target
 from transduce.tables.numbers import number_text
 from transduce.tables.writing import write
 
 RESULT, JOB = "result", "job.json"
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
+USUAL_SHARE = 0.1  # of the rows to trust that may be wrong
 
 
 # -------------------------------------------------------------------------------------------- labels of the page
@@ -68,14 +68,11 @@ class GivenLabels:
     def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
         """Return the table with these labels, and choices that say how they came about."""
         frame, target = table.frame.copy(deep=False), choices.target
-        column = (
-            frame[target].astype(object) if target in frame.columns else pd.Series(None, frame.index, object)
-        )
-        numbers = pd.api.types.is_numeric_dtype(frame[target]) if target in frame.columns else False
+        column, numbers = frame[target].astype(object), pd.api.types.is_numeric_dtype(frame[target])
         decimal = table.cells(target).prefer
         for row, label in self.labels.items():
-            spelled = isinstance(label, float) and not numbers and not isinstance(label, bool)
-            column.iat[row] = number_text(float(label), decimal) if spelled else label  # type: ignore[arg-type]
+            text = isinstance(label, float) and not numbers  # as the others of the column are
+            column.iat[row] = number_text(float(str(label)), decimal) if text else label
         frame[target] = pd.to_numeric(column) if numbers else column
         if self.drawn is not None:
             frame[f"{target}_random"] = np.isin(np.arange(len(frame)), self.drawn)
@@ -180,10 +177,9 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
             if choices.labels:
                 table, choices = GivenLabels.read(folder / "labels.json").put_into(table, choices)
                 again = _again_with_labels(path, choices)
-        if choices.way == "unknown" and not _can_hold_out(_labels(table, choices), choices.confidence):
-            choices = choices.changed(
-                {"way": "chance"}
-            )  # labels too few to estimate anything: the values alone
+        labels = FrameSource.read(table, choices.target, choices.options()).labels
+        if choices.way == "unknown" and not calibration_number(labels.n_labels, choices.confidence):
+            choices = choices.changed({"way": "chance"})  # labels too few to estimate anything
         options = choices.options()
         result = fill(table, choices.target, **options.changed())
         part = folder / f"part-{os.getpid()}"
@@ -269,37 +265,28 @@ def _trust(result: FillResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     model, order = result.fit.model, least_certain_first(result.answer)
     if not isinstance(model, ConformalTransducer) or result.fitted is not None or result.told is not None:
-        why = "No label was held out, by which this could be said."
-        why = (
-            "This cannot be said of a table so large that only a part was looked at."
-            if result.fitted
-            else why
-        )
+        if result.fitted is not None:
+            return {}, {
+                "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
+            }
+        can = calibration_number(result.labels.n_labels, result.confidence) > 0
         return {}, {
-            "why_not": why,
-            "can_hold_out": result.fitted is None and _can_hold_out(result.labels, result.confidence),
+            "why_not": "No known value was kept aside, by which this could be told.",
+            "can_hold_out": can,
         }
     tolerances = [None] if result.task == "classification" else _tolerances(result)
     columns: dict[str, Any] = {}
-    guarantee = ""
+    guarantee, usual = "", None
     for number, tolerance in enumerate(tolerances):
         goal = {"correct": True} if tolerance is None else {"tolerance": tolerance}
         picked = model.select(**goal, false_discovery=0.999)
         if picked.guarantee.kind == "none":
             return {}, {"why_not": str(picked.guarantee)}
         columns[f"trust_{number}"] = picked.p_values[order]
+        usual = number if usual is None and pick(picked.p_values, USUAL_SHARE).any() else usual
         first, guarantee = np.asarray(picked.answers)[order], picked.guarantee.headline
         columns["first"] = [name_of(one) for one in first] if tolerance is None else first.astype(float)
-    return columns, {"tolerances": tolerances, "headline": guarantee, "why_not": ""}
-
-
-def _labels(table: files.Table, choices: Choices) -> Target:
-    return FrameSource.read(table, choices.target, choices.options()).labels
-
-
-def _can_hold_out(labels: Target, confidence: float) -> bool:
-    """Return whether there are enough labels to hold some out."""
-    return calibration_number(labels.n_labels, confidence) > 0
+    return columns, {"tolerances": tolerances, "usual": usual, "headline": guarantee, "why_not": ""}
 
 
 def _tolerances(result: FillResult) -> list[float]:
@@ -324,7 +311,8 @@ def _changes(before: Path, after: Path) -> None:
     if new["task"] == "regression":
         spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
         changed = (value_old - value_new).abs() > 0.01 * spread
-        sizes = [finite(_median(both[f"width_{one}"])) for one in ("old", "new")]
+        widths = [np.nan_to_num(both[f"width_{one}"].to_numpy(), nan=np.inf) for one in ("old", "new")]
+        sizes = [finite(np.median(one)) for one in widths]
     else:
         changed = value_old != value_new
         several = [both[f"size_{one}"] for one in ("old", "new") if f"size_{one}" in both]
@@ -338,10 +326,6 @@ def _changes(before: Path, after: Path) -> None:
         "quality": [one["quality"] and one["cards"][0]["large"] for one in (old, new)],
     }
     write_text(after / "changes.json", json.dumps(lines))
-
-
-def _median(values: Array) -> float:
-    return float(np.median(np.nan_to_num(values, nan=np.inf)))
 
 
 def main(folder: Path) -> None:
@@ -366,8 +350,7 @@ def main(folder: Path) -> None:
     try:
         work(folder, tell)
     except MemoryError as error:
-        said_so = str(error) or f"There is not enough memory for {counted(1, 'table')} like this."
-        print(json.dumps({"error": said_so}), file=out, flush=True)
+        print(json.dumps({"error": str(error) or "There is not enough memory."}), file=out, flush=True)
     except (ValueError, TypeError, OSError) as error:
         print(json.dumps({"error": str(error)}), file=out, flush=True)
     out.flush()

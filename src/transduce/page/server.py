@@ -18,7 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from transduce.labelling.journal import Label
@@ -74,7 +74,7 @@ class Server:
     def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
         """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
         return [
-            Route(page, lambda request: _static("index.html")),
+            Route(page, lambda request: self._page(home)),
             Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/image/{row:int}/{column:int}", self._image),
@@ -88,6 +88,10 @@ class Server:
         ]
 
     # ------------------------------------------------------------------------------------------------ reading
+
+    def _page(self, home: str | None) -> Response:
+        ended = home is not None and self.session is None
+        return RedirectResponse(home, 303) if ended and home else _static("index.html")
 
     def _image(self, request: Request) -> Response:
         return _picture(self._session.table, request)
@@ -187,9 +191,7 @@ class OpenServer:
             *(Route(f"/open/{name}", self._acting(do), methods=["POST"]) for name, do in acting.items()),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/file/{name}", self._file),
-            Route(
-                "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
-            ),
+            Route("/open/picture/{row:int}/{column:int}", self._image),
             *self.label.routes("/label", "/"),
         ]
 
@@ -252,11 +254,8 @@ class OpenServer:
     def state(self) -> dict[str, Any]:
         """Return where the page is: the tables, the open one with what was said about it, and how far a fill is."""
         space = self.workspace
-        known: dict[str, Any] = {
-            "folder": space.folder.name or "/",
-            "tables": space.tables(),
-            "table": space.name,
-        }
+        known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
+        known |= {"table": space.name}
         if space.name is None:
             return known
         saved, progress = space.saved, self._run.progress
@@ -265,7 +264,7 @@ class OpenServer:
         past = time.time() - progress.began if progress.state == "running" else 0.0
         known |= {"run": {**asdict(progress), "seconds": past}}
         filled = brief.stat().st_mtime_ns if brief.exists() else None
-        return known | {"filled": filled, "labels": (space.computed / "labels.json").exists()}
+        return known | {"filled": filled}
 
     # -------------------------------------------------------------------------------------------------- what is done
 
@@ -281,8 +280,9 @@ class OpenServer:
         self.workspace.change(*_version(body), changes)
 
     def _fill(self, body: Body) -> None:
-        saved = self.workspace.change(*_version(body), {"step": "answers"})
+        self.workspace.seen(*_version(body))
         self.preview.target(self.choices)  # refuses what cannot be filled at once
+        saved = self.workspace.change(*_version(body), {"step": "answers"})
         self._run.start(self.workspace.path, saved.choices)
 
     def _cancel(self, body: Body) -> None:
@@ -329,6 +329,9 @@ class OpenServer:
         changes = {"labels": version if given.labels else 0}
         self.workspace.change(self.workspace.path.name, saved.revision, changes)
 
+    def _image(self, request: Request) -> Response:
+        return _picture(self.preview.shown, request)
+
     async def _drop(self, request: Request) -> Response:
         """Keep a file that was dropped."""
         try:
@@ -342,7 +345,8 @@ class OpenServer:
         wanted, folder = request.path_params["name"], self.workspace.computed / RESULT
         if not (folder / "brief.json").exists() or wanted not in ("filled", "report", "show", "numbers"):
             return PlainTextResponse("There is no such file.", 404)
-        name = {"filled": self.answers.brief["filled"], "numbers": "numbers.json"}.get(wanted, "report.html")
+        table = Path(str(self.answers.brief["filled"])).name
+        name = {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
         if wanted == "show":
             return FileResponse(folder / name, headers={"content-security-policy": REPORT_POLICY})
         called = named_after(

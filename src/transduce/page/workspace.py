@@ -17,9 +17,7 @@ from transduce.core.words import GUARANTEES
 from transduce.filling.options import Options, design_of
 from transduce.tables.files import KINDS, kind_of
 
-ENDING = (
-    ".transduce"  # of the small file; and the name of the folder with what was computed, which may be deleted
-)
+ENDING = ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
 STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
@@ -77,11 +75,8 @@ class Choices:
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
-        own = {
-            name: getattr(self, name)
-            for name in ("ignore", "text", "missing", "id", "confidence", "guarantee")
-        }
-        return Options.read({**own, "labels": design_of(self.flags)})
+        names = ("ignore", "text", "missing", "id", "confidence", "guarantee")
+        return Options.read({name: getattr(self, name) for name in names} | {"labels": design_of(self.flags)})
 
     def changed(self, changes: Mapping[str, Any]) -> Choices:
         """Return the choices with some changed, or raise a ValueError; another target has labels of its own."""
@@ -92,10 +87,13 @@ class Choices:
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)
-        if new.target != self.target:
-            new = replace(new, labels=0)
-        out = {new.target, new.id, *([new.column] if new.flags else [])}
-        return replace(new, ignore=[one for one in new.ignore if one not in out])
+        mended: dict[str, Any] = {} if new.target == self.target else {"labels": 0}
+        mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
+        used = {new.target, new.id, new.column}
+        mended |= {
+            name: [one for one in getattr(new, name) if one not in used] for name in ("ignore", "text")
+        }
+        return replace(new, **mended)
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,10 @@ class Workspace:
     @property
     def computed(self) -> Path:
         """The folder with what was computed of the open table."""
-        return self.folder / ENDING / self.path.name
+        found = self.folder / ENDING / self.path.name
+        if not found.resolve().is_relative_to(self.folder):
+            raise ValueError(f"{ENDING} leads out of this folder: remove it.")
+        return found
 
     @property
     def saved(self) -> Saved:
@@ -228,12 +229,17 @@ class Workspace:
             if name is not None:
                 replace(self.saved, open=True).write(self._beside(name))
 
+    def seen(self, table: str, revision: int) -> Saved:
+        """Return what is known of the open table, if it is still what the person saw."""
+        saved = self.saved
+        if table != self.name or revision != saved.revision:
+            raise StaleError("This was changed in another tab meanwhile: look at it again.")
+        return saved
+
     def change(self, table: str, revision: int, changes: Mapping[str, Any]) -> Saved:
         """Change choices, if they are still those that the person saw; which step is shown changes nothing else."""
         with self._lock:
-            saved = self.saved
-            if table != self.name or (revision != saved.revision and set(changes) != {"step"}):
-                raise StaleError("This was changed in another tab meanwhile: look at it again.")
+            saved = self.seen(table, self.saved.revision if set(changes) == {"step"} else revision)
             new = replace(saved, choices=saved.choices.changed(changes))
             if replace(new.choices, step="table") != replace(saved.choices, step="table"):
                 new = replace(new, revision=saved.revision + 1)

@@ -23,7 +23,9 @@ let latest = 0;
 
 function drawRun(page) {
   const { run, filled, choices } = page.state;
-  const stale = filled !== null && brief && !same(brief.choices, choices);
+  const changed = page.state.tables.find(({ name }) => name === page.state.table)?.changed;
+  const other = brief !== null && Math.abs(brief.read_at / 1e9 - changed) > 0.01;
+  const stale = filled !== null && brief && (other || !same(brief.choices, choices));
   $("run").hidden = run.state === "none" || run.state === "done" ? !stale : false;
   if ($("run").hidden) return;
   const again = make("button", { type: "button", class: "primary", text: filled === null ? "Fill" : "Fill again", onclick: () => page.act("fill") });
@@ -42,7 +44,7 @@ function drawRun(page) {
   const words = {
     failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
     interrupted: ["The program ended while it filled", "Nothing is lost but the time it took."],
-  }[run.state] ?? (choices.labels > brief.choices.labels ? ["There are new known values", "Fill again to see what they change."] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
+  }[run.state] ?? (other ? ["The table has changed", "These answers are of the table as it was."] : choices.labels > brief.choices.labels ? ["There are new known values", "Fill again to see what they change."] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
   redraw($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
 }
 
@@ -65,7 +67,8 @@ export async function drawAnswers(page) {
       return;
     }
     if (shown !== key) return;
-    Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "0" });
+    const trust = brief.trust.why_not ? "" : asked.trust; // who asked for this before the fill still does
+    Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust, tolerance: String(brief.trust.usual ?? 0) });
     $("search").value = "";
     drawBrief(page);
     page.say(brief.reply[0]);
@@ -84,7 +87,7 @@ function drawBrief(page) {
   drawDownloads(page);
   drawQuality();
   drawMap();
-  $("next").textContent = brief.next || brief.to_do;
+  $("next").textContent = `What you label teaches the fill; rows drawn at random make its guarantee exact. ${brief.next}`;
   const statuses = Object.keys(STATUSES).filter((status) => brief.counts[status]);
   fill($("status"), make("option", { value: "", text: "all rows" }), ...statuses.map((status) => make("option", { value: status, text: `${STATUSES[status]} (${count(brief.counts[status])})` })));
   $("status").hidden = statuses.length < 2;
@@ -293,7 +296,7 @@ export function answersBegin(page) {
   $("status").addEventListener("change", () => { Object.assign(asked, { status: $("status").value, start: 0 }); drawRows(page); });
   for (const [id, step] of [["earlier", -A_PAGE], ["later", A_PAGE]]) $(id).addEventListener("click", () => { asked.start = Math.max(asked.start + step, 0); drawRows(page); });
   $("ask-doubt").addEventListener("click", () => { Object.assign(asked, { trust: "", sort: "", down: "0", start: 0 }); drawTrust(page); drawRows(page); });
-  $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(Math.min(2, (brief.trust.tolerances?.length ?? 1) - 1)) }); drawTrust(page); drawRows(page); });
+  $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(brief.trust.usual ?? 0) }); drawTrust(page); drawRows(page); });
   $("label").addEventListener("click", () => label(page, false));
   $("label-draw").addEventListener("click", () => label(page, true));
 }
