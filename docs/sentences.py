@@ -54,6 +54,9 @@ FILLS = {
     "many classes": ("many classes", QUICK),
     "labels that are limits": ("limits", QUICK),
     "drawn rows without a label": ("drawn empty", f"{QUICK} --random-labels drawn"),
+    "drawn rows of classes without a label": ("drawn classes", f"{QUICK} --random-labels drawn"),
+    "few labels of each class": ("many classes", f"{QUICK} --label-conditional --guarantee column"),
+    "a class with one label": ("one label", f"{QUICK} --labels-by-class"),
     "a fit to a sample": ("many", f"{QUICK} --sample 100"),
 }
 
@@ -66,7 +69,7 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
     frame["time"], frame["p"] = np.arange(n), 0.5
     noise = rng.normal(size=n) * (1.0 + (np.arange(n) / 10.0 if kind == "ordered" else 0.0))
     y = pd.Series((10.0 + (0.0 if kind == "noise" else 3.0) * frame["a"] + noise).round(2))
-    if kind in ("classes", "rare"):
+    if kind in ("classes", "rare", "drawn classes", "one label"):
         y = pd.Series(np.where(y > (12.5 if kind == "rare" else 10.0), "high", "low"), dtype=object)
     known = rng.random(n) < (0.06 if kind == "few" else 0.5)
     if kind in ("shifted", "apart"):
@@ -80,9 +83,12 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
         known = rng.random(n) < 0.2
     if kind == "limits":
         y = y.map(str).where(y > 8.0, "<8.0")
+    if kind == "one label":
+        known &= ((y == "low") | (np.arange(n) == np.flatnonzero(known & (y == "high"))[0])).to_numpy()
     if kind.startswith("drawn"):
         frame["drawn"] = known & (rng.random(n) < 0.5)
-        known = known & ~(frame["drawn"] & (rng.random(n) < 0.3) & (kind == "drawn empty")).to_numpy()
+        lost = {"drawn empty": 0.3, "drawn classes": 0.05}.get(kind, 0.0)
+        known = known & ~(frame["drawn"] & (rng.random(n) < lost)).to_numpy()
     return frame.assign(y=y.where(known)), y
 
 

@@ -305,21 +305,18 @@ def _at_shares(hidden: pd.DataFrame, fit: TableFit) -> pd.DataFrame:
     return pd.DataFrame(said, index=hidden.index, columns=hidden.columns)
 
 
-def _hide_labels(
-    method: Any, fit: TableFit, folds: int, seed: int, groups: AnyArray | None = None
-) -> tuple[AnyArray, Answer]:
+def _hide_labels(method: Any, fit: TableFit, folds: int, seed: int) -> tuple[AnyArray, Answer]:
     """Return labels that were hidden in turn, and the answers at them."""
-    features, labels = fit.X, fit.target.labels
+    labels = fit.target.labels
+    how: dict[str, Any] = {"cv": folds, "groups": fit.groups, "random_state": seed}
     with warnings.catch_warnings(action="ignore"):
-        answers = cross_val_transduce(
-            method, features, labels, cv=folds, groups=groups, random_state=seed
-        ).answers
+        answers = cross_val_transduce(method, fit.X, labels, **how).answers
     return labels[answers.rows], answers
 
 
 def _cross_validate(fit: TableFit, seed: int) -> HiddenLabels:
     """Return what a single method says of labels that are hidden in turn."""
-    true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed, fit.groups)
+    true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed)
     folds = pd.DataFrame({"true": true, "answered": answers.values}, index=answers.rows)
     power, some, stated = 1.0, fit.measure(answers.rows) > 0.0, None
     if answers.probabilities is not None and answers.classes is not None:
@@ -505,7 +502,7 @@ def _quick(model: Any, target: Target, seconds: float) -> Any:
 
 def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
     """Return the mean error at hidden labels."""
-    true, answers = _hide_labels(method, fit, folds, seed, fit.groups)
+    true, answers = _hide_labels(method, fit, folds, seed)
     if fit.target.task == "regression":
         off = np.abs(true.astype(float) - answers.values.astype(float))
     else:

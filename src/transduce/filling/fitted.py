@@ -142,24 +142,7 @@ class FittedFill:
     def of(
         cls, fit: TableFit, chance: RightChance, held: Rows, reading: LabelReading, options: Options
     ) -> FittedFill:
-        """Return what a fit makes possible, calibrated by labelled rows that were kept from it.
-
-        Parameters
-        ----------
-        fit : TableFit
-            To the sample.
-        chance : RightChance
-            Of its answers.
-        held : Rows
-            The calibration rows and their labels; rows that were drawn and have none are among them.
-        reading : LabelReading
-            How labels are read.
-        options : Options
-
-        Returns
-        -------
-        FittedFill
-        """
+        """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
         known, missing = fit.target.known, list(options.missing)
         shown, kept = known, held.labels.known
         classes = None
@@ -197,19 +180,7 @@ class FittedFill:
         return replace(self, encoder=self.encoder.below(folder))
 
     def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
-        """Return the answers at rows, before anything is asked of them.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            The columns that were there in the fit; others are not looked at.
-        rows : int array, optional
-            Where the rows are in their table.
-
-        Returns
-        -------
-        Answer
-        """
+        """Return the answers at rows, which are at these places of their table, before anything is asked of them."""
         X = estimator_rows(self.encoder, without(frame, list(self.options.missing)), self.options)
         return self.outside.answer(X, float(self.options.confidence), rows)
 
@@ -309,10 +280,8 @@ class FittedFill:
         -------
         Guarantee
         """
-        verdict = self.verdict
-        if (
-            compared is not None and self.outside.shares is None
-        ):  # labels by class differ from later rows anyhow
+        verdict, by_class = self.verdict, self.outside.shares is not None
+        if compared is not None and not by_class:  # labels by class differ from later rows anyhow
             blind = compared.verdict.p_value is None and verdict is not None and verdict.shifted
             verdict = verdict if blind else compared.verdict
         counts = (n_answered, n_unreached)

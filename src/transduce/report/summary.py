@@ -195,23 +195,16 @@ def _bound(bound: CountBound | None) -> dict[str, Any] | None:
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one record for each method, the largest weight first; scores that are errors lose their minus."""
-    records = []
-    for line in members.to_dict("records"):
-        score, scorer = finite(line.get("score")), clean(line.get("scorer") or "")
-        negative = scorer.startswith("neg_")
-        records.append(
-            {
-                "name": name_of(line["name"]).replace("_", " "),
-                "weight": finite(line.get("weight")),
-                "score": -score if negative and score is not None else score,
-                "scorer": scorer.removeprefix("neg_").replace("_", " "),
-                "lower_is_better": negative,
-                "seconds": finite(line.get("seconds")),
-                "note": clean(plain(line.get("note")) or ""),
-            }
-        )
-    return sorted(records, key=lambda one: -1.0 if one["weight"] is None else one["weight"], reverse=True)
+    """Return one record for each method, the largest weight first."""
+    ordered = members.sort_values("weight", ascending=False, kind="stable", na_position="last")
+    return [
+        {
+            "name": name_of(line["name"]).replace("_", " "),
+            **{name: finite(line.get(name)) for name in ("weight", "score", "seconds")},
+            **{name: clean(line.get(name) or "") for name in ("scorer", "note")},
+        }
+        for line in ordered.to_dict("records")
+    ]
 
 
 def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
