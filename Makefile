@@ -24,8 +24,9 @@ UNLIMITED := --timeout 0 -o faulthandler_timeout=0
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
 
-# Files are UTF-8 on every system.
+# Files are UTF-8 on every system, and what Python compiled once is found by the processes that tests start.
 export PYTHONUTF8 := 1
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage minimum slow check format papers bench docs lock clean

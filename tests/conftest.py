@@ -16,10 +16,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 @pytest.fixture(autouse=True, scope="module")
 def few_trees(request):
-    """Forests of 40 trees, a fifth: every row is still out of some tree's sample; tests/slow has them all."""
+    """Forests of a fifth of their trees, or a third: every row is still out of some tree; tests/slow has them all."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "slow":
             patch.setattr("transduce.model_selection.methods.TREES", 40)
+            patch.setattr("transduce.methods.confidence_machine.menu.N_TREES", 30)
+            patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
         yield
 
 

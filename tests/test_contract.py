@@ -1,4 +1,4 @@
-"""One estimator of each class and task keeps scikit-learn's contract; tests/slow has the others."""
+"""One estimator of each class keeps scikit-learn's contract; tests/slow has the others."""
 
 import pytest
 

@@ -125,7 +125,18 @@ def test_standard_input_and_output(houses):
 
 
 def test_module_and_script_agree_in_a_process_of_their_own(houses):
-    words = ["fill", "houses.csv", "--target", "target", "--method", "ridge", "--out", "-"]
+    words = [
+        "fill",
+        "houses.csv",
+        "--target",
+        "target",
+        "--method",
+        "ridge",
+        "--guarantee",
+        "column",
+        "--out",
+        "-",
+    ]
     done = subprocess.run([*PROGRAM, *words], env=WITH_SOURCE, capture_output=True, check=True)
     assert done.stdout == run(*words, "--quiet").stdout.encode()
     assert b"answers" in done.stderr
@@ -289,7 +300,7 @@ def test_errors_of_the_system(houses, monkeypatch, error, code, said):
 def test_a_reader_that_stops_listening(houses):
     """The program ends with an exit code of its own, and without a word."""
     pd.read_csv(houses).assign(filler="x" * 5000).to_csv("wide.csv", index=False)
-    words = ["fill", "wide.csv", "--target", "target", "--method", "ridge", "--out", "-", "--quiet"]
+    words = ["draw", "wide.csv", "--target", "target", "--out", "-", "--quiet"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*PROGRAM, *words], env=WITH_SOURCE, **pipes) as program:
         assert program.stdout.read(5) == b"id,Gr"

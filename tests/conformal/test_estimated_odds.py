@@ -66,10 +66,11 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     assert abs(np.log(few.odds).mean() - np.log(every.odds).mean()) < 0.3
 
 
-def test_chance_leaves_answers_as_they_are():
+@pytest.mark.parametrize("n", [3, pytest.param(5, marks=pytest.mark.slow)])
+def test_chance_leaves_answers_as_they_are(n):
     """Where no column tells who has a label, weights are equal, and answers the same bit for bit."""
     same = 0
-    for seed in range(5):
+    for seed in range(n):
         X, y, _ = numbers(n=200, labelled=80, seed=seed)
         usual, found = fit(X, y), fit(X, y, labels=Estimated())
         if found.estimated_odds_.model == "chance":
@@ -79,10 +80,11 @@ def test_chance_leaves_answers_as_they_are():
     assert same >= 2
 
 
-def test_coverage_under_a_shift():
+@pytest.mark.parametrize("n", [4, pytest.param(8, marks=pytest.mark.slow)])
+def test_coverage_under_a_shift(n):
     """Estimated weights bring coverage near the level, where equal weights fall far behind."""
     inside = {Chance(reweight=False): [], Estimated(): []}
-    for seed in range(8):
+    for seed in range(n):
         X, y, truth, _ = shifted(seed)
         for labels, found in inside.items():
             model = fit(X, y, labels=labels)

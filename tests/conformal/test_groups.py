@@ -89,10 +89,13 @@ def test_weights_count_every_group_once():
     assert "The interval of a row drawn at random from a new group holds" in model.guarantee_.statement
 
 
-@pytest.mark.parametrize("partly", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_the_level_holds_for_a_row_of_a_new_group(partly):
+@pytest.mark.parametrize(
+    ("partly", "n"),
+    [(True, 120), *(pytest.param(partly, 300, marks=pytest.mark.slow) for partly in (False, True))],
+)
+def test_the_level_holds_for_a_row_of_a_new_group(partly, n):
     """One row of one new group of each of many samples."""
-    n, outside = 300, 0
+    outside = 0
     for seed in range(n):
         X, y, truth, groups = patients(seed, partly=partly)
         rng = np.random.default_rng(seed)
@@ -185,8 +188,9 @@ def regions_of(seed, n=300):
     return X, np.where(rng.random(n) < rate, truth, np.nan), truth, category
 
 
-def test_the_level_holds_within_every_category():
-    n, outside, drawn = 250, dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
+@pytest.mark.parametrize("n", [100, pytest.param(250, marks=pytest.mark.slow)])
+def test_the_level_holds_within_every_category(n):
+    outside, drawn = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
     for seed in range(n):
         X, y, truth, category = regions_of(seed)
         model = quiet(LinearRegression(), labels=Chance(within=category), confidence=0.8).fit(X, y)

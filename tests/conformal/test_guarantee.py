@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,8 +37,13 @@ def fit_of_law(counts, law, n_bins=8):
     return chisquare(seen[keep], len(counts) * expected[keep] / expected[keep].sum()).pvalue
 
 
+@cache
+def diabetes():
+    return load_diabetes(return_X_y=True)
+
+
 def split_of_diabetes(split, n_labelled=60, n=160):
-    X, truth = load_diabetes(return_X_y=True)
+    X, truth = diabetes()
     rows = np.random.default_rng([split, 1]).permutation(len(X))[:n]
     X, truth = X[rows], truth[rows]
     return X, np.append(truth[:n_labelled], np.full(n - n_labelled, np.nan)), truth[n_labelled:]
@@ -45,14 +52,20 @@ def split_of_diabetes(split, n_labelled=60, n=160):
 MACHINE = RidgeConfidenceMachine(kernel="linear", ridge=0.1)
 
 
-@pytest.mark.parametrize("inner", [Ridge(0.1), pytest.param(MACHINE, marks=pytest.mark.slow)])
-def test_the_number_outside_follows_the_law(inner):
+@pytest.mark.parametrize(
+    ("inner", "n"),
+    [
+        (Ridge(0.1), 200),
+        *(pytest.param(inner, 400, marks=pytest.mark.slow) for inner in (Ridge(0.1), MACHINE)),
+    ],
+)
+def test_the_number_outside_follows_the_law(inner, n):
     def fit(split):
         X, y, truth = split_of_diabetes(split)
         model = quiet(inner, calibration=29, random_state=split).fit(X, y)
         return model, model.answer_.regions.contains(truth)
 
-    law, counts = outside_counts(fit, 400)
+    law, counts = outside_counts(fit, n)
     assert law == Miscoverage(100, 29, 27)
     assert fit_of_law(counts, law) > 1e-3
     # The test would notice a shift of two points in the level, and the bound holds as often as it says.
@@ -88,7 +101,7 @@ def test_sets_of_classes_follow_the_law(ties):
         model = quiet(KNeighborsClassifier(3), calibration=29, ties=ties, random_state=split).fit(X[rows], y)
         return model, model.answer_.p_values[np.arange(90), truth[rows[60:]]] > 0.1 + 1e-9
 
-    law, counts = outside_counts(fit, 300 if ties == "random" else 120)
+    law, counts = outside_counts(fit, 300 if ties == "random" else 60)
     if ties == "random":
         assert fit_of_law(counts, law) > 1e-3
     else:
@@ -166,7 +179,8 @@ def test_an_estimator_sees_nothing_that_tells_hidden_from_unlabelled():
     np.testing.assert_allclose(model.answer_.values, labels[:n_visible].mean())
 
 
-def test_patchy_answers_keep_the_law():
+@pytest.mark.parametrize("n", [150, pytest.param(300, marks=pytest.mark.slow)])
+def test_patchy_answers_keep_the_law(n):
     def fit(split):
         X, y, truth = split_of_diabetes(split)
         X = X / X.std(axis=0)
@@ -174,7 +188,7 @@ def test_patchy_answers_keep_the_law():
         return model, model.answer_.regions.contains(truth)
 
     p = []
-    for split in range(300):
+    for split in range(n):
         model, inside = fit(split)
         law, count = model.miscoverage_, int(np.sum(~inside))
         # The law differs from split to split: compare by randomised probability integral transform.

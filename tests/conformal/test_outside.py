@@ -41,18 +41,19 @@ def test_interval_by_hand():
     np.testing.assert_allclose(answer.values, predicted, rtol=1e-12)
 
 
-def test_number_outside_follows_its_law():
-    """Of 400 samples, as many exceed the stated bound as the beta-binomial law allows (exact binomial bound)."""
+@pytest.mark.parametrize("n", [150, pytest.param(400, marks=pytest.mark.slow)])
+def test_number_outside_follows_its_law(n):
+    """Of the samples, as many exceed the stated bound as the beta-binomial law allows (exact binomial bound)."""
     random, exceeded, outside = np.random.default_rng(1), 0, []
-    for _ in range(400):
+    for _ in range(n):
         model, X, y, (_, _, rest) = calibrated(random, KNeighborsRegressor(3))
         hull = model.answer(X[rest], 0.9).regions.hull()
         count = int(np.sum((y[rest] < hull[:, 0]) | (y[rest] > hull[:, 1])))
         outside.append(count)
         exceeded += count > model.guarantee(0.9, n_answered=60).outside.at_most
-    assert exceeded <= binom.ppf(0.999, 400, 0.05)
+    assert exceeded <= binom.ppf(0.999, n, 0.05)
     law = betabinom(60, 40 - calibration_rank(0.9, 39), calibration_rank(0.9, 39))
-    spread = law.std() / np.sqrt(400)
+    spread = law.std() / np.sqrt(n)
     assert abs(np.mean(outside) - law.mean()) < 4 * spread
 
 
@@ -90,9 +91,10 @@ def test_classes(by_class):
     assert missed <= binom.ppf(0.9999, total, 0.1) + 60  # rows of one sample share their threshold
 
 
-def test_wrong_answers_are_bounded():
+@pytest.mark.parametrize("n", [40, pytest.param(100, marks=pytest.mark.slow)])
+def test_wrong_answers_are_bounded(n):
     random, failed = np.random.default_rng(5), 0
-    for _ in range(100):
+    for _ in range(n):
         X = random.normal(size=(300, 3))
         y = (X[:, 0] + 0.8 * random.normal(size=300) > 0).astype(int)
         forest = RandomForestClassifier(10, random_state=0).fit(X[:60], y[:60])
@@ -100,7 +102,7 @@ def test_wrong_answers_are_bounded():
         model = calibrate_outside(fitted, X[:60], y[:60], X[60:140], y[60:140])
         wrong = int((model.answer(X[140:], 0.9).values != y[140:]).sum())
         failed += wrong > model.guarantee(0.9, n_answered=160).wrong.at_most
-    assert failed <= binom.ppf(0.999, 100, 0.05)
+    assert failed <= binom.ppf(0.999, n, 0.05)
 
 
 def test_bounds_of_very_many_rows():

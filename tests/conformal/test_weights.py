@@ -80,9 +80,10 @@ def test_intervals_by_definition():
         np.testing.assert_allclose(model.answer_.regions.hull()[j], [middle - half, middle + half], rtol=1e-6)
 
 
-def test_the_level_holds_for_known_probabilities():
+@pytest.mark.parametrize("n", [120, pytest.param(400, marks=pytest.mark.slow)])
+def test_the_level_holds_for_known_probabilities(n):
     """One row of each of many samples: outside no more often than stated; weighted alike, far more often."""
-    n, outside, naive = 400, 0, 0
+    outside, naive = 0, 0
     for seed in range(n):
         X, y, truth, probability = designed(seed)
         row = np.flatnonzero(np.isnan(y))[0]
@@ -105,9 +106,11 @@ def chosen_by_value(seed, factor, n=300):
     return X, np.where(rng.random(n) < odds / (1 + odds), truth, np.nan), truth
 
 
-@pytest.mark.parametrize("factor", [pytest.param(1.5, marks=pytest.mark.slow), 2.0])
-def test_the_level_holds_within_the_factor(factor):
-    n, outside, naive = 300, 0, 0
+@pytest.mark.parametrize(
+    ("factor", "n"), [(2.0, 120), *(pytest.param(k, 300, marks=pytest.mark.slow) for k in (1.5, 2.0))]
+)
+def test_the_level_holds_within_the_factor(factor, n):
+    outside, naive = 0, 0
     for seed in range(n):
         X, y, truth = chosen_by_value(seed, factor)
         first = np.flatnonzero(np.isnan(y))[0]

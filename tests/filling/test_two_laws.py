@@ -86,7 +86,7 @@ def check_laws(found, exact=(False, True)):
 
 @pytest.mark.timeout(300)
 def test_rows_inside_and_outside_of_the_sample(tmp_path):
-    check_laws([split_counts(tmp_path, split) for split in range(10)])
+    check_laws([split_counts(tmp_path, split) for split in range(5)])
 
 
 def test_a_wrong_level_would_be_noticed():

@@ -73,12 +73,12 @@ def test_what_is_drawn_decides_the_class(shapes, kind):
 
 def test_digits_as_files_are_answered_as_well_as_pixels(tmp_path):
     digits, rng = load_digits(), np.random.default_rng(0)
-    rows = rng.permutation(len(digits.target))[:500]
+    rows = rng.permutation(len(digits.target))[:300]
     shown = pd.Series(digits.target[rows]).map("d{}".format)
     for k, row in enumerate(rows):
         Image.fromarray((digits.images[row] * 15.9).astype(np.uint8)).save(tmp_path / f"{k}.png")
-    labels = shown.where(np.arange(500) < 100, None)
-    files_of = pd.DataFrame({"image": [f"{k}.png" for k in range(500)], "y": labels})
+    labels = shown.where(np.arange(300) < 100, None)
+    files_of = pd.DataFrame({"image": [f"{k}.png" for k in range(300)], "y": labels})
     pixels = pd.DataFrame(digits.data[rows]).rename(columns=str).assign(y=labels)
     right = [
         np.mean(

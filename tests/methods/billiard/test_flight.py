@@ -205,7 +205,7 @@ def exact_share(cone, unlabelled, rng):
 def test_votes_are_the_shares_of_version_space(dimension, n_rows):
     """Arcs in the plane, spherical polygons in space, rejection sampling above; standard errors that are right."""
     z = []
-    for seed in range(6 if dimension == 2 else 12):
+    for seed in range({2: 6, 3: 8}.get(dimension, 12)):
         rng = np.random.default_rng(seed)
         rows, signs = make_cone(seed, dimension, n_rows)
         unlabelled = rng.normal(size=(15, dimension))

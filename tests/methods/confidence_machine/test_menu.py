@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from transduce.device.kernels import Kernel, median_width
+from transduce.methods.confidence_machine import menu as menu_module
 from transduce.methods.confidence_machine.menu import (
     MAX_ROWS,
-    N_TREES,
     Menu,
     Setting,
     TreeKernel,
@@ -115,9 +115,9 @@ def test_trees_see_ranks_only():
 @pytest.mark.parametrize("X", [np.zeros((1, 1)), np.zeros((5, 2)), np.array([[0.0], [1.0]])])
 def test_trees_on_hardly_any_rows(X):
     leaves = TreeKernel.grow(X).leaves(X)
-    assert leaves.shape == (len(X), N_TREES)
+    assert leaves.shape == (len(X), menu_module.N_TREES)
     assert np.all(shared_leaves(leaves, leaves).diagonal() == 1.0)
-    assert TreeKernel.grow(X).leaves(X[:0]).shape == (0, N_TREES)
+    assert TreeKernel.grow(X).leaves(X[:0]).shape == (0, menu_module.N_TREES)
 
 
 def test_rows_beyond_all_others_fall_into_the_outer_leaves():
