@@ -40,7 +40,7 @@ class TestAnswers:
         frame, truth = case_control()
         missing = frame["y"].isna().to_numpy()
         wrong = np.mean(estimated.frame["y_filled"].to_numpy()[missing] != truth[missing])
-        plain = fill(frame, "y", **PLAIN, guarantee="row").frame["y_filled"].to_numpy()[missing]
+        plain = fill(frame, "y", **PLAIN, guarantee="column").frame["y_filled"].to_numpy()[missing]
         assert wrong < 0.6 * np.mean(plain != truth[missing])
         assert estimated.guarantee.headline == "exact if chance chose the labels within each class"
 

@@ -37,7 +37,7 @@ def whole(frame):
     return fill(frame, "y", **SETTINGS)
 
 
-@pytest.mark.parametrize("partitions", [1, 4, 9])
+@pytest.mark.parametrize("partitions", [4, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 9))])
 @pytest.mark.timeout(120)
 def test_partitions_and_order_change_nothing(frame, whole, partitions):
     mixed = frame.sample(frac=1.0, random_state=partitions).reset_index(drop=True)
@@ -75,14 +75,6 @@ def check_workers(runner, frame, whole, folder):
     assert np.array_equal(back[NEW].to_numpy(), whole.frame[NEW].to_numpy(), equal_nan=True)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-def test_one_worker_changes_nothing(frame, whole, tmp_path):
-    with cluster_runner("local", n_workers=1) as runner:
-        assert runner.n_here == 1
-        check_workers(runner, frame, whole, tmp_path)
-
-
 def slow_double(marker, item):
     """Kill the worker that comes first; be slow enough for that to be in the middle."""
     time.sleep(0.1)
@@ -95,9 +87,10 @@ def slow_double(marker, item):
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_workers_change_nothing_and_one_may_die(frame, whole, tmp_path):
-    with cluster_runner("local", n_workers=2) as runner:
-        assert runner.n_here == 2
+@pytest.mark.parametrize("n_workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_workers_change_nothing_and_one_may_die(frame, whole, tmp_path, n_workers):
+    with cluster_runner("local", n_workers=n_workers) as runner:
+        assert runner.n_here == n_workers
         check_workers(runner, frame, whole, tmp_path)
         found = sorted(runner.map(slow_double, str(tmp_path / "killed"), list(range(8))))
     assert found == [2 * item for item in range(8)]

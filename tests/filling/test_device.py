@@ -21,7 +21,9 @@ def frame():
     )
 
 
-@pytest.mark.parametrize("method", ["ridge", "gaussian-process", "auto"])
+@pytest.mark.parametrize(
+    "method", ["ridge", pytest.param("gaussian-process", marks=pytest.mark.slow), "auto"]
+)
 def test_the_same_answers_on_a_device(frame, method):
     pytest.importorskip("torch", reason="torch is not installed")
     here = fill(frame, "y", method=method)

@@ -225,8 +225,8 @@ def test_every_method(method):
     task = METHODS[method].tasks[-1]
     frame, _ = wild_table("two classes" if task == "classification" else "mixed")
     result = fill(frame, "target", method=method)
-    again = fill(frame, "target", method=method)
-    pd.testing.assert_frame_equal(result.frame, again.frame)
+    if method in ("bayesian", "forest"):  # where chance enters
+        pd.testing.assert_frame_equal(result.frame, fill(frame, "target", method=method).frame)
     assert len(result.out_of_fold)
     assert result.members["score"].notna().all()
     assert result.options.method == method
@@ -619,7 +619,7 @@ def test_many_classes_cost_time():
     assert many.seconds <= 300
 
 
-@pytest.mark.parametrize("guarantee", ["row", "column"])
+@pytest.mark.parametrize("guarantee", [pytest.param("row", marks=pytest.mark.slow), "column"])
 def test_sets_say_that_a_class_no_label_shows_is_possible(guarantee):
     """Every second label is the only one of its class: in the table, the JSON, the report and the sentences."""
     rng = np.random.default_rng(0)

@@ -372,7 +372,7 @@ def test_a_class_that_is_called_na(files, tmp_path):
     assert set(found.frame.by_class) == {"NA", "DE"}
 
 
-@pytest.mark.parametrize("batch_rows", [40, 100_000])
+@pytest.mark.parametrize("batch_rows", [40, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
     """Columns of truths with holes, of lists, and a target of truths."""
     monkeypatch.setattr(folders, "_batch_rows", lambda *args: batch_rows)
@@ -389,7 +389,7 @@ def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
     assert back["y_filled"].astype(str).tolist() == memory.new["y_filled"].astype(str).tolist()
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
     """An index that gives the target away changes nothing, and reading the result brings it back."""
     frame, y = table
@@ -421,7 +421,7 @@ def test_an_index_that_the_user_names_is_a_column(table, tmp_path):
     assert kinds["number"] == "identifier"
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_folders_that_name_a_column(table, tmp_path, kind):
     """A column that stands in the names of folders alone is a feature, and is in the files that are written."""
     frame, y = table

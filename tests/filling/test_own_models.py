@@ -237,7 +237,7 @@ def test_too_few_labels(table):
 @pytest.mark.parametrize(
     ("method", "features"),
     [
-        (in_columns(), "columns"),
+        pytest.param(in_columns(), "columns", marks=pytest.mark.slow),
         (["ridge", make_pipeline(StandardScaler(), RidgeCV(alphas=np.array([0.1, 1.0])))], "encoded"),
     ],
 )

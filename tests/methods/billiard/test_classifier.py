@@ -162,7 +162,7 @@ def test_renamed_classes():
     )
 
 
-@pytest.mark.parametrize("setting", [{}, {"softness": 0.5}])
+@pytest.mark.parametrize("setting", [{}, pytest.param({"softness": 0.5}, marks=pytest.mark.slow)])
 def test_chunks_and_threads_change_nothing(setting):
     X, y, _ = classes(names=("a", "b", "c"), gap=2.5)
     one, chunked, parallel = (

@@ -81,7 +81,7 @@ def candidates(problem, seed=0):
 GRID = list(itertools.product(range(len(KERNELS)), RESIDUALS, [False, True], [False, True]))
 
 
-@pytest.mark.parametrize(("kernel", "residual", "fit_intercept", "heavy"), every_other(GRID, keep=2))
+@pytest.mark.parametrize(("kernel", "residual", "fit_intercept", "heavy"), every_other(GRID, keep=4))
 def test_regions_and_p_values_equal_refits(kernel, residual, fit_intercept, heavy):
     """A label is in the region exactly when refitting with it gives a p-value above 1 - confidence."""
     for seed in range(4):

@@ -64,7 +64,11 @@ def test_dependence(name):
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize(
     "settings",
-    [{"matching": 0.0}, {"matching": 0.5, "slack": 0.01}, {"matching": "cv", "slack": 0.01, "max_iter": 15}],
+    [
+        {"matching": 0.0},
+        {"matching": 0.5, "slack": 0.01},
+        pytest.param({"matching": "cv", "slack": 0.01, "max_iter": 15}, marks=pytest.mark.slow),
+    ],
 )
 def test_regressor(name, settings):
     """The descent amplifies rounding, so that answers agree to the tolerance of the search."""

@@ -466,7 +466,7 @@ def test_a_loose_match_is_none():
     np.testing.assert_allclose(loose.transduction_, plain.transduction_, atol=1e-3)
 
 
-@pytest.mark.parametrize("slack", ["cv", 0.0])
+@pytest.mark.parametrize("slack", ["cv", pytest.param(0.0, marks=pytest.mark.slow)])
 def test_cross_validation_chooses_from_its_table(slack):
     X, y, _ = numbers(n=70, unlabelled=40, noise=0.6)
     model = TransductiveGPRegressor(slack=slack, random_state=0).fit(X, y)
