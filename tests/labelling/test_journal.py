@@ -122,7 +122,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="space"):
+        with pytest.raises(OSError, match="The disk is full: this was not saved"):
             journal.append(EVENTS[0])
     assert (tmp_path / "j.jsonl").read_bytes() == before
     assert journal.events == []

@@ -21,14 +21,15 @@ from tests.labelling.processes import Running, label_and_be_killed
 from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce import fill
 from transduce.labelling import Session, SessionSettings
-from transduce.labelling.certificates import about_intervals
+from transduce.labelling.certificates import about_intervals, about_left
 from transduce.labelling.export import SessionAnswers, fill_labels
 from transduce.labelling.journal import Event, pack
 from transduce.labelling.opinions import Question, corrected
 from transduce.labelling.prepared import prepare
 from transduce.labelling.state import drawn_place, replay
-from transduce.labelling.table import read_label_table
+from transduce.labelling.table import as_number, read_label_table
 from transduce.page.view import view
+from transduce.tables.labels import read_target
 
 OPERATIONS = [
     "answer",
@@ -806,6 +807,58 @@ def test_refusals(tmp_path):
         Session(frame.iloc[:0], "y")
 
 
+@pytest.mark.parametrize(
+    ("wanted", "classes"),
+    [("yes", ["yes", "no"]), ("True", ["True", "false"]), ("relevant", ["relevant", "not relevant"])],
+)
+def test_one_wanted_class_of_an_empty_column_has_an_opposite(wanted, classes):
+    session = Session(clusters()[0], "y", wanted=wanted, settings=SessionSettings(prepared=prepared()))
+    assert (session.classes, session.state.wanted) == (classes, wanted)
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [("1.230,5", 1230.5), ("€ 300", 300.0), (" -10,5 ", -10.5), ("10 %", 10.0)],
+)
+def test_numbers_are_read_as_fill_reads_them(typed, number):
+    labels = read_target(pd.DataFrame({"y": [typed, *[typed.replace("0", "7")] * 3, None]}), "y").labels
+    assert as_number(typed) == number == labels[0]
+
+
+@pytest.mark.parametrize("typed", ["<0.5", "about 3 or 4", "", "12,345"])
+def test_numbers_that_could_only_be_guessed_are_asked_about(typed):
+    with pytest.raises(
+        ValueError, match=r"is not a number: type one|can be read in two ways: type 12345, or 12\.345\."
+    ):
+        as_number(typed)
+
+
+def test_answers_that_are_not_there_are_not_frozen():
+    session, truth = new_session()
+    for row in np.flatnonzero(truth == "yes")[:3]:
+        with pytest.raises(ValueError, match=r"no answers to freeze\. Label rows of two classes first\."):
+            session.freeze()
+        session.answer("yes", row=int(row))
+    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
+    session.freeze()
+
+
+def test_a_search_that_finds_no_more_is_told_so_and_what_is_left_is_estimated():
+    session, truth = new_session(400, 40)
+    left, said = [], []
+    while session.state.n_misses < 30:
+        session.answer(str(truth[session.propose("find").row]))
+        left.append((session.state.left_to_find(), (truth == "yes").sum() - session.state.hits()))
+        said.append(about_left(session.state))
+    assert session.state.hits() == 40
+    assert [hint for _, hint in said[:-1]] == [""] * (len(said) - 1)
+    assert said[-1][1] == "The last 30 proposals were not “yes”: audit to learn how many are left."
+    assert said[-1][0] == "An estimate, not a certificate: hardly any more of class “yes” may be left."
+    told = [(guess, true) for guess, true in left if guess is not None]
+    assert all(abs(guess - true) <= 20 for guess, true in told)  # of 360 rows
+    assert 20 <= len(told) < len(left) - 20
+
+
 def test_numbers_refuse_what_classes_take():
     frame, _ = numbers(30)
     session = Session(
@@ -1022,9 +1075,7 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
     assert set(session.answers().values[session.state.pool].tolist()) == {-1}
     assert not session.think()
     for refused in (session.freeze, lambda: session.export(tmp_path)):
-        with pytest.raises(
-            ValueError, match=r"There are no answers yet\. Comparing all rows: columns, 0 %\."
-        ):
+        with pytest.raises(ValueError, match=r"There are no answers .*\. Comparing all rows: columns, 0 %\."):
             refused()
     row = session.propose("find").row
     compared.set()

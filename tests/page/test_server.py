@@ -137,7 +137,7 @@ def test_export_by_request(tmp_path):
         client.post("/api/answer", {"row": 0, "class": 0})
         done = client.post("/api/export").json()
         assert done["files"] == ["papers-labelled.csv", "papers-certificate.txt"]
-        assert "could not be filled" in done["guarantee"]
+        assert done["verdict"] == "The table could not be filled."
         assert "exists already" in client.post("/api/export").json()["exists"]
         assert "files" in client.post("/api/export", {"force": True}).json()
 
@@ -207,6 +207,24 @@ def test_a_post_without_origin_or_from_another_port_is_refused(entered):
     assert client.get("/api/view", headers={"sec-fetch-site": "same-site"}).status == 403
     assert client.get("/api/view", headers={"sec-fetch-site": "cross-site"}).status == 403
     assert client.get("/api/view", headers={"sec-fetch-site": "same-origin"}).status == 200
+
+
+def test_a_tab_that_is_behind_is_told_and_not_taken(entered):
+    client, session, _ = entered
+    seen = client.get("/api/view").json()
+    row = seen["proposal"]["row"]
+    judged = {"row": row, "class": 0, "version": seen["version"]}
+    assert client.post("/api/answer", judged).status == 200
+    for action, body in [
+        ("answer", {**judged, "class": 1}),
+        ("skip", {}),
+        ("undo", {}),
+        ("mode", {"mode": "audit"}),
+    ]:
+        late = client.post(f"/api/{action}", {**body, "version": seen["version"]})
+        assert (late.status, late.json()["error"][:27]) == (409, "Another tab has gone on: he")
+    assert session.state.labels == {row: "yes"}
+    assert (session.mode, len(session.state.decisions)) == ("find", 1)
 
 
 def test_only_json_that_is_short(entered):

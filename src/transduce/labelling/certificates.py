@@ -481,6 +481,20 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
     return "Nothing is certain yet.", f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}"
 
 
+MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
+
+
+def about_left(state: State) -> tuple[str, str]:
+    """Return an estimate of how many wanted rows are left, and a hint where a search finds no more, in sentences."""
+    left, hint = state.left_to_find(), ""
+    if state.n_misses >= MANY_MISSES and state.mode == "find":
+        hint = f"The last {state.n_misses:,} proposals were not “{state.wanted}”: audit to learn how many are left."
+    if left is None:
+        return "", hint
+    about = "hardly any more" if left < 1.5 else f"about {float(f'{left:.2g}'):,.0f} more"
+    return f"An estimate, not a certificate: {about} of class “{state.wanted}” may be left.", hint
+
+
 def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
     """Return what is certain about wrong answers, in a headline and a sentence."""
     if certificate.remaining == 0:

@@ -51,18 +51,20 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     source = table.source or files.Table(table.frame, "csv", None, "table")
     answers = SessionAnswers.of(session)
     write(labelled, source, label_columns(session, answers), force=force)
+    result: FillResult | None = None
     try:
-        result: FillResult | None = fill_labels(session, answers)
-        said = str(result.guarantee) if result else ""
+        result = fill_labels(session, answers)
+        verdict, grounds, said = result.guarantee.statement, result.guarantee.grounds, str(result.guarantee)
     except ValueError as error:
-        result, said = None, f"The table could not be filled: {error}"
+        verdict, grounds = "The table could not be filled.", str(error)
+        said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
     write_text(certificate, text, force=force)
     if result is None:
-        return Exported(labelled, certificate, None, None, said)
+        return Exported(labelled, certificate, None, None, said, verdict, grounds)
     result.report(report, force=force)
     write(filled, source, result.new, force=force)
-    return Exported(labelled, certificate, filled, report, said)
+    return Exported(labelled, certificate, filled, report, said, verdict, grounds)
 
 
 @dataclass(frozen=True, eq=False)

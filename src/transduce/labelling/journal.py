@@ -6,6 +6,7 @@ The state of a session is a replay of its journal, so a process can be killed at
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import sys
@@ -158,13 +159,16 @@ class Journal:
         start = self._file.seek(0, os.SEEK_END)
         try:
             if self._file.write(content) != len(content):
-                raise OSError("the disk took a part of the line only")
+                raise OSError(errno.ENOSPC, "the disk took a part of the line only")
             os.fsync(self._file.fileno())
-        except OSError:
+        except OSError as error:
             try:
                 self._file.truncate(start)  # so that no half line stays before the next one
             except OSError:
                 self.close()  # and if that cannot be done, no next one
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                full = "The disk is full: this was not saved and does not count. Make room, then do it again."
+                raise OSError(full) from error
             raise
 
     def _check_place(self) -> None:

@@ -22,11 +22,11 @@ from sklearn.metrics import pairwise_distances
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.labelling.prepared import N_COMPONENTS, MaybeSparse, Prepared
+from transduce.labelling.session import FEWEST_NUMBERS
 from transduce.labelling.state import Answers
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
 
-FEWEST_NUMBERS = 3
 MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
 MOST_PARTS = 500  # parts of the graph whose labels are spread over it
 MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach

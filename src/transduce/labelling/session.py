@@ -108,6 +108,8 @@ class Exported:
         The table filled from the labels, and its report; None if it could not be filled.
     guarantee : str
         What is guaranteed of the filled table, as sentences; or why it could not be filled.
+    verdict, grounds : str
+        The same in two parts: what is guaranteed, and why.
 
     Examples
     --------
@@ -123,6 +125,8 @@ class Exported:
     filled: Path | None
     report: Path | None
     guarantee: str
+    verdict: str = ""
+    grounds: str = ""
 
 
 class Preparation:
@@ -165,6 +169,7 @@ class Preparation:
 
 
 HELD_BACK = 30  # skipped rows come back after so many others
+FEWEST_NUMBERS = 3  # labels that numbers are answered from
 
 
 class Session:
@@ -458,7 +463,7 @@ class Session:
     def _read_label(self, label: Label) -> Label:
         """Return a label as it is kept."""
         if self.task == "numbers":
-            if isinstance(label, bool | str):
+            if isinstance(label, bool):
                 raise ValueError(f"label must be a number; got {label!r}.")
             return as_number(label)
         same = [known for known in self.classes if type(known) is type(label) and known == label]
@@ -506,6 +511,8 @@ class Session:
         tolerance : float, optional
             How far a number may be off and still count as right; needed for numbers.
         """
+        if self.no_answers:
+            raise ValueError(f"There are no answers to freeze. {self.no_answers}")
         values = self.complete_answers().values
         if self.task == "numbers":
             if tolerance is None:
@@ -599,6 +606,16 @@ class Session:
         if self.model is None:
             return self._unanswered()
         return self.model.second.answer(self.state.version) or self._first_opinion(self.model)
+
+    @property
+    def no_answers(self) -> str:
+        """Why there are no answers yet, as a sentence; empty if there are some."""
+        if self.model is None:
+            return self.preparation.words
+        if self.task == "numbers":
+            few = len(self.state.labelled) < FEWEST_NUMBERS
+            return f"Label {FEWEST_NUMBERS} rows first." if few else ""
+        return "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
 
     def complete_answers(self) -> Answers:
         """Return the current answers, renewed at all rows of the largest table, which may take seconds.

@@ -200,6 +200,28 @@ class State:
         """Return how many rows of the wanted class are known."""
         return 0 if self.wanted is None else self.count(lambda row, label: label == self.wanted)
 
+    def _searched(self) -> list[bool]:
+        """Return of each proposal of the search, the last last, whether it was of the wanted class."""
+        return [
+            one.label == self.wanted
+            for one in self.decisions.values()
+            if one.mode == "find" and one.label is not None
+        ]
+
+    @property
+    def n_misses(self) -> int:
+        """How many proposals of the search in a row, up to the last, were not of the wanted class."""
+        found = self._searched()
+        return found[::-1].index(True) if True in found else len(found)
+
+    def left_to_find(self) -> float | None:
+        """Return an estimate of how many wanted rows have no label; None before draws, or a search's misses, tell."""
+        late, judged = self._searched()[-LATE:], sum(row in self.labels for row in self.drawn)
+        tells = judged >= ENOUGH_DRAWS or (len(late) == LATE and 2 * sum(late) <= LATE)
+        if self.wanted is None or len(self.classes) < 2 or not tells:
+            return None
+        return float(self.shares_left()[self.places[self.wanted]]) * (self.header.n_rows - len(self.labelled))
+
     def next_draw(self) -> int:
         """Return the row that is drawn next."""
         return int(np.flatnonzero(self.pool)[drawn_place(self.header.seed, len(self.drawn), self.n_pool)])

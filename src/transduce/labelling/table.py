@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
-from transduce.tables.numbers import without
+from transduce.tables.numbers import read_numbers, without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
@@ -25,6 +26,7 @@ IMAGES |= {".webp": "image/webp", ".bmp": "image/bmp", ".tif": "image/tiff", ".t
 MOST_SHOWN = 12  # columns shown by default
 MOST_NUMBERS = 4  # in the title of a row without text
 LARGEST = 1e150
+OPPOSITES = {"yes": "no", "true": "false", "1": "0", "positive": "negative", "include": "exclude"}
 HITS = ("yes", "true", "relevant", "positive", "include", "included", "1", "spam", "hit")
 
 
@@ -182,7 +184,21 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
 
 
 def as_number(value: object) -> float:
-    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none."""
+    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none.
+
+    Texts are read as `fill` reads a cell; one that it could only guess, such as "12,345", is asked about.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", text):
+            ways = f"type {text.replace(',', '')}, or {text.replace(',', '.', 1)}"
+            raise ValueError(f"“{text}” can be read in two ways: {ways}.")
+        found = read_numbers([text])
+        if not np.isfinite(found.values[0]) or not re.match(
+            r"[^<>≤≥~≈]*\d", text
+        ):  # a limit is no label here
+            raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
+        value = found.values[0]
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -218,7 +234,8 @@ def choose_classes(
     for label in (*names, *known):
         chosen.setdefault(str(label), spelled.get(str(label), label))  # as the table has it
     if wanted is not None and str(wanted) not in chosen:
-        chosen = {str(wanted): wanted, **chosen}
+        other = OPPOSITES.get(str(wanted).casefold(), f"not {wanted}")
+        chosen = {str(wanted): wanted, **(chosen or {other: other})}
     classes = list(chosen.values()) or ["yes", "no"]
     if wanted is not None or len(classes) != 2:
         return classes, wanted

@@ -135,6 +135,13 @@ class Server:
         """Do what the page asks for, and return what it shows then."""
         if name == "export":
             return self._export(force=bool(body.get("force")))
+        if (
+            name != "pause"
+            and body.get("version", self._session.state.n_events) != self._session.state.n_events
+        ):
+            raise StaleError(
+                "Another tab has gone on: here is where the session stands now. Look, then do it again."
+            )
         self._actions[name](body)
         return views.view(self._session)
 
@@ -154,11 +161,12 @@ class Server:
     def _export(self, *, force: bool) -> Json:
         try:
             done = self._session.export(force=force)
-        except FileExistsError as error:
-            return {"exists": str(error)}
+        except FileExistsError:
+            return {"exists": "Files of an earlier export are there."}
         paths = (done.labelled, done.filled, done.report, done.certificate)
         written: list[Json] = [path.name for path in paths if path is not None]
-        return {"files": written, "folder": str(done.labelled.parent), "guarantee": done.guarantee}
+        said: Body = {"verdict": done.verdict, "grounds": done.grounds}
+        return {"files": written, "folder": str(done.labelled.parent.resolve()), **said}
 
 
 class OpenServer:

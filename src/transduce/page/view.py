@@ -49,7 +49,7 @@ def view(session: Session) -> dict[str, Json]:
             "labelled": len(state.labels),
             "given": sum(row not in state.labels for row in state.given),
             "unlabelled": int(unlabelled.sum()),
-            "draws": len(state.drawn),
+            "draws": sum(row in state.labels for row in state.drawn),
             "decisions": len(state.decisions),
         },
         "can_undo": bool(state.undoable),
@@ -76,6 +76,7 @@ def about(session: Session) -> dict[str, Json]:
         **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
         "map": {"rows": rows, "x": x, "y": y},
         "notes": list(session.notes),
+        "folder": None if table.path is None else str(table.folder.resolve()),
         "columns": list(prepared.columns if prepared else ()),
     }
 
@@ -163,10 +164,11 @@ def _json(value: object) -> Json:
 def certificates(session: Session, certified: words.Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
     recall, answers, intervals = certified.recall, certified.answers, certified.intervals
-    shown: dict[str, Json] = {"recall": None, "answers": None}
+    shown: dict[str, Json] = {"recall": None, "answers": None, "no_answers": session.no_answers}
     if recall is not None:
         text = words.about_recall(recall, session.state.wanted)
         shown["recall"] = _certificate(recall, text, certified.recall_curve, recall.recall)
+        shown["estimate"], shown["hint"] = words.about_left(session.state)
     if answers is not None:
         goal = int(answers.remaining * answers.share)
         shown["answers"] = _certificate(answers, words.about_answers(answers), certified.answers_curve, goal)
@@ -182,7 +184,7 @@ def _certificate(
     text: tuple[str, str],
     curve: Sequence[tuple[int, float]],
     goal: float,
-) -> Json:
+) -> dict[str, Json]:
     return {
         "headline": text[0],
         "text": text[1],

@@ -21,7 +21,15 @@ function shown(cell, row, column, plain) {
   return make("div", { class: "cell" }, heading, body);
 }
 
+// Screen readers hear which row it is and how it begins, once, not all of its text after every change.
+function announce(card, about) {
+  const begins = card?.cells.find(({ kind }) => kind === "text")?.text.replace(/\s+/g, " ").slice(0, 80) ?? "";
+  const words = card ? `Row ${grouped(card.row + 1)} of ${grouped(about.n_rows)}. ${begins}` : "Every row has a label.";
+  if ($("announce").textContent !== words) $("announce").textContent = words;
+}
+
 export function showCard(card, about, model) {
+  announce(card, about);
   $("row-number").textContent = card ? `row ${grouped(card.row + 1)} of ${grouped(about.n_rows)}` : "";
   $("why").textContent = card ? card.why : "";
   $("row").classList.toggle("drawn", Boolean(card?.random));

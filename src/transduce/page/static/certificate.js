@@ -29,17 +29,18 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
   return drawing("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe }, ...parts);
 }
 
-function recall(found, act, mode, left) {
+function recall(found, { estimate, hint }, act, mode, left) {
   const plot = curve(found.curve, {
     top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
     describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${found.headline}`,
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
   });
-  const audit = !found.reached && mode !== "audit" && found.ahead && found.ahead <= left / 2
+  const audit = !found.reached && mode !== "audit" && ((found.ahead && found.ahead <= left / 2) || hint)
     ? make("div", { class: "row" }, make("button", { type: "button", class: "plain", text: "Audit now", onclick: () => act("mode", { mode: "audit" }) }))
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
-    make("h3", { id: "recall-headline", text: found.headline }), make("p", { text: found.text }), plot, audit);
+    make("h3", { id: "recall-headline", text: found.headline }), make("p", { text: found.text }), plot,
+    estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
 function part(name, title, words, open, ...children) {
@@ -49,14 +50,15 @@ function part(name, title, words, open, ...children) {
   return details;
 }
 
-function answers(found, about, act) {
+function answers(found, missing, about, act) {
   const tolerance = about.task === "numbers" ? make("input", { type: "number", min: "0", step: "any", "aria-label": "How far a number may be off", placeholder: "± off" }) : null;
   const freeze = () => act("freeze", tolerance ? { tolerance: tolerance.value === "" ? null : Number(tolerance.value) } : {});
   const button = make("button", { type: "button", class: "plain", id: "freeze", text: found ? "Freeze again" : "Freeze answers", onclick: freeze });
+  button.disabled = Boolean(missing);
   const row = make("div", { class: "row" }, tolerance, button);
   if (found === null) {
     return part("answers", "Wrong answers", "how many there are", false,
-      make("p", { text: "Freeze the current answers, then audit: the draws tell how many of them are wrong at most." }), row);
+      make("p", { text: `Freeze the current answers, then audit: the draws tell how many of them are wrong at most. ${missing}` }), row);
   }
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
@@ -85,8 +87,8 @@ export function showCertificates(found, about, { mode, progress }, act) {
   const left = progress.unlabelled;
   const before = $("plan-count"), focused = document.activeElement?.id;
   fill($("certificate"),
-    found.recall ? recall(found.recall, act, mode, left) : null,
-    answers(found.answers, about, act),
+    found.recall ? recall(found.recall, found, act, mode, left) : null,
+    answers(found.answers, found.no_answers, about, act),
     intervals(found.intervals, about, act));
   if (before?.dataset.typed && $("plan-count")) $("plan-count").value = before.value;
   if (focused === "plan-count") $("plan-count")?.focus();

@@ -65,7 +65,7 @@ export async function openHistory(model, choose, failed) {
   $("history-dialog").showModal();
 }
 
-export function openExport(failed) {
+export function openExport(about, failed) {
   const body = $("export-body");
   const write = async (force) => {
     fill(body, make("p", { text: "Filling the table from your labels: this can take a minute …", role: "status" }));
@@ -76,16 +76,17 @@ export function openExport(failed) {
           make("button", { type: "button", class: "primary", id: "export-replace", text: "Replace them", onclick: () => write(true) })));
         return;
       }
-      fill(body, make("p", { text: `Written into ${found.folder}:` }),
+      fill(body, make("p", { class: "strong", id: "export-verdict", text: found.verdict }),
+        make("p", { text: `Written into the folder ${found.folder}:` }),
         make("ul", { class: "files", id: "export-files" }, ...found.files.map((text) => make("li", { text }))),
-        make("p", { class: "fine", text: found.guarantee }));
+        make("p", { class: "fine", text: found.grounds }));
     } catch (error) {
       $("export-dialog").close();
       failed(error);
     }
   };
   fill(body,
-    make("p", { text: "Your table stays as it is. Beside it are written: the labels and who was a random draw, the certificates, and the table filled from your labels with its report." }),
+    make("p", { text: `Your table stays as it is. Into ${about.folder ? `the folder ${about.folder}` : "a folder"} are written: the labels and which rows were random draws, the certificates, and the table filled from your labels with its report.` }),
     make("div", { class: "actions" }, make("button", { type: "button", class: "primary", id: "export-go", text: "Write the files", onclick: () => write(false) })));
   $("export-dialog").showModal();
 }

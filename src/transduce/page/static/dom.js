@@ -29,8 +29,12 @@ export function fill(element, ...children) {
   element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
 
+// Ten colours are chosen by hand; further ones lie around the circle, no two of them near each other.
 export function colour(code) {
-  return code === null || code < 0 ? "var(--none)" : `var(--c${code % 10})`;
+  if (code === null || code < 0) return "var(--none)";
+  if (code < 10) return `var(--c${code})`;
+  const hue = ((code - 10) * 137.508 + 20) % 360, step = (code % 3) * 6;
+  return `light-dark(hsl(${hue} 65% ${32 + step}%), hsl(${hue} 75% ${66 + step}%))`;
 }
 
 export function dot(code) {
@@ -52,7 +56,9 @@ export function resolved(name) {
 export const grouped = (number) => number.toLocaleString("en-US");
 
 export function toast(text, kind = "error", seconds = 6) {
-  const found = make("p", { class: `toast ${kind}`, text });
-  $("toasts").append(found);
-  setTimeout(() => found.remove(), seconds * 1000);
+  const same = [...$("toasts").children].find((one) => one.textContent === text);
+  const found = same ?? make("p", { class: `toast ${kind}`, text });
+  if (!same) $("toasts").append(found);
+  clearTimeout(found.timer);
+  found.timer = setTimeout(() => found.remove(), seconds * 1000);
 }

@@ -2,8 +2,8 @@
 
 import { $, fill, make, toast } from "/page/dom.js";
 
-const RESERVED = new Set(["s", "u", "f", "l", "a", "h", "e", "/", "?", " "]);
-const ORDER = "1234567890";
+const RESERVED = new Set(["s", "u", "f", "l", "a", "h", "e", "/", "?", ".", " "]);
+const ORDER = "1234567890bcdgijkmnopqrtvwxyz"; // classes beyond these are found by typing their names
 let store = null, bound = {};
 
 export function beginKeys(about) {
@@ -55,12 +55,12 @@ export function listen(actions) {
     if (document.querySelector("dialog[open]") || typing(event.target)) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const index = keysOf(actions.classes()).indexOf(key);
-    const fixed = { u: "undo", s: "skip", ArrowLeft: "earlier", ArrowRight: "later", "/": "search", h: "history", e: "export", "?": "settings" }[key];
+    const fixed = { u: "undo", s: "skip", ArrowLeft: "earlier", ArrowRight: "later", "/": "search", h: "history", e: "export", "?": "settings", ".": "name" }[key];
     const mode = { f: "find", l: "learn", a: "audit" }[key];
     if (index >= 0) actions.label(index);
+    else if (/^[-0-9.]$/.test(key) && actions.number(key)) { /* the number's field takes it from here */ }
     else if (fixed) actions[fixed]();
     else if (mode) actions.mode(mode);
-    else if (/^[-0-9.]$/.test(key) && actions.number(key)) { /* the number's field takes it from here */ }
     else return;
     event.preventDefault();
   });

@@ -22,9 +22,9 @@ function entry(model, { row, title, mark, tag, label }, choose) {
       make("span", { class: "mark", text: mark ?? "" })));
 }
 
-export function showAnswers(model, rows, choose) {
+export function showAnswers(model, rows, missing, choose) {
   const items = rows.map(({ row, title, answer }) => entry(model, { row, title, mark: short(answer), label: answer }, choose));
-  fill($("list"), ...(items.length ? items : [make("li", { class: "empty", text: model.task === "classes" ? "Labels of two classes are needed first." : "A few labels are needed first." })]));
+  fill($("list"), ...(items.length ? items : [make("li", { class: "empty", text: missing || "No row without a label has an answer." })]));
 }
 
 export function showHistory(model, decisions, choose) {

@@ -1,6 +1,6 @@
 // The page: one model, drawn again after every decision. All decisions are made by the server's session.
 
-import { Gone, post, read, send } from "/page/api.js";
+import { Gone, post, read, send, Stale } from "/page/api.js";
 import { showCard } from "/page/card.js";
 import { showCertificates } from "/page/certificate.js";
 import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
@@ -33,7 +33,7 @@ function draw() {
   showCertificates(view.certificate, about, view, act);
   showMap(view.map, about, shown?.place ?? null);
   showCounts(model, view);
-  showAnswers(model, view[model.list], choose);
+  showAnswers(model, view[model.list], view.certificate.no_answers, choose);
   $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
@@ -75,6 +75,7 @@ function drawModes(view) {
 function drawClasses(view, shown) {
   const numbers = model.about.task === "numbers";
   $("number-form").hidden = !numbers;
+  $("name-form").hidden = true;
   $("classes").hidden = numbers;
   if (numbers) {
     $("number").value = shown?.label ?? "";
@@ -83,6 +84,9 @@ function drawClasses(view, shown) {
   const keys = keysOf(view.classes);
   const many = view.classes.length;
   $("classes").classList.toggle("many", many > 6);
+  $("classes").classList.toggle("crowd", many > keys.filter(Boolean).length);
+  $("name-form").hidden = many <= keys.filter(Boolean).length;
+  if (!$("name-form").hidden) fill($("names"), ...view.classes.map(({ name }) => make("option", { value: name })));
   $("classes").classList.toggle("short", many <= 10 && view.classes.every(({ name }) => name.length <= 3));
   $("classes").style.setProperty("--columns", many);
   fill($("classes"), ...view.classes.map(({ name }, code) => {
@@ -112,7 +116,7 @@ function act(action, body = {}) {
 
 async function request(action, body) {
   try {
-    model.view = await send(action, body);
+    model.view = await send(action, { ...body, version: model.view.version });
     model.looking = null;
     $("saved").textContent = "✓ saved";
     draw();
@@ -120,7 +124,20 @@ async function request(action, body) {
     return true;
   } catch (error) {
     failed(error);
+    if (error instanceof Stale) await renew();
     return false;
+  }
+}
+
+// Show where the session stands, which another tab may have changed.
+async function renew() {
+  try {
+    const found = await read("/api/view");
+    if (found.version === model.view.version || document.querySelector("dialog[open]")) return;
+    [model.view, model.looking] = [found, null];
+    draw();
+  } catch (error) {
+    failed(error);
   }
 }
 
@@ -139,16 +156,20 @@ async function label(code) {
 
 async function number() {
   const typed = $("number").value.trim(), shown = card();
-  if (/^[-+]?\d{1,3}(,\d{3})+$/.test(typed)) {
-    toast(`“${typed}” can be read in two ways: type ${typed.replaceAll(",", "")}, or ${typed.replace(",", ".")}.`);
+  if (!shown || typed === "") toast("Type a number.");
+  else if (await act("answer", { row: shown.row, label: typed })) $("number").focus();
+}
+
+function name() {
+  const typed = $("name").value.trim().toLowerCase(), names = model.view.classes.map((known) => known.name.toLowerCase());
+  const begins = names.filter((one) => one.startsWith(typed));
+  const code = names.includes(typed) ? names.indexOf(typed) : begins.length === 1 ? names.indexOf(begins[0]) : -1;
+  if (typed === "" || code < 0) {
+    toast(begins.length && typed ? `“${typed}” begins ${begins.length} names: type more.` : "No class has this name.");
     return;
   }
-  const text = typed.replace(",", "."), value = Number(text);
-  if (!shown || text === "" || !Number.isFinite(value)) {
-    toast("Type a number.");
-    return;
-  }
-  if (await act("answer", { row: shown.row, label: value })) $("number").focus();
+  $("name").value = "";
+  label(code);
 }
 
 // While the person pauses, the server works on a second opinion; the page asks now and then whether it is there.
@@ -244,7 +265,8 @@ const actions = {
   later: () => { if (model.looking) step(-1); },
   search: () => { $("search-dialog").showModal(); $("search").select(); },
   history: () => openHistory(model, choose, failed),
-  export: () => openExport(failed),
+  export: () => openExport(model.about, failed),
+  name: () => { if (!$("name-form").hidden) $("name").focus(); },
   settings: () => { showKeys(model.view.classes, draw); $("settings-dialog").showModal(); },
   mode: (mode) => afterwards(() => {
     const button = $("modes").querySelector(`[data-mode=${mode}]`);
@@ -287,6 +309,8 @@ function wire() {
   arrows($("modes"));
   arrows($("themes"));
   $("want").addEventListener("change", () => { if ($("want").value !== "") act("want", { class: Number($("want").value) }); $("want").blur(); });
+  $("name-form").addEventListener("submit", (event) => { event.preventDefault(); name(); });
+  window.addEventListener("focus", () => { if (!model.running) renew(); });
   $("number-form").addEventListener("submit", (event) => { event.preventDefault(); number(); });
   $("class-form").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -297,7 +321,7 @@ function wire() {
       model.list = list;
       for (const other of ["uncertain", "certain"]) $(`tab-${other}`).setAttribute("aria-selected", String(other === list));
       $("list").setAttribute("aria-labelledby", `tab-${list}`);
-      showAnswers(model, model.view[list], choose);
+      showAnswers(model, model.view[list], model.view.certificate.no_answers, choose);
     });
   }
   $("show-answer").checked = model.showAnswer;

@@ -1,6 +1,6 @@
 // The map of rows: near rows are alike, colours are answers, rings are labels.
 
-import { $, grouped, resolved } from "/page/dom.js";
+import { $, colour as classColour, grouped, resolved } from "/page/dom.js";
 
 const REACH = 14; // pixels within which a click finds a row
 let places = null, codes = null, labelled = null, current = null, palette = null;
@@ -39,7 +39,7 @@ export function repaint() {
 function colours() {
   if (palette === null) {
     palette = { none: resolved("var(--none)"), ink: resolved("var(--ink)"), ground: resolved("var(--sunken)"), accent: resolved("var(--accent)") };
-    palette.classes = [...Array(10).keys()].map((code) => resolved(`var(--c${code})`));
+    palette.classes = [];
   }
   return palette;
 }
@@ -68,7 +68,7 @@ function paint() {
   ink.scale(density, density);
   const size = places.rows.length > 2000 ? 1.7 : places.rows.length > 500 ? 2.3 : 3.2;
   const crowded = labelled.reduce((sum, one) => sum + one, 0) > 0.3 * labelled.length;
-  const tint = (code) => (code === 255 ? colour.none : numbers ? heat(code / 254) : colour.classes[code % 10]);
+  const tint = (code) => (code === 255 ? colour.none : numbers ? heat(code / 254) : (colour.classes[code] ??= resolved(classColour(code))));
   for (const marked of [0, 1]) {
     for (let i = 0; i < codes.length; i += 1) {
       if (labelled[i] !== marked) continue;
