@@ -67,7 +67,8 @@ def operate(session, truth, what, rng):
             row = int(rng.choice(list(state.labels)))
             session.change(row, "no" if state.labels[row] == "yes" else "yes")
     elif what == "freeze":
-        session.freeze()
+        if not session.no_answers:
+            session.freeze()
     elif state.pending is None and state.n_pool >= 3:
         session.plan_draws(3)
 
@@ -728,6 +729,26 @@ def test_export_of_a_block(tmp_path, monkeypatch):
     assert "if no block of draws was begun, or left" in exported(session, tmp_path, monkeypatch)[3]
 
 
+def test_export_of_a_block_with_too_many_skipped_draws(tmp_path, monkeypatch):
+    """Each counts as badly answered: until enough are judged, no file says that the draws calibrate."""
+    session, truth = new_session(240, 60)
+    judge(session, truth, "learn", 20)
+    for number in range(39):
+        session.propose("audit")
+        session.skip() if number % 8 == 0 else judge(session, truth, "audit", 1)
+    intervals = session.certificate().intervals
+    assert (intervals.answered, intervals.missing, intervals.ready) == (34, 2, False)
+    words = "5 draws that you skipped count as badly answered, which is too many: judge 2 of them."
+    assert about_intervals(intervals) == words
+    _, filled, report, guarantee = exported(session, tmp_path, monkeypatch)
+    assert guarantee.startswith("none: ")
+    assert "Judge 2 of the random draws that you skipped" in guarantee
+    assert filled["relevant_probability"].isna().all() == ("No probability is known" in report)
+    for row in session.state.doubtful[:2]:
+        session.answer(str(truth[row]), row=row)
+    assert exported(session, tmp_path, monkeypatch)[3].startswith("exact: ")
+
+
 def test_export_of_draws_alone_and_of_frozen_answers(tmp_path, monkeypatch):
     session, truth = new_session(240, 60)
     judge(session, truth, "audit", 30)  # the first ten teach
@@ -869,6 +890,8 @@ def test_numbers_refuse_what_classes_take():
     for bad in ("three", float("nan"), None, True, 1e200, 10**400):
         with pytest.raises(ValueError, match=r"label must be a number|is not a number"):
             session.answer(bad)
+    for row in range(3):
+        session.answer(float(row), row=row)
     with pytest.raises(ValueError, match="tolerance"):
         session.freeze()
     with pytest.raises(ValueError, match="not searched for"):

@@ -138,7 +138,7 @@ def test_export_by_request(tmp_path):
         done = client.post("/api/export").json()
         assert done["files"] == ["papers-labelled.csv", "papers-certificate.txt"]
         assert done["verdict"] == "The table could not be filled."
-        assert "exists already" in client.post("/api/export").json()["exists"]
+        assert client.post("/api/export").json()["exists"] == "Files of an earlier export are there."
         assert "files" in client.post("/api/export", {"force": True}).json()
 
 

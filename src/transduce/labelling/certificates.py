@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
+from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
 from transduce.labelling.journal import Label
@@ -375,11 +376,12 @@ class Intervals:
     searched: bool = False  # the same, after the last of them
     earlier: int = 0  # draws of the complete block before this one
     waiting: bool = False  # whether the last of them waits to be judged
+    missing: int = 0  # draws skipped that must be judged first, since each counts as badly answered
 
     @property
     def complete(self) -> bool:
-        """Whether all draws planned were made, and judged or skipped."""
-        return 0 < self.planned == self.drawn and not self.spoilt and not self.waiting
+        """Whether all draws planned were made, and enough of them judged."""
+        return 0 < self.planned == self.drawn and not (self.spoilt or self.waiting or self.missing)
 
     @property
     def ready(self) -> bool:
@@ -444,8 +446,13 @@ def intervals(state: State) -> Intervals:
     judged = sum(row in state.labels for row in rows)
     before = state.block is not None and state.block.first_draw < plan.first_draw
     earlier = state.block.count if before and state.block is not None else 0
-    waiting = state.pending in rows
-    return Intervals(plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting)
+    waiting, missing = state.pending in rows, 0
+    if plan.level and len(rows) == plan.count and not waiting:
+        calibrate = state.calibrating(plan, plan.level)
+        worst = plan.aside + sum(row not in state.labels for row in rows)
+        finite = sum(row in state.labels for row in calibrate)
+        missing = max(calibration_rank(plan.level, finite + worst) - finite, 0)
+    return Intervals(plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing)
 
 
 def rounded_down(share: float) -> str:
@@ -531,6 +538,10 @@ def about_intervals(intervals: Intervals) -> str:
     kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
     if intervals.spoilt:
         return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
+    if intervals.missing:
+        count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
+        few = f"judge {intervals.missing:,} of them" if intervals.missing <= skipped else "begin a new block"
+        return f"{count} as badly answered, which is too many: {few}.{kept}"
     skipped -= intervals.waiting
     aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""
     judged = f"{intervals.answered:,} of {planned} judged"

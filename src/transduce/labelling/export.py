@@ -18,7 +18,6 @@ import pandas as pd
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
-from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
@@ -189,6 +188,9 @@ def _to_do(session: Session) -> str:
     state = session.state
     if session.certificate().intervals.ready:
         return "Go on with the session where answers are not sure enough, and export again."
+    missing = session.certificate().intervals.missing
+    if missing:
+        return f"Judge {missing:,} of the random draws that you skipped: then they calibrate the answers."
     size, made = state.block_size(session.settings.confidence), 0
     if state.plan is not None and not state.block_is_due:
         size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
@@ -243,11 +245,11 @@ class CalibrationBlock:
     def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
         """Return a block; where too few labels were there before, its first draws teach, too."""
         state, before = session.state, session.state_at(block.began)
-        rows, taught = state.drawn_in(block), before.labelled
-        n_teaching = max(min(before.n_teaching, block.count - fewest_calibration(level)), 0)
-        taught |= {row: state.labels[row] for row in rows[:n_teaching] if row in state.labels}
-        aside = [row for row in (*before.drawn, *rows[:n_teaching]) if row not in taught]
-        return cls(taught, rows[n_teaching:], aside, session.state_at(block.ended).pool)
+        rows, taught = state.calibrating(block, level), before.labelled
+        first = [row for row in state.drawn_in(block) if row not in rows]
+        taught |= {row: state.labels[row] for row in first if row in state.labels}
+        aside = [row for row in (*before.drawn, *first) if row not in taught]
+        return cls(taught, rows, aside, session.state_at(block.ended).pool)
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""

@@ -108,6 +108,8 @@ class PlannedDraws:
     searched: bool = False  # the same, after the last of them
     began: int = 0  # events of the journal before the first of them
     ended: int = 0  # events up to the last of them; 0 until it is made
+    teaching: int = 0  # draws, the first of them, that are to teach, since too few labels were there before
+    aside: int = 0  # rows that had been drawn before and had no label: they count as the worst possible, too
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
@@ -171,6 +173,10 @@ class State:
     def drawn_in(self, block: PlannedDraws | None) -> list[int]:
         """Return the rows drawn so far that belong to a block."""
         return [] if block is None else self.drawn[block.first_draw :][: block.count]
+
+    def calibrating(self, block: PlannedDraws, level: float) -> list[int]:
+        """Return those of the rows drawn so far that calibrate: without the first, where these are to teach."""
+        return self.drawn_in(block)[max(min(block.teaching, block.count - fewest_calibration(level)), 0) :]
 
     @property
     def n_teaching(self) -> int:
@@ -331,7 +337,9 @@ class State:
             raise ValueError(f"draw {len(self.drawn) + 1} is not the row that the seed gives")
         self.pools.append(self.n_pool)
         if self.plan is not None and self.plan.first_draw == len(self.drawn):
-            self.plan, self.n_blocks = replace(self.plan, began=self.n_events - 1), self.n_blocks + 1
+            began, aside = self.n_events - 1, len(self.doubtful)
+            self.plan = replace(self.plan, began=began, teaching=self.n_teaching, aside=aside)
+            self.n_blocks += 1
         self._draw_of[row] = len(self.drawn)
         self.drawn.append(row)
         self._leave(row)
