@@ -365,6 +365,8 @@ def test_rows_to_trust_are_a_selection(filled):
         picked = answers["row"][pick(answers[f"trust_{number}"].to_numpy(), 0.2)]
         assert {line["row"] for line in found["rows"]} == set(picked.tolist())
         counts.append(found["trusted"])
+        off = [abs(line["first"] - line["value"]) > tolerances[number] for line in found["rows"]]
+        assert found["other"] == sum(off)  # filled with another answer than the one that was checked
     assert counts == sorted(counts)
     assert counts[-1] > 0
     off = [abs(line["first"] - truth[line["row"]]) for line in found["rows"]]

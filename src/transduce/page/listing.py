@@ -79,16 +79,17 @@ class AnswerRows:
         """Return some rows, as they are asked for."""
         start, count = _whole(asked, "start", 0), min(_whole(asked, "count", 50), MOST_A_PAGE)
         sort, down = asked.get("sort", ""), asked.get("down") == "1"
-        trusted, n_trusted = self._trusted(asked)
+        trusted, counts = self._trusted(asked)
         kept = self._found(asked.get("search", "").strip()) & self._of_status(asked.get("status", ""))
         places = self._order(sort, down)
+        places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
         places = places[(kept & trusted)[places]]
         shown = places[start : start + count]
         return {
             "total": len(places),
             "start": start,
             "rows": self._lines(shown),
-            "trusted": n_trusted,
+            **counts,
         }
 
     def _order(self, sort: str, down: bool) -> AnyArray:
@@ -123,10 +124,13 @@ class AnswerRows:
             return np.ones(len(self), dtype=bool)
         return np.asarray(pc.equal(self._table["status"], status).to_numpy())
 
-    def _trusted(self, asked: dict[str, str]) -> tuple[Mask, int | None]:
-        """Return which rows are picked such that a share of them at most is wrong, and how many."""
+    def _trusted(self, asked: dict[str, str]) -> tuple[Mask, dict[str, int]]:
+        """Return which rows are picked such that a bounded share is wrong, how many, and how many filled otherwise.
+
+        What is picked is an answer of the fit that saw no calibration label; the table has those of a second fit.
+        """
         if not asked.get("trust"):
-            return np.ones(len(self), dtype=bool), None
+            return np.ones(len(self), dtype=bool), {}
         trust, share = self.brief["trust"], float(asked["trust"])
         if trust["why_not"]:
             raise ValueError(trust["why_not"])
@@ -134,7 +138,10 @@ class AnswerRows:
             raise ValueError("The share of mistakes lies between 0 and 1.")
         number = min(max(_whole(asked, "tolerance", 0), 0), len(trust["tolerances"]) - 1)
         picked = pick(self._table[f"trust_{number}"].to_numpy(), share)
-        return picked, int(picked.sum())
+        first, value = (self._table[name].to_numpy() for name in ("first", "value"))
+        tolerance = trust["tolerances"][number]
+        other = first != value if tolerance is None else np.abs(first - value) > tolerance
+        return picked, {"trusted": int(picked.sum()), "other": int((picked & other).sum())}
 
     def _lines(self, places: AnyArray) -> list[dict[str, Any]]:
         """Return answers with the cells that tell which row is meant."""

@@ -156,16 +156,18 @@ function showRows(page, found) {
   const heads = [["row", "row"], ["value", brief.target], ...(numbers ? [["width", `range at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ["status", "status"], ...brief.context.map((name) => [name, name])];
   const sortable = new Set(["row", "value", "width", "chance", "size", "status", ...brief.context]);
   const head = make("tr", {}, ...heads.map(([key, name]) => {
-    const of = key === "value" || key === "chance" || found.rows[0]?.cells[brief.context.indexOf(key)]?.[0] === "number" ? "number" : "";
+    const of = (key === "value" && numbers) || key === "chance" || found.rows[0]?.cells[brief.context.indexOf(key)]?.[0] === "number" ? "number" : "";
     const sorted = asked.sort === key ? (asked.down === "1" ? "descending" : "ascending") : "none";
     const arrow = { descending: " ↓", ascending: " ↑", none: "" }[sorted];
     return make("th", { scope: "col", "aria-sort": sorted, class: of }, sortable.has(key) ? make("button", { type: "button", text: `${name}${arrow}`, onclick: () => sort(page, key) }) : name);
   }));
+  const off = brief.trust.tolerances?.[Number(asked.tolerance)] ?? null;
+  const other = (line) => trusted && (off === null ? line.first !== line.value : Math.abs(line.first - line.value) > off);
   const body = found.rows.map((line) => {
     const open = () => openRow(page, line.row);
     const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: count(line.row + 1), "aria-label": `Row ${line.row + 1}: ${answerOf(line, trusted)}`, onclick: open })),
-      make("td", { class: "number strong", text: answerOf(line, trusted) }), ...(numbers ? [make("td", { class: "range" }, interval(line), make("span", { class: "fine", text: rangeOf(line) }))] : [make("td", { class: "number", text: line.chance === null ? "" : percent(line.chance) }), make("td", { text: (line.set ?? []).join(", ") })]),
-      make("td", { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status }), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
+      make("td", { class: numbers ? "number strong" : "strong", text: answerOf(line, trusted) }), ...(numbers ? [make("td", { class: "range" }, interval(line), make("span", { class: "fine", text: rangeOf(line) }))] : [make("td", { class: "number", text: line.chance === null || other(line) ? "" : percent(line.chance) }), make("td", { text: (line.set ?? []).join(", ") })]),
+      make("td", other(line) ? { class: "differs", text: `filled: ${answerOf(line)}` } : { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status }), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
     row.addEventListener("click", (event) => { if (!event.target.closest("button")) open(); });
     return row;
   });
@@ -174,15 +176,16 @@ function showRows(page, found) {
   $("page").textContent = found.total ? `${count(found.start + 1)} to ${count(found.start + found.rows.length)} of ${count(found.total)}` : "none";
   $("earlier").disabled = found.start === 0;
   $("later").disabled = found.start + found.rows.length >= found.total;
-  if ($("trust-said")) $("trust-said").textContent = trustSaid(found.trusted);
+  if ($("trust-said")) $("trust-said").textContent = trustSaid(found.trusted, found.other);
   document.body.dataset.rows = latest;
 }
 
-function trustSaid(picked) {
+// The answers that were checked are those of a fit that had not seen the known values kept aside.
+function trustSaid(picked, other) {
   const tolerance = brief.trust.tolerances[Number(asked.tolerance)];
   const wrong = tolerance === null ? "wrong" : `off by more than ${number(tolerance)}${brief.answers.unit ? ` ${brief.answers.unit}` : ""}`;
   if (!picked) return "No row can be picked so surely. Let more of them be wrong, or let an answer be off by more; more known values help too.";
-  return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${brief.trust.headline}).`;
+  return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${brief.trust.headline}).${other ? ` ${count(other)} of them were filled with another answer, from all known values: look at these twice.` : ""}`;
 }
 
 function answerOf(line, first = false) {
@@ -227,7 +230,7 @@ async function openRow(page, row) {
     const count_most = strongest.length ? ` What counts most: ${strongest.map((name) => `“${name}”`).join(", ")}.` : "";
     const head = make("tr", {}, make("th", { scope: "col", text: "" }), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col", text: `row ${count(one.row + 1)}` })));
     const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: answerOf(found) }), ...near.map((known) => make("td", { text: known })));
-    const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), name), make("td", {}, showCell(found.own[place], row)),
+    const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), make("span", { text: name })), make("td", {}, showCell(found.own[place], row)),
       ...found.neighbours.map((one) => make("td", {}, showCell(one.cells[place], one.row)))));
     fill($("row-body"), make("p", { text: `${sure} ${why}${count_most}` }), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "This row and those most like it" }, make("table", { class: "rows" }, make("thead", {}, head), make("tbody", {}, first, ...lines))));
     $("row-dialog").showModal();
@@ -239,7 +242,8 @@ async function openRow(page, row) {
 // How much a column counts, as a small bar.
 function weight(relevance) {
   const bar = make("i", {});
-  bar.style.width = `${100 * (relevance ?? 0)}%`;
+  if (relevance === null) return null;
+  bar.style.width = `${100 * relevance}%`;
   return make("span", { class: "weight", "aria-hidden": "true" }, bar);
 }
 

@@ -64,7 +64,7 @@ export async function drawWays(page) {
 
 function columnOf(page, way, words) {
   const { choices } = page.state;
-  const fits = (column) => (FITS[way].includes(column.kind) ? 0 : 1);
+  const fits = ({ kind }) => (FITS[way].includes(kind) ? FITS[way].indexOf(kind) : FITS[way].length);
   const some = kinds.columns.filter(({ name, kind }) => name !== choices.target && kind !== "empty").sort((one, other) => fits(one) - fits(other));
   const select = make("select", { "aria-label": words, onchange: () => page.change({ column: select.value || null }) },
     make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices.column })));
@@ -98,7 +98,7 @@ function showOutlook(page, found) {
   const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text })))] : []);
   const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
     make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
-  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(found.headline) }), ...list("Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
+  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(found.headline) }), ...list(found.headline.startsWith("approximate") ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
   page.say(`${capital(found.headline)}.`);
 }
 
