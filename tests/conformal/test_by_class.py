@@ -1,5 +1,7 @@
 """Labels that were chosen by their class."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -140,6 +142,14 @@ class TestLimits:
         model = fitted(ByClass(), estimator=inner, refit=True)
         assert 0.0 < model.class_shares_.shares[1] < 0.35
         assert len(model.answer_) == 300
+
+    def test_scores_alone_do_not_make_a_class_with_few_labels_frequent(self):
+        X, y, truth = case_control()
+        y[[2 * i + 1 for i in range(58)]] = None  # 60 labels are "no" and 2 are "yes"
+        with warnings.catch_warnings(action="ignore"):
+            model = ConformalTransducer(LinearSVC(), labels=ByClass(), random_state=0).fit(X, y)
+        assert model.class_shares_.shares[1] < 0.5
+        assert np.mean(model.answer_.values[-300:] == truth[-300:]) > 0.8
 
     def test_no_row_without_a_label(self):
         _, _, truth = case_control()

@@ -610,18 +610,18 @@ class ByClass(Design):
         assert problem.classes is not None
         k, n_held = len(problem.classes), int(held_out.sum())
         counts = np.bincount(problem.codes if second is not None else problem.codes[~held_out], minlength=k)
-        reply = first.at(np.arange(n_held, len(first.values))) if second is None else second
-        known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
-        hidden = class_probabilities(first, k)[:n_held][known], problem.codes[held_out][known]
-        if self.shares is not None:
-            own = problem.classes, counts / counts.sum(), self._given(problem.classes)
-            return ClassShares(*own, given=True, power=fit_power(*hidden), unit=unit)
-        said = class_probabilities(reply, k)[reply.given]
-        found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
         others = first.at(np.arange(n_held, len(first.values)))
+        reply, p = others if second is None else second, counts / counts.sum()
+        known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
+        hidden = class_probabilities(first, p, unit)[:n_held][known], problem.codes[held_out][known]
+        if self.shares is not None:
+            own = problem.classes, p, self._given(problem.classes)
+            return ClassShares(*own, given=True, power=fit_power(*hidden), unit=unit)
+        said = class_probabilities(reply, p, unit)[reply.given]
+        found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
         if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
-            hidden, others = _hidden_in_turn(problem, reply.fitted, unit), reply
-        like, ends = class_probabilities(others, k, unit)[others.given], np.tile([[0.0], [1.0]], k)
+            hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
+        like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
         if len(like) and len(hidden[1]):
             ends = share_intervals(like, hidden, found.confidence, random)
         return replace(
@@ -639,19 +639,20 @@ FEWEST_OF_CLASS = (
 )
 
 
-def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, unit: float | None) -> tuple[Array, AnyArray]:
+def _hidden_in_turn(
+    problem: Problem, fitted: FittedEstimator, p: Array, unit: float
+) -> tuple[Array, AnyArray]:
     """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
-    assert problem.classes is not None
     own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
     if own is not None:  # a blend has done so
         told = own["blend"].dropna()
         wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
         return np.asarray(wide), problem.codes[np.searchsorted(problem.rows, fitted.order[told.index])]
-    folds, k = read_folds(5, problem, random_state=0, quiet=True), len(problem.classes)
-    said, codes = [np.empty((0, k))], [problem.codes[:0]]
+    folds = read_folds(5, problem, random_state=0, quiet=True)
+    said, codes = [np.empty((0, len(p)))], [problem.codes[:0]]
     for (_, hidden), reply in zip(folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True):
         if isinstance(reply, Reply):
-            said.append(class_probabilities(reply, k, unit)[reply.given])
+            said.append(class_probabilities(reply, p, unit)[reply.given])
             codes.append(problem.codes[hidden][reply.given])
     return np.vstack(said), np.concatenate(codes)
 

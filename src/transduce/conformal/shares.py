@@ -86,7 +86,9 @@ class ClassShares:
 
     def applied(self, reply: Reply) -> Reply:
         """Return answers as they are at these shares."""
-        said = self.reweigh(class_probabilities(reply, len(self.classes), self.unit))
+        said = self.reweigh(
+            class_probabilities(reply, self.labels, self.unit or score_unit(reply, len(self.classes)))
+        )
         ranked = np.sort(said, axis=1)
         status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
         status = np.where(reply.given, status, reply.status)
@@ -278,12 +280,15 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
     return q
 
 
-def class_probabilities(reply: Reply, n_classes: int, unit: float | None = None) -> Array:
-    """Return an estimator's probabilities, shape (m, n_classes); made of its scores or answers if it has none."""
+def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
+    """Return probabilities where labels have the shares p (n_classes,): the estimator's own, or made of its scores.
+
+    Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent a class is.
+    """
     if reply.probabilities is not None:
         return reply.probabilities
-    unit = score_unit(reply, n_classes) if unit is None else unit
-    return np.asarray(softmax(reply.class_scores(n_classes) / unit, axis=1))
+    weighted = softmax(reply.class_scores(len(p)) / unit, axis=1) * p
+    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
 def score_unit(reply: Reply, n_classes: int) -> float:
