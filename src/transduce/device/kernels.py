@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
-from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from transduce.core import arrays
 from transduce.core.types import Array
@@ -149,13 +149,11 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
     if not max(map(arrays.largest, squares)) < 1e6 * width**2:
         return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, _square_sum)
-    if xp is np:
-        return euclidean_distances(centred_X, centred_Z, squared=True)
     distances = centred_X @ centred_Z.T
     distances *= -2.0
     distances += squares[0][:, None]
     distances += squares[1][None, :]
-    distances = xp.where(distances > 0.0, distances, xp.zeros_like(distances))
+    distances = xp.clip(distances, min=0.0)
     return arrays.with_diagonal(distances, 0.0) if X is Z else distances
 
 

@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 from scipy.optimize import linprog
 
 from transduce.core.types import AnyArray, Array
 
+MOST_AT_ONCE = 10_000  # bounces
 TINY = 1e-300  # a wall that the ball touches is in front of it no longer
 
 
@@ -46,16 +47,11 @@ class Segment(NamedTuple):
     def at(self, moments: Array) -> Array:
         """Return coefficients of the positions at ascending times, shape (s, l)."""
         ends = np.cumsum(self.times)
-        rest, turn = self.position.copy(), self.velocity.copy()
-        found, done = np.empty((len(moments), len(rest))), 0
-        for i, moment in enumerate(moments):
-            upto = int(np.searchsorted(ends, moment, side="right"))
-            part = slice(done, upto)
-            at, kicks, walls = ends[part], self.kicks[part], self.walls[part]
-            rest -= np.bincount(walls, kicks * np.sin(at), len(rest))
-            turn += np.bincount(walls, kicks * np.cos(at), len(rest))
-            found[i], done = np.cos(moment) * rest + np.sin(moment) * turn, upto
-        return found
+        upto = np.searchsorted(ends, moments, side="right")
+        kicks = self.kicks * np.cos(ends), self.kicks * np.sin(ends)
+        return _follow(
+            self.position, self.velocity, self.walls, kicks, (np.cos(moments), np.sin(moments)), upto
+        )
 
     def mean(self) -> Array:
         """Return coefficients of the mean position along the flight, shape (l,)."""
@@ -63,6 +59,31 @@ class Segment(NamedTuple):
         total = ends[-1]
         moved = np.bincount(self.walls, self.kicks * (1.0 - np.cos(total - ends)), len(self.position))
         return (np.sin(total) * self.position + (1.0 - np.cos(total)) * self.velocity + moved) / total
+
+
+@numba.njit(cache=True, nogil=True)
+def _follow(
+    position: Array,
+    velocity: Array,
+    walls: AnyArray,
+    kicks: tuple[Array, Array],
+    moments: tuple[Array, Array],
+    upto: AnyArray,
+) -> Array:
+    """Return positions (s, l) at moments, given by cosine and sine, after so many kicks, times cosine and sine too."""
+    rest, turn, done = position.copy(), velocity.copy(), 0
+    found = np.empty((len(upto), len(rest)))
+    for i in range(len(upto)):
+        less, more = np.zeros(len(rest)), np.zeros(len(rest))
+        for k in range(done, upto[i]):
+            less[walls[k]] += kicks[1][k]
+            more[walls[k]] += kicks[0][k]
+        done = max(done, upto[i])
+        for j in range(len(rest)):
+            rest[j] -= less[j]
+            turn[j] += more[j]
+            found[i, j] = moments[0][i] * rest[j] + moments[1][i] * turn[j]
+    return found
 
 
 @dataclass(frozen=True)
@@ -99,13 +120,13 @@ class VersionSpace:
         """Return coefficients on the rows of a vector given by its r coordinates."""
         if self.inverse is not None:
             return self.inverse @ coordinates
-        return solve_triangular(self.root, coordinates, lower=True, trans="T", check_finite=False)
+        return lapack.dtrtrs(self.root, coordinates, lower=1, trans=1)[0]
 
     def coordinates(self, products: Array) -> Array:
         """Return the r coordinates of vectors with these inner products with the rows, or the nearest by squares."""
         if self.inverse is not None:
             return self.inverse.T @ products
-        return solve_triangular(self.root, products, lower=True, check_finite=False)
+        return lapack.dtrtrs(self.root, products, lower=1)[0]
 
     def start(self, random: np.random.RandomState) -> Array:
         """Return coefficients of a random unit vector inside version space."""
@@ -216,6 +237,9 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[Any
         fly(space.G, space.signs, a, b, *trace)
         traces.append(trace)
         length += float(trace[2].sum())
+        size = int(
+            np.clip(1.1 * (reach / length - 1.0) * sum(len(part[0]) for part in traces), 32, MOST_AT_ONCE)
+        )
     walls, kicks, times = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     ends = np.cumsum(times)
     last = int(np.searchsorted(ends, reach))

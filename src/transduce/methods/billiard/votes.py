@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numba
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.special import stdtr
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -26,6 +28,14 @@ WARM_UP = 500
 SPACING, FEWEST_POSITIONS, MOST_NUMBERS = 0.5, 64, 4_000_000
 ALL, LAST = slice(None), slice(-1, None)
 _BLOCK = 512  # rows whose state stays near the processor
+T = TypeVar("T")
+
+
+def in_threads(jobs: Sequence[Callable[[], T]], n_jobs: int | None) -> list[T]:
+    """Return what functions return, called in joblib's way; without joblib, whose calls take time, if one by one."""
+    if effective_n_jobs(n_jobs) == 1:
+        return [job() for job in jobs]
+    return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(job)() for job in jobs)
 
 
 class Positions(NamedTuple):
@@ -229,8 +239,7 @@ class Game:
         self._fly(max(1, WARM_UP // self.pace))
 
     def _fly(self, n_segments: int) -> list[list[Segment]]:
-        pool = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        return pool(delayed(ball.run)(n_segments) for ball in self.balls)
+        return in_threads([partial(ball.run, n_segments) for ball in self.balls], self.n_jobs)
 
     def play(self, n_bounces: int) -> None:
         """Let every ball bounce about so often, one segment at least, and record the round."""
@@ -344,9 +353,8 @@ def count_votes(
         for ball, records in enumerate(game.records)
         for record in records[rounds]
     ]
-    pool = Parallel(n_jobs=n_jobs, prefer="threads")
     for part, voter in voters:
-        counts = pool(delayed(voter.count)(record) for *_, record in jobs)
+        counts = in_threads([partial(voter.count, record) for *_, record in jobs], n_jobs)
         for (tally, ball, _), count in zip(jobs, counts, strict=True):
             tally.add(ball, count, part)
     return tallies
