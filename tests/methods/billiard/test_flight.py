@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtr
 
 from tests import brute
 from transduce.methods.billiard import flight as billiard
@@ -18,7 +19,7 @@ from transduce.methods.billiard.flight import (
     choose_reach,
     fly,
 )
-from transduce.methods.billiard.votes import Count, Game, Positions, Tally, Voter, follow
+from transduce.methods.billiard.votes import Count, Game, Positions, Tally, Voter, follow, student_shares
 
 seeds = st.integers(0, 2**31 - 1)
 
@@ -309,3 +310,9 @@ def test_a_thin_version_space_takes_a_short_trial(monkeypatch):
     assert sum(bounces) < 50_000
     ball = Ball.drop(space, 1, reach)
     assert 50 < np.mean([len(segment.walls) for segment in ball.run(20)]) < 800
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5, 40, 300, 5000])
+def test_shares_of_students_distribution(rank):
+    values = np.concatenate([np.linspace(-13.0, 13.0, 3001), [-1e6, -12.0, 0.0, 12.0, 1e6]])
+    np.testing.assert_allclose(student_shares(values.copy(), rank), stdtr(rank, values), rtol=0, atol=1e-11)
