@@ -325,6 +325,9 @@ def label(  # noqa: PLR0913
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
+    labels_by_class: Annotated[
+        bool, typer.Option("--labels-by-class", help="Labels in the table were chosen by their class.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
 ) -> None:
     """Label a table on a page in the browser, which answers the other rows and says when you can stop.
@@ -341,7 +344,9 @@ def label(  # noqa: PLR0913
             show=_parted(show),
             classes=_parted(classes),
             wanted=wanted,
-            settings=SessionSettings(recall=recall, certainty=certainty, task=task, seed=seed),
+            settings=SessionSettings(
+                recall=recall, certainty=certainty, task=task, seed=seed, labels_by_class=labels_by_class
+            ),
             port=port,
             browser=not no_browser,
             demo=demo,

@@ -49,7 +49,7 @@ class Model:
         known = {row: float(label) for row, label in labels.items()}  # type: ignore[arg-type]
         return opinion.answer(known, everywhere=everywhere)
 
-    def think(self, state: State) -> bool:
+    def think(self, state: State, *, by_class: bool) -> bool:
         """Ask for a second opinion where it is worth it; return whether one is being worked on."""
         small = self._numbers is not None or len(self.prepared.matrix) <= MOST_ROWS
         enough = len(state.labelled) >= FEWEST_LABELS and small
@@ -63,7 +63,7 @@ class Model:
         counts = np.unique(codes, return_counts=True)[1]
         if len(counts) < 2 or counts.min() < 2:
             return False
-        return self.second.ask(Question(*about, codes, shares=state.shares_left()))
+        return self.second.ask(Question(*about, codes, shares=None if by_class else state.shares_left()))
 
 
 class Chooser:

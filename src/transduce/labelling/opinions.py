@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -188,7 +188,9 @@ class Question:
     rows: AnyArray  # (l,) labelled rows
     labels: AnyArray  # (l,) their places in the list of classes, or their numbers
     machine: tuple[float, float] = (1.0, 0.9)  # width and level of the confidence machine
-    shares: Array | None = None  # (n_classes,) a guess of each class's share in the rows without a label
+    shares: Array | None = (
+        None  # (n_classes,) each class's share in the rows without a label; None: estimate it
+    )
 
 
 class SecondOpinion:
@@ -221,6 +223,11 @@ class SecondOpinion:
     def answer(self, version: int) -> Answers | None:
         """Return the answers for these labels if they are ready."""
         return self._answers[1] if self._answers is not None and self._answers[0] == version else None
+
+    @property
+    def shares(self) -> Array | None:
+        """The shares of the classes that the last answers estimated."""
+        return None if self._answers is None else self._answers[1].shares
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process; it ends when its input is closed, so also when the session is killed."""
@@ -286,6 +293,7 @@ def _second_numbers(matrix: Array, known: Question) -> Answers:
 
 def _second_classes(matrix: Array, known: Question) -> Answers:
     """Return classes at all rows by the blend, its probabilities corrected for how labels came about."""
+    from transduce.conformal.shares import estimate_shares
     from transduce.ensemble import TransductiveBlend
 
     values, certain = np.full(len(matrix), -1, dtype=np.int16), np.full(len(matrix), np.nan)
@@ -295,15 +303,23 @@ def _second_classes(matrix: Array, known: Question) -> Answers:
     blend = TransductiveBlend(task="classification", standardize=False, random_state=0).fit(matrix, codes)
     assert blend.answer_.probabilities is not None
     classes = np.asarray(blend.classes_, dtype=np.int64)
+    folds, shares = getattr(blend, "out_of_fold_", None), None
+    if known.shares is None:  # labels were chosen by their class
+        counts = np.bincount(known.labels.astype(np.int64))
+        told = None if folds is None else folds["blend"].dropna()
+        own = None if told is None else (told.to_numpy(), np.searchsorted(classes, values[told.index]))
+        shares = np.zeros(len(counts))
+        shares[classes] = estimate_shares(blend.answer_.probabilities, counts[classes], hidden=own).shares
+        known = replace(known, shares=shares)
     chances = corrected(blend.answer_.probabilities, classes, known)
     best, certain[blend.answer_.rows] = winners(chances, np.zeros(1))
     values[blend.answer_.rows] = classes[best]
     names = ", ".join(str(name).replace("_", " ") for name in blend.weights_.index)
     hidden = None
-    if getattr(blend, "out_of_fold_", None) is not None:
-        folds, hidden = blend.out_of_fold_["blend"], np.full(len(matrix), -1, dtype=np.int16)
-        hidden[folds.index] = classes[winners(corrected(folds.to_numpy(), classes, known), np.zeros(1))[0]]
-    return Answers(values, certain, f"a blend of {names}", hidden=hidden)
+    if folds is not None:
+        told, hidden = folds["blend"], np.full(len(matrix), -1, dtype=np.int16)
+        hidden[told.index] = classes[winners(corrected(told.to_numpy(), classes, known), np.zeros(1))[0]]
+    return Answers(values, certain, f"a blend of {names}", hidden=hidden, shares=shares)
 
 
 def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array:
@@ -311,8 +327,7 @@ def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array
 
     A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
     """
-    if known.shares is None:
-        return probabilities
+    assert known.shares is not None
     labelled = np.bincount(known.labels.astype(np.int64), minlength=len(known.shares))[classes]
     chances = probabilities * (known.shares[classes] / labelled)
     total = chances.sum(axis=1, keepdims=True)

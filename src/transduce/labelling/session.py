@@ -47,6 +47,9 @@ class SessionSettings:
         Of the random draws; by default one that cannot be known beforehand.
     prepared : Prepared, optional
         Features and graph, if they are there already.
+    labels_by_class : bool, default=False
+        Whether the labels that the table has were chosen by their class: answers are then for the shares that the
+        classes seem to have among the other rows, until draws or a search tell them.
     wait : bool, default=True
         Whether a new session is there only when all rows are compared. If not, that goes on in a thread, and until it
         is done rows come in a random order and have no answers.
@@ -65,6 +68,7 @@ class SessionSettings:
     task: str = "auto"
     seed: int | None = None
     prepared: Prepared | None = None
+    labels_by_class: bool = False
     wait: bool = True
 
     def __post_init__(self) -> None:
@@ -567,7 +571,12 @@ class Session:
     def _answered(self, model: Model, *, everywhere: bool = False) -> Answers:
         if self.task == "numbers":
             return model.numbers(self.state.labelled, everywhere=everywhere)
-        return model.classes(self.state.codes(), self.state.class_shares())
+        left = model.second.shares if self._by_class else None
+        return model.classes(self.state.codes(), self.state.class_shares(left))
+
+    @property
+    def _by_class(self) -> bool:
+        return self.settings.labels_by_class and not self.state.tells_shares
 
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
@@ -639,7 +648,7 @@ class Session:
         bool
             Whether it is being worked on.
         """
-        return self.model is not None and self.model.think(self.state)
+        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
 
     @property
     def busy(self) -> bool:

@@ -69,6 +69,9 @@ class Answers:
     lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
     upper: Array | None = None  # (n,) where they end
     hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
+    shares: Array | None = (
+        None  # (n_classes,) of the classes at rows without a label, where they were estimated
+    )
 
 
 @dataclass(frozen=True)
@@ -242,10 +245,17 @@ class State:
         places = self.places
         return {row: places[label] for row, label in self.labelled.items()}
 
-    def class_shares(self) -> Array:
-        """Return a guess of each class's share in all rows."""
+    def class_shares(self, left: Array | None = None) -> Array:
+        """Return a guess of each class's share in all rows, or what follows from that in those without a label."""
         known = np.bincount(list(self.codes().values()), minlength=len(self.classes)).astype(float)
-        return (known + (self.header.n_rows - known.sum()) * self.shares_left()) / self.header.n_rows
+        left = self.shares_left() if left is None else left
+        return (known + (self.header.n_rows - known.sum()) * left) / self.header.n_rows
+
+    @property
+    def tells_shares(self) -> bool:
+        """Whether random draws, or a search, tell the shares of the classes."""
+        judged = sum(row in self.labels for row in self.drawn)
+        return judged >= ENOUGH_DRAWS or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
 
     def shares_left(self) -> Array:
         """Return a guess of each class's share in the rows without a label.

@@ -310,7 +310,8 @@ class OpenServer:
             if not plain:
                 table = without(files_read(path, sheet=choices.sheet).frame, choices.missing)
             journal = journal_path(replace(shown, target=choices.target))
-            settings = SessionSettings(confidence=choices.confidence, wait=False)
+            by_class = choices.way == "class"
+            settings = SessionSettings(confidence=choices.confidence, labels_by_class=by_class, wait=False)
             session = Session(table, choices.target, show=show, journal=journal, settings=settings)
             self.label.session = session
             if body.get("draw"):
