@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import signal
 from collections.abc import Callable
@@ -410,4 +411,5 @@ def demo(
 def main() -> None:
     """Run the command line; a request to end it ends it as Ctrl+C does, so that nothing half written is left."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.set_threshold(50_000)  # looking for garbage among two thousand modules took an eighth of their import
     app(prog_name="transduce")
