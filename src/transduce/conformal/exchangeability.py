@@ -407,6 +407,8 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
         if array.ndim == 1:
             return _word_indicators([str(array[i]) for i in rows])
         array = array[rows].reshape(len(rows), -1)
+        if array.dtype.kind == "f" and np.isfinite(array).all():  # numbers already, as most arrays are
+            return _varying(array.astype(float), [f"column {j}" for j in range(array.shape[1])])
         columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
     parts = [part for name, column in columns for part in _numbers(name, column)]
     matrix = np.column_stack([values for _, values in parts]) if parts else np.zeros((len(rows), 0))
