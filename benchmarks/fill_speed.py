@@ -57,7 +57,7 @@ def by_catboost(frame: pd.DataFrame, labels: np.ndarray, task: str, seed: int) -
 
     make = catboost.CatBoostRegressor if task == "regression" else catboost.CatBoostClassifier
     texts = _texts(frame)
-    table = frame.assign(**{name: frame[name].astype(str) for name in texts})
+    table = frame.assign(**{name: frame[name].astype(object).fillna("missing").astype(str) for name in texts})
     model = make(
         thread_count=1, verbose=False, allow_writing_files=False, random_seed=seed, cat_features=texts
     )
@@ -106,7 +106,7 @@ def race(name: str, n_labels: int, draw: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--labels", type=int, nargs="+", default=[30, 300, 2000])
-    parser.add_argument("--tables", nargs="+", default=list(TABLES))
+    parser.add_argument("--tables", nargs="+", default=["diamonds", "Computers", "credit_data", "Arrests"])
     parser.add_argument("--draw", type=int, default=20)
     options = parser.parse_args()
     with threadpool_limits(1), warnings.catch_warnings():
