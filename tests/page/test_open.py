@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 
 from tests.labelling.processes import Running
 from tests.labelling.tables import new_session
+from transduce import fill as fill_table
 from transduce.conformal import Drawn, Estimated
 
 pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
@@ -22,8 +24,9 @@ import operator
 
 from tests.page.serving import Client, Served
 from transduce.conformal.selection import pick
+from transduce.page.listing import AnswerRows
 from transduce.page.preview import Preview, outlook
-from transduce.page.run import GivenLabels, Run
+from transduce.page.run import GivenLabels, Run, leave
 from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
 from transduce.tables import files
 
@@ -324,8 +327,6 @@ def test_answers_are_those_of_fill(filled, monkeypatch):
     rows = client.get("/open/rows?count=200&sort=row").json()
     assert rows["total"] == about["n_answers"] == 30
     table = files.read(folder / "houses.csv")
-    from transduce import fill as fill_table
-
     own = fill_table(table, "price", guarantee="column").answer
     assert [line["row"] for line in rows["rows"]] == own.rows.tolist()
     assert np.allclose([line["value"] for line in rows["rows"]], own.values)
@@ -411,6 +412,46 @@ def test_a_new_start_shows_the_answers_at_once(filled):
             "none",
         )
         assert client.get("/open/rows").json()["total"] == 30
+
+
+def odd_target(kind, n=150):
+    """A target of dates, of limits, of two classes, of few labels, or of a table of which the fit sees a part."""
+    x = np.random.default_rng(0).normal(size=n)
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta((100 * x).round(), unit="D")
+    target = {
+        "dates": pd.Series(days.strftime("%Y-%m-%d"), dtype=object),
+        "limits": pd.Series(np.where(x < -0.5, "<0.5", np.round(x + 1, 2).astype(str)), dtype=object),
+        "classes": pd.Series(np.where(x > 0, HOSTILE, "no"), dtype=object),
+    }.get(kind, pd.Series(x))
+    empty = np.arange(n) >= 8 if kind == "few" else np.arange(n) % 3 == 0
+    return pd.DataFrame({"x": x, "z": x[::-1], "y": target.mask(empty)})
+
+
+@pytest.mark.parametrize("kind", ["dates", "limits", "classes", "few", "sample"])
+def test_every_kind_of_answer_is_shown(kind, tmp_path):
+    path, choices = tmp_path / "t.csv", Choices(target="y", way="chance")
+    odd_target(kind, 400 if kind == "sample" else 150).to_csv(path, index=False)
+    table = files.read(path)
+    options = {
+        "guarantee": "auto" if kind == "few" else "column",
+        "sample": 100 if kind == "sample" else 20_000,
+    }
+    result = fill_table(table, "y", method="ridge", **options)
+    leave(result, table, tmp_path, {"choices": {}, "read_at": 0}, "")
+    rows = AnswerRows(tmp_path, Preview(path, choices))
+    page = rows.page({"sort": "value", "count": "200"})
+    one = rows.row(page["rows"][0]["row"], choices)
+    json.dumps([rows.as_json(), page, one], allow_nan=False)
+    assert len(page["rows"]) == len(rows) == len(result.answer)
+    assert bool(rows.brief["trust"]["why_not"]) == (kind in ("few", "sample"))
+    if kind == "dates":
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", one["value_text"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", one["neighbours"][0]["label"])
+    if kind == "limits":
+        assert page["rows"][0]["low"] is None  # open at the limit
+    if kind == "classes":
+        assert rows.page({"trust": "0.2"})["trusted"] > 0
+        assert {line["value"] for line in page["rows"]} == {HOSTILE, "no"}
 
 
 # ------------------------------------------------------------------------------------------- a fill, and its end

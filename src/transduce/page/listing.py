@@ -161,7 +161,8 @@ class AnswerRows:
             raise ValueError(f"Row {row + 1} was not filled.")
         labels, table = self._preview.target(choices), self._preview.shown
         near = self._preview.neighbours(row, labels, choices)
-        known = [labels.labels[one] for one in near]
+        moments = labels.spelling.moments
+        known = [labels.labels[one] if moments is None else moments.shown(labels.labels[one]) for one in near]
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in table.show if name not in left]
         relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}

@@ -184,7 +184,7 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         result = fill(table, choices.target, **options.changed())
         part = folder / f"part-{os.getpid()}"
         part.mkdir()
-        _leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)
+        leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)
         if (folder / RESULT).exists():
             _changes(folder / RESULT, part)
             (folder / RESULT).rename(folder / f"old-{os.getpid()}")
@@ -202,7 +202,7 @@ def _again_with_labels(path: Path, choices: Choices) -> str:
     return "\n".join([*lines, f"fill(table, {choices.target!r}, labels=labels{more})"])
 
 
-def _leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
+def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
     """Write everything that is shown: the filled table, the report, the numbers, the answers row by row."""
     summary = result.summary()
     summary["again"] = again or summary["again"]

@@ -223,7 +223,7 @@ async function openRow(page, row) {
   try {
     const found = await read(`/open/row?row=${row}`);
     $("row-title").textContent = `Row ${count(row + 1)}: ${answerOf(found)}`;
-    const near = found.neighbours.map(({ label: known }) => (typeof known === "number" ? number(known, brief.answers.decimals) : known));
+    const near = found.neighbours.map(({ label: known }) => (typeof known === "number" ? number(known, brief.answers.decimals) : text(known)));
     const sure = brief.task === "regression" ? `The true value is likely to be in this range: ${rangeOf(found)}.` : `Its probability of being right is ${percent(found.chance ?? 0)}. Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
     const why = near.length ? `The known rows that are most like it have ${near.join(", ")}.` : "";
     const strongest = found.columns.filter((_, place) => (found.relevance[place] ?? 0) >= 0.3).slice(0, 3);
