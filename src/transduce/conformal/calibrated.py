@@ -430,7 +430,8 @@ class CalibratedTable:
             total = n + self.n_empty
             needed = max(calibration_rank(confidence, total), least)
             what = f"label {needed - n} more of them" if needed <= total else "draw and label more rows"
-            drawn = f"{self.n_empty} of the {total} rows drawn at random{may} have no label, and each may be far off"
+            lack = "has no label, and it" if self.n_empty == 1 else "have no label, and each"
+            drawn = f"{self.n_empty} of the {total} rows drawn at random{may} {lack} may be far off"
             return f"{drawn}: {level} takes {needed} labels of such rows, so {what}"
         limit = f"at most {n}/{n + 1} = {n / (n + 1):.4g}" if n else "no level"
         labels, verb = counted(n, "calibration label"), "supports" if n == 1 else "support"
@@ -457,7 +458,11 @@ class CalibratedTable:
         if not short:
             return None
         rarest = min(short, key=lambda y: law.n_calibration[y])
-        more = f" (and {len(short) - 1} more that have too few)" if len(short) > 1 else ""
+        more = (
+            f" (and {counted(len(short) - 1, 'more that has', 'more that have')} too few)"
+            if len(short) > 1
+            else ""
+        )
         return f"{self._too_few(confidence, n_labelled, rarest)}; that class{more} is in every set."
 
 

@@ -767,9 +767,10 @@ def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
             f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
         )
     if drawn[~missing].all():
-        raise ValueError(
-            f"{marks} marks all labelled rows as drawn at random: at least one other is needed to learn from."
-        )
+        what = "leave it out, since chance chose all labels"
+        if (marked & missing).any():  # which may be harder than the others
+            what = "label some other rows to learn from"
+        raise ValueError(f"{marks} marks all labelled rows as drawn at random: {what}.")
     return DrawnRows(drawn, marked & missing)
 
 

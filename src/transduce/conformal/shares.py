@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array
+from transduce.core.words import counted
 from transduce.model_selection.ask import Reply
 
 PULL = 2.0  # labels, which the labels' shares weigh; measured by benchmarks/by_class.py
@@ -117,7 +118,8 @@ class ClassShares:
             if self.lower is not None and self.upper is not None:
                 ends = f" ({100 * self.lower[k]:.0f} to {100 * self.upper[k]:.0f} %)"
             said.append(f"{100 * self.shares[k]:.3g} % {str(self.classes[k])!r}{ends}")
-        more = f", and {len(order) - MOST_SAID} more classes" if len(order) > MOST_SAID else ""
+        left = len(order) - MOST_SAID
+        more = f", and {counted(left, 'more class', 'more classes')}" if left > 0 else ""
         if self.given:
             return f"Answers are for the given shares of the classes: {', '.join(said)}{more}."
         level = f"intervals at about {100 * self.confidence:.0f} %"
