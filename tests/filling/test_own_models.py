@@ -311,7 +311,10 @@ def test_a_file_of_a_stranger_runs_nothing(code):
 def test_the_command_line(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_own_models.py").write_text(
-        "from sklearn.linear_model import Ridge\n\nstiff = Ridge(alpha=3.0)\n", encoding="utf-8"
+        "import numpy\nfrom sklearn.linear_model import Ridge\nfrom sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import FunctionTransformer\n\nstiff = Ridge(alpha=3.0)\n"
+        "logs = make_pipeline(FunctionTransformer(numpy.log1p), Ridge())\n",
+        encoding="utf-8",
     )
     table.drop(columns="sort").to_csv("t.csv", index=False)
 
@@ -329,6 +332,12 @@ def test_the_command_line(table, tmp_path, monkeypatch):
     assert "Ridge" in run("--method", "sklearn.linear_model:Ridge", "--out", "c.csv").output
     bad = CliRunner().invoke(app, ["fill", "t.csv", "--target", "y", "--method", "my_own_models:nothing"])
     assert bad.exit_code == 2
+    logs = "my_own_models:logs"  # a pipeline with a function, which no file of data holds
+    words = ["fill", "t.csv", "--target", "y", "--method", logs, "--save", "m", "--out", "d.csv"]
+    refused = CliRunner().invoke(app, words)
+    assert "cannot be saved" in refused.output
+    assert "answers" not in refused.output
+    assert not (tmp_path / "d.csv").exists()
     result = fill(read("t.csv"), "y", method=Ridge(alpha=3.0))
     names = {"fill": fill}
     *lines, call = result.again.splitlines()

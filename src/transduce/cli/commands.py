@@ -30,6 +30,7 @@ from transduce.filling.plan import FOLDS
 from transduce.model_selection import choose_method
 from transduce.model_selection.compare import MethodChoice
 from transduce.model_selection.methods import METHODS
+from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
@@ -121,6 +122,8 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
+    if to.save is not None:
+        as_stored(options.parts)  # what cannot be saved is refused before the fit
     results = list(fill_targets(source, targets, options).values())
     if to.save is not None:
         save(to.save, source, targets[0], force=to.force, **vars(options))

@@ -303,12 +303,12 @@ def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArra
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
     was = counted(n_read, "picture was", "pictures were")
     notes = [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
-    where = "" if n_read else f" Say below which folder they are with {option('pictures', 'FOLDER')}."
+    where = f" Say below which folder they are with {option('pictures', 'FOLDER')}."
     for fault, words in FAULTS.items():
         places = sorted((row for row, one in enumerate(faults) if one == fault), key=lambda row: rows[row])
         if places:
             named = named_cells((name_of(series.iat[row]), int(rows[row])) for row in places)
-            hint = where if fault in ("absent", "outside") else ""
+            hint = where if fault in ("absent", "outside") and len(places) > n_read else ""
             notes.append(f"{name!r}: {counted(len(places), *words)}: {named}.{hint}")
     return notes
 
