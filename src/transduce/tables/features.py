@@ -212,7 +212,10 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
         return _Column(name, "text", "", n_missing, texts)
     moments = numbers.Moments.of(texts, dates=False)
     if moments is not None:
-        return _clock(name, texts, moments, rows)
+        values = moments.numbers(texts)
+        odd = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
+        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=odd)
+        return _number_in_text(name, texts, found, rows, moments)
     if present.str.contains(r"\d").any() and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), roles.prefer)
         if found.nearly_all:
@@ -236,27 +239,22 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     return column
 
 
-def _number_in_text(name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray) -> _Column:
-    """Return a column of numbers in text, with a feature that marks limits and notes on unusual cells."""
-    unit = f" in {found.unit}" if found.unit else ""
-    column = _number(name, found.values, f"text read as numbers{unit}", rows, found.side)
+def _number_in_text(
+    name: Any,
+    texts: pd.Series,
+    found: numbers.NumberCells,
+    rows: AnyArray,
+    moments: numbers.Moments | None = None,
+) -> _Column:
+    """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
+    what = f"text read as numbers in {found.unit}".removesuffix(" in ")
+    what = what if moments is None else f"{moments.what}, in {moments.unit}"
+    column = _number(name, found.values, what, rows, found.side)
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     if column.kind == "number":
-        column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit)
-    return column
-
-
-def _clock(name: Any, texts: pd.Series, moments: numbers.Moments, rows: AnyArray) -> _Column:
-    """Return a column of times of day or durations in text as numbers, with notes on other cells."""
-    values = moments.numbers(texts)
-    column = _number(name, values, f"{moments.what}, in {moments.unit}", rows)
-    odd = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
-    found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=odd)
-    column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
-    if column.kind == "number":
-        column.reading = replace(column.reading, moments=moments)
+        column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit, moments=moments)
     return column
 
 
@@ -395,7 +393,10 @@ def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
         features[column.name] = []
         for output in vectorizer.input_to_outputs_.get(key, []):
             name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
-            column.parts[name], middle = _finite(encoded[output].to_numpy(dtype=float, na_value=np.nan))
+            values = encoded[output].to_numpy(dtype=float, na_value=np.nan)
+            known = np.isfinite(values)
+            middle = float(np.median(values[known])) if known.any() else 0.0
+            column.parts[name] = np.where(known, values, middle)
             features[column.name].append((name, output, middle))
         if column.kind == "category":
             column.treatment = f"{column.cells.nunique()} categories, by their letters"
@@ -407,13 +408,6 @@ def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
     keys = {column.name: key for key, column in columns.items()}
     dates = {column.name: column.reading for column in columns.values() if column.kind == "date"}
     return TableReading(vectorizer, keys, dates, features)
-
-
-def _finite(values: Array) -> tuple[Array, float]:
-    """Return numbers with the median in place of missing ones, and the median."""
-    missing = ~np.isfinite(values)
-    middle = float(np.median(values[~missing])) if not missing.all() else 0.0
-    return np.where(missing, middle, values), middle
 
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
