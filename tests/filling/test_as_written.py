@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -108,6 +109,7 @@ def test_an_ordered_category_comes_back_ordered():
         (DAYS.dt.to_period("M"), object, str),
         (DAYS.dt.strftime("%Y%m%d").astype("Int64"), "Int64", int | np.int64),
         (pd.cut(A, 3), pd.CategoricalDtype, str),
+        ([Decimal(f"{value:.2f}") for value in A], "float64", float),
     ],
 )
 def test_labels_of_other_types(labels, kind, first):
@@ -127,6 +129,22 @@ def test_labels_of_other_types(labels, kind, first):
         assert filled.cat.categories.tolist() == [str(one) for one in pd.cut(A, 3).categories]
     found = fill(frame[["a", "b", "y"]].assign(y=frame["y"]), "y", method="ridge", guarantee="column")
     assert found.task == ("classification" if kind is pd.CategoricalDtype else "regression")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (DAYS.dt.date, "date32[pyarrow]"),
+        ([datetime.time(12, int(20 + 9 * value)) for value in A], "time64[us][pyarrow]"),
+        (A > 0, "boolean"),
+    ],
+)
+def test_types_of_later_rows_are_for_files(labels, kind, tmp_path):
+    frame = table(labels)
+    save(tmp_path / "m", frame, "y", method="ridge", guarantee="column")
+    found = load(tmp_path / "m").new_columns(frame[["a", "b"]])
+    assert found["y_filled"].dtype == kind
+    assert isinstance(found["y_filled"][0], type(frame["y"][0]) | np.bool_)
 
 
 def test_frames_of_polars_keep_their_types():

@@ -230,11 +230,14 @@ class FittedFill:
             name for name in new.columns if new[name].dtype.kind == "O" and new[name].dtype != "category"
         ]
         kinds = dict.fromkeys(plain, "string")
-        moments = self.reading.spelling.moments
-        if moments is not None and moments.cells == "date":  # objects are not for files
-            kinds |= {name: "datetime64[s]" for name in plain if name != f"{self.reading.name}_status"}
+        moments, name = self.reading.spelling.moments, self.reading.name
+        if moments is not None and moments.cells in ("date", "time"):  # objects are not for files
+            kind = "date32[pyarrow]" if moments.cells == "date" else "time64[us][pyarrow]"
+            kinds |= {one: kind for one in plain if one != f"{name}_status"}
         if self.reading.whole:
-            kinds[f"{self.reading.name}_filled"] = "Int64"
+            kinds[f"{name}_filled"] = "Int64"
+        elif plain and all(isinstance(label, bool) for label in self.labels.tolist()):
+            kinds[f"{name}_filled"] = "boolean"
         return new.astype(kinds)
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:

@@ -213,8 +213,8 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     moments = numbers.Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
-        odd = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
-        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=odd)
+        unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
+        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
         return _number_in_text(name, texts, found, rows, moments)
     if present.str.contains(r"\d").any() and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), roles.prefer)

@@ -233,9 +233,12 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
     """Return a table of plain types in which the cells that hold one of these values are empty."""
     odd = pd.ArrowDtype | pd.CategoricalDtype | pd.PeriodDtype | pd.IntervalDtype
-    for j in [j for j, kind in enumerate(frame.dtypes) if isinstance(kind, odd)]:
-        frame = frame.copy(deep=False)
-        frame.isetitem(j, _plain(frame.iloc[:, j]))
+    for j in [j for j, kind in enumerate(frame.dtypes) if kind == "object" or isinstance(kind, odd)]:
+        column = frame.iloc[:, j]
+        plainer = _plain(column)
+        if plainer is not column:
+            frame = frame.copy(deep=False)
+            frame.isetitem(j, plainer)
     if not words or not frame.shape[1]:
         return frame
     texts = {str(word).strip().lower() for word in words}
@@ -245,8 +248,10 @@ def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
 
 
 def _plain(column: pd.Series) -> pd.Series:
-    """Return Arrow's dates, times and durations as those of pandas, periods and intervals as text."""
+    """Return Arrow's dates, times and durations as those of pandas, decimals as floats, periods and so on as text."""
     kind, odd = column.dtype, pd.PeriodDtype | pd.IntervalDtype
+    if kind == "object":
+        return column.astype(float) if pd.api.types.infer_dtype(column, skipna=True) == "decimal" else column
     if isinstance(kind, pd.ArrowDtype) and pa.types.is_temporal(kind.pyarrow_dtype):
         return column.array.__arrow_array__().to_pandas().set_axis(column.index)
     if isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, odd):
