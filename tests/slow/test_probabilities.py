@@ -31,6 +31,7 @@ def test_what_is_nearly_sure_is_right_about_as_often_as_it_says():
         target = read_target(frame, "y", task="classification")
         model = TransductiveRidgeClassifier().fit(X, target.labels)
         fit = SimpleNamespace(frame=frame, target=target, values_model=model, groups=None, X=X)
+        fit.model, fit.shares, fit.measure = None, None, lambda rows: np.ones(len(rows))
         diagnosis = Diagnosis(fit, Options(method="ridge"))
         answer = diagnosis.chance.of_classes(model.answer_, 0.9)
         assert not diagnosis.notes
