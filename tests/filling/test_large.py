@@ -95,7 +95,8 @@ def test_parts_give_the_same_answers_as_memory(files, filled, tmp_path, monkeypa
     assert found.guarantee.outside == filled.guarantee.outside
     assert found.totals["rows"] == 1500
     assert found.totals["answered"] == len(filled.answer)
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["state"] == "complete"
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["state"] == "complete"
+    assert len(pd.read_parquet(tmp_path / "out")) == 1500  # the manifest is no part
     summary = found.summary()
     assert summary["counts"]["rows"] == 1500
 
@@ -116,7 +117,7 @@ def test_stopped_and_run_again(files, tmp_path, monkeypatch):
     pattern = f"{files}/*.parquet"
     with pytest.raises(KeyboardInterrupt):
         fill_folder(pattern, "y", tmp_path / "out", **SETTINGS)
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
     assert manifest["state"] == "incomplete"
     assert len(manifest["parts"]) == 1
     fill_folder(pattern, "y", tmp_path / "out", **SETTINGS)

@@ -37,7 +37,7 @@ from transduce.tables.columns import check_columns, rounded
 from transduce.tables.files import memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
-MANIFEST = "manifest.json"
+MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
 WORK = ".work"
 _SWELLING = 12  # bytes of features, kernels and answers for a byte of a row
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".jsonl"}
@@ -229,7 +229,7 @@ def fill_folder(
     target : str
         The column to fill.
     out : str or Path
-        A folder; it gets a file for each part, in the kind of the table, and ``manifest.json``. If it holds some parts
+        A folder; it gets a file for each part, in the kind of the table, and ``_manifest.json``. If it holds some parts
         of the same table already, since an earlier run was stopped, only the others are done.
     memory : float, optional
         Bytes that all processes together may take, besides what Python itself needs; by default half of what is free.
@@ -261,7 +261,7 @@ def fill_folder(
     ...     result = fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge")
     ...     names = [path.name for path in sorted(result.frame.folder.iterdir())]
     >>> names
-    ['manifest.json', 'part-00000-prices.parquet']
+    ['_manifest.json', 'part-00000-prices.parquet']
     >>> result.totals["answered"]
     100
     """
