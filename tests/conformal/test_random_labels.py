@@ -16,7 +16,7 @@ from tests.conformal.test_transducer import numbers
 from transduce import ConformalTransducer, fill
 from transduce.cli.app import app
 from transduce.conformal import Drawn
-from transduce.conformal.counts import urn_bound
+from transduce.conformal.miscoverage import urn_bound
 from transduce.filling import fill_folder, fit_fill
 
 

@@ -31,7 +31,7 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.conformal import Chance, Miscoverage
-from transduce.conformal.counts import powered_mean, urn_interval
+from transduce.conformal.miscoverage import powered_mean, urn_interval
 from transduce.conformal.scores import margins
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests import brute
 from tests.conformal.test_transducer import classes, numbers
 from transduce import ConformalTransducer
-from transduce.conformal.counts import urn_bound, urn_interval
+from transduce.conformal.miscoverage import urn_bound, urn_interval
 
 
 @pytest.mark.parametrize("certainty", [0.5, 0.8, 0.95])

@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transduce import TransductiveBlend, TransductiveGPRegressor, fill
 from transduce.conformal import Chance, Drawn, Grouped
-from transduce.conformal.outside import calibrate_outside
+from transduce.conformal.calibrated import calibrate_outside
 from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.methods.gaussian_process.process import InducedPosterior

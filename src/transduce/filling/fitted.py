@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
 from transduce.conformal.designs import Drawn
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
