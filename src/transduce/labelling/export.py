@@ -17,9 +17,10 @@ import pandas as pd
 
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
+from transduce.core.computing import few_threads
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.safe_files import check_free, write_text
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
 from transduce.filling.diagnostics import Told
@@ -27,7 +28,7 @@ from transduce.filling.engine import fill_told
 from transduce.labelling.certificates import certificate_text
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Exported, Session
-from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State
+from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State, replay
 from transduce.tables import files
 from transduce.tables.writing import write
 
@@ -112,8 +113,18 @@ def _hidden_in_turn(session: Session) -> AnyArray:
     for fold in range(FOLDS if len(drawn) >= ENOUGH_DRAWS else 0):
         some = drawn[fold::FOLDS]
         others = {row: label for row, label in labels.items() if row not in set(some)}
-        blind[some] = session.opinion_of(others, shares)[some]
+        blind[some] = _opinion_of(session, others, shares)[some]
     return np.nan_to_num(blind, nan=_none(session))
+
+
+def _opinion_of(session: Session, labels: Mapping[int, Label], shares: Array | None) -> AnyArray:
+    """Return the first opinion that follows from some labels. Shapes: shares (n_classes,); returns (n,)."""
+    assert session.model is not None
+    with few_threads(0):
+        if session.task == "numbers":
+            return session.model.numbers(labels, everywhere=True, afresh=True).values
+        places = session.state.places
+        return session.model.classes({row: places[label] for row, label in labels.items()}, shares).values
 
 
 def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
@@ -244,12 +255,15 @@ class CalibrationBlock:
     @classmethod
     def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
         """Return a block; where too few labels were there before, its first draws teach, too."""
-        state, before = session.state, session.state_at(block.began)
+        state, events = session.state, session.events
+        before, after = (
+            replay(state.header, state.given, events[:end]) for end in (block.began, block.ended)
+        )
         rows, taught = state.calibrating(block, level), before.labelled
         first = [row for row in state.drawn_in(block) if row not in rows]
         taught |= {row: state.labels[row] for row in first if row in state.labels}
         aside = [row for row in (*before.drawn, *first) if row not in taught]
-        return cls(taught, rows, aside, session.state_at(block.ended).pool)
+        return cls(taught, rows, aside, after.pool)
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""

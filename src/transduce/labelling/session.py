@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,10 +14,10 @@ import pandas as pd
 
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray
 from transduce.labelling.certificates import Certificates, Certifier
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
-from transduce.labelling.state import MODES, Answers, Decision, Proposal, State, open_state, replay
+from transduce.labelling.state import MODES, Answers, Decision, Proposal, open_state
 from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
 
 # What compares all rows is imported when that begins: the first row needs none of it.
@@ -324,6 +324,11 @@ class Session:
         """The journal's file."""
         return self._journal.path
 
+    @property
+    def events(self) -> list[Event]:
+        """All that happened, as the journal has it."""
+        return self._journal.events
+
     def __enter__(self) -> Self:
         return self
 
@@ -562,17 +567,16 @@ class Session:
         """
         return self.table.search(words, limit)
 
-    def _first_opinion(self, model: Model) -> Answers:
-        if self._answers is None or self._answers[0] != self.state.version:
+    def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
+        if everywhere or self._answers is None or self._answers[0] != self.state.version:
             with few_threads(0):
-                self._answers = (self.state.version, self._answered(model))
+                if self.task == "numbers":
+                    found = model.numbers(self.state.labelled, everywhere=everywhere)
+                else:
+                    left = model.second.shares if self._by_class else None
+                    found = model.classes(self.state.codes(), self.state.class_shares(left))
+            self._answers = (self.state.version, found)
         return self._answers[1]
-
-    def _answered(self, model: Model, *, everywhere: bool = False) -> Answers:
-        if self.task == "numbers":
-            return model.numbers(self.state.labelled, everywhere=everywhere)
-        left = model.second.shares if self._by_class else None
-        return model.classes(self.state.codes(), self.state.class_shares(left))
 
     @property
     def _by_class(self) -> bool:
@@ -635,10 +639,8 @@ class Session:
         """
         if self.model is None:
             raise ValueError(f"There are no answers yet. {self.preparation.words}")
-        if self.task == "numbers":
-            found = self.model.second.answer(self.state.version)
-            return found or self._answered(self.model, everywhere=True)
-        return self.answers()
+        found = self.model.second.answer(self.state.version)
+        return found or self._first_opinion(self.model, everywhere=self.task == "numbers")
 
     def think(self) -> bool:
         """Begin to work on a second opinion in the background, where it is worth it.
@@ -654,45 +656,6 @@ class Session:
     def busy(self) -> bool:
         """Whether a second opinion is being worked on."""
         return self.model is not None and self.model.second.busy
-
-    def state_at(self, n_events: int) -> State:
-        """Return where the session stood after so many events of its journal.
-
-        Parameters
-        ----------
-        n_events : int
-            How many; all of them are `State.n_events`.
-
-        Returns
-        -------
-        State
-        """
-        return replay(self.state.header, self.state.given, self._journal.events[:n_events])
-
-    def opinion_of(self, labels: Mapping[int, Label], shares: Array | None = None) -> AnyArray:
-        """Return the first opinion that follows from some labels.
-
-        Parameters
-        ----------
-        labels : dict
-            Labels by row.
-        shares : array of shape (n_classes,), optional
-            A guess of each class's share in all rows; that in the labels by default.
-
-        Returns
-        -------
-        array of shape (n,)
-            As ``values`` of `answers`.
-        """
-        if self.model is None:
-            raise ValueError(f"There are no answers yet. {self.preparation.words}")
-        with few_threads(0):
-            if self.task == "classes":
-                places = self.state.places
-                return self.model.classes(
-                    {row: places[label] for row, label in labels.items()}, shares
-                ).values
-            return self.model.numbers(labels, everywhere=True, afresh=True).values
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before.

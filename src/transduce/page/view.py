@@ -66,15 +66,13 @@ def view(session: Session) -> dict[str, Json]:
 def about(session: Session) -> dict[str, Json]:
     """Return what does not change: the table, the columns, the places on the map."""
     table, prepared = session.table, session.prepared
-    rows, (x, y) = [], ([], [])
+    rows, places = np.zeros(0, dtype=int), np.zeros((0, 2))
     if prepared is not None:
-        rows, (x, y) = (
-            prepared.map.rows.tolist(),
-            (prepared.map.places * 10_000).round().astype(int).T.tolist(),
-        )
+        rows, places = prepared.map.rows, prepared.map.places
+    x, y = (places * 10_000).round().astype(int).T.tolist()
     return {
         **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
-        "map": {"rows": rows, "x": x, "y": y},
+        "map": {"rows": rows.tolist(), "x": x, "y": y},
         "notes": list(session.notes),
         "folder": None if table.path is None else str(table.folder.resolve()),
         "columns": list(prepared.columns if prepared else ()),
