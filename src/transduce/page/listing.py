@@ -80,7 +80,9 @@ class AnswerRows:
         start, count = _whole(asked, "start", 0), min(_whole(asked, "count", 50), MOST_A_PAGE)
         sort, down = asked.get("sort", ""), asked.get("down") == "1"
         trusted, counts = self._trusted(asked)
-        kept = self._found(asked.get("search", "").strip()) & self._of_status(asked.get("status", ""))
+        kept = self._found(asked.get("search", "").strip())
+        if asked.get("status"):
+            kept &= pc.equal(self._table["status"], asked["status"]).to_numpy()
         places = self._order(sort, down)
         places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
         places = places[(kept & trusted)[places]]
@@ -118,11 +120,6 @@ class AnswerRows:
                 one |= self.rows == int(word) - 1
             found &= one
         return found
-
-    def _of_status(self, status: str) -> Mask:
-        if not status:
-            return np.ones(len(self), dtype=bool)
-        return np.asarray(pc.equal(self._table["status"], status).to_numpy())
 
     def _trusted(self, asked: dict[str, str]) -> tuple[Mask, dict[str, int]]:
         """Return which rows are picked such that a bounded share is wrong, how many, and how many filled otherwise.

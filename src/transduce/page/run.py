@@ -39,7 +39,7 @@ from transduce.tables.columns import rounded
 from transduce.tables.numbers import number_text
 from transduce.tables.writing import write
 
-RESULT, JOB = "result", "job.json"
+RESULT, JOB, LABELS = "result", "job.json", "labels.json"
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
 USUAL_SHARE = 0.1  # of the rows to trust that may be wrong
 
@@ -55,15 +55,17 @@ class GivenLabels:
     drawn: list[int] | None
 
     @classmethod
-    def read(cls, path: Path) -> GivenLabels:
-        """Return what was written to a file."""
-        found = json.loads(path.read_text("utf-8"))
+    def read(cls, folder: Path) -> GivenLabels | None:
+        """Return what was written to a folder; None if that was deleted."""
+        if not (folder / LABELS).exists():
+            return None
+        found = json.loads((folder / LABELS).read_text("utf-8"))
         return cls({int(row): label for row, label in found["labels"].items()}, found["drawn"])
 
-    def write(self, path: Path) -> None:
-        """Write them to a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(asdict(self), ensure_ascii=False), force=True)
+    def write(self, folder: Path) -> None:
+        """Write them to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / LABELS, json.dumps(asdict(self), ensure_ascii=False), force=True)
 
     def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
         """Return the table with these labels, and choices that say how they came about."""
@@ -173,9 +175,9 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         warnings.simplefilter("ignore")
         with stage("reading"):
             table = files.read(path, sheet=choices.sheet)
-            again = ""
-            if choices.labels:
-                table, choices = GivenLabels.read(folder / "labels.json").put_into(table, choices)
+            again, given = "", GivenLabels.read(folder) if choices.labels else None
+            if given is not None:
+                table, choices = given.put_into(table, choices)
                 again = _again_with_labels(path, choices)
         labels = FrameSource.read(table, choices.target, choices.options()).labels
         if choices.way == "unknown" and not calibration_number(labels.n_labels, choices.confidence):

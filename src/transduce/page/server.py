@@ -237,14 +237,11 @@ class OpenServer:
         """The open table as it is read; read again where the file has changed."""
         path, choices = self.workspace.path, self.workspace.saved.choices
         with self._lock:
-            given = self.workspace.computed / "labels.json" if choices.labels else None
-            if given is not None and not given.exists():
-                given = None
-            own = None if given is None else (choices.target, given.stat().st_mtime_ns)
+            own = (choices.target, choices.labels) if choices.labels else None
             key = (path, path.stat().st_mtime_ns, choices.sheet, own)
             if key not in self._previews:
-                labels = None if given is None else GivenLabels.read(given)
-                self._previews = {key: Preview(path, choices, labels)}
+                given = None if own is None else GivenLabels.read(self.workspace.computed)
+                self._previews = {key: Preview(path, choices, given)}
             return self._previews[key]
 
     @property
@@ -332,7 +329,7 @@ class OpenServer:
             if session is None:
                 raise ValueError("Labelling has ended already.")
             given, version = GivenLabels(*labels_to_fill(session)), session.state.n_events
-            given.write(self.workspace.computed / "labels.json")
+            given.write(self.workspace.computed)
             self._end_labelling()
         saved = self.workspace.saved
         changes = {"labels": version if given.labels else 0}
