@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import transduce
@@ -276,6 +278,30 @@ def test_a_fill_imports_what_it_asks_for():
         f"transduce.methods.{room}" for room in ("billiard", "confidence_machine", "spectral_graph", "ridge")
     }
     assert not later & set(done.stdout.split())
+
+
+def test_a_reader_returns_to_few_modules():
+    """Each function read once, in the order of its first call: how often a reader comes back to a module."""
+    frame = pd.DataFrame(
+        {"x": np.arange(80.0), "y": np.where(np.arange(80) % 4 == 0, np.nan, np.arange(80.0) ** 2)}
+    )
+    read, walk = set(), []
+
+    def look(call, event, _):
+        code = call.f_code
+        if event == "call" and code.co_filename.startswith(str(SOURCE)) and not code.co_name.startswith("<"):
+            if code not in read and walk[-1:] != [code.co_filename]:
+                walk.append(code.co_filename)
+            read.add(code)
+
+    for profile in (None, look):  # what is imported at first use is not part of the walk
+        sys.setprofile(profile)
+        try:
+            transduce.fill(frame, "y", method="ridge", guarantee="column")
+        finally:
+            sys.setprofile(None)
+    assert len(set(walk)) <= 45
+    assert len(walk) - len(set(walk)) <= 75
 
 
 def test_readme_code_runs(tmp_path, monkeypatch):

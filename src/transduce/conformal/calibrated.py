@@ -469,8 +469,9 @@ class CalibratedTable:
             why = f"{unseen} are of classes that no other label shows, so a row may be of any class"
         if why is not None:
             return f"{why}. Every {everything}."
-        where = f"{percent(confidence)} in {', '.join(short)}"
-        return f"Too few labels for {where}: every {everything} there." if short else None
+        if not short:
+            return None
+        return f"Too few labels for {percent(confidence)} in {', '.join(short)}: every {everything} there."
 
     def _short_classes(self, law: ClassMiscoverage, confidence: float, n_labelled: int) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""

@@ -176,6 +176,7 @@ class Design:
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
         testing = test and self.testable and len(unlabelled)
         compared = self._compare(problem, random) if testing else None
+        verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
@@ -189,7 +190,7 @@ class Design:
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
-            verdict=None if compared is None else compared.verdict,
+            verdict=verdict,
         )
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
