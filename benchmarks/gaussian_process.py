@@ -199,7 +199,8 @@ def measure(size):
         times = found.get("time, sklearn / ours", np.nan)
         what = f"whole fit, {found['features']} features"
         if times == times and found["its log likelihood"] < found["log likelihood"] - 10:
-            what += ", theirs at a poor optimum"
+            reached = f"{found['log likelihood']:.0f} against {found['its log likelihood']:.0f}"
+            what += f", log likelihood {reached}"
         lines.append(line(name, what, found["rows"], found["s"], opponent, times * found["s"]))
     return as_frame(lines).dropna(subset="ratio")
 

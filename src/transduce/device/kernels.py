@@ -52,7 +52,7 @@ class Kernel:
         if self.name == "rbf":
             return xp.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
         if self.name == "exponential":
-            distances = xp.sqrt(_by_blocks(X, Z, _square_sum)) if on_device else cdist(X, Z)
+            distances = xp.sqrt(_by_blocks(X, Z, xp.square)) if on_device else cdist(X, Z)
             return xp.exp(distances / (-2.0 * self.width**2))
         return self._by_formula(X, Z) if on_device else self._by_sklearn(X, Z)
 
@@ -69,9 +69,9 @@ class Kernel:
         """Return the kernels that scikit-learn computes for numpy arrays, for those of any library."""
         xp = arrays.namespace(X)
         if self.name == "laplacian":
-            return xp.exp(-_by_blocks(X, Z, _absolute_sum) / self.width)
+            return xp.exp(-_by_blocks(X, Z, xp.abs) / self.width)
         if self.name == "cosine":
-            norms = [xp.sqrt(_square_sum(rows))[:, None] for rows in (X, Z)]
+            norms = [xp.sqrt(arrays.row_products(rows, rows))[:, None] for rows in (X, Z)]
             norms = [xp.where(norm == 0.0, xp.ones_like(norm), norm) for norm in norms]
             X, Z = X / norms[0], Z / norms[1]
         products = X @ Z.T
@@ -148,7 +148,7 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     centred_Z = centred_X if X is Z else Z - centre
     squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
     if not max(map(arrays.largest, squares)) < 1e6 * width**2:
-        return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, _square_sum)
+        return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, xp.square)
     distances = centred_X @ centred_Z.T
     distances *= -2.0
     distances += squares[0][:, None]
@@ -157,21 +157,13 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     return arrays.with_diagonal(distances, 0.0) if X is Z else distances
 
 
-def _square_sum(differences: Any) -> Any:
-    return arrays.namespace(differences).sum(differences * differences, axis=-1)
-
-
-def _absolute_sum(differences: Any) -> Any:
-    xp = arrays.namespace(differences)
-    return xp.sum(xp.abs(differences), axis=-1)
-
-
 def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
-    """Return a function of the differences of rows (n, d) and rows (k, d), shape (n, k), without an n x k x d array."""
+    """Return sums of a function of the differences of rows (n, d) and rows (k, d), without an n x k x d array."""
+    xp = arrays.namespace(X)
     reduced = arrays.zeros((X.shape[0], Z.shape[0]), X)
     size = max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))
     for part in arrays.blocks(X.shape[0], size):
-        reduced[part, :] = reduce(X[part, :][:, None, :] - Z[None, :, :])
+        reduced[part, :] = xp.sum(reduce(X[part, :][:, None, :] - Z[None, :, :]), axis=-1)
     return reduced
 
 

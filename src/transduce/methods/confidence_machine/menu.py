@@ -258,7 +258,15 @@ class Menu:
             for setting in settings
         ]
         distinct = list(dict.fromkeys(keys))
-        kernels = tuple(_build_kernel(trees, *key) for key in distinct)
+        kernels = tuple(
+            MenuKernel(
+                tuple(
+                    (trees if trees and name == "trees" else Kernel(name, *form), float(w))
+                    for name, w in parts
+                )
+            )
+            for parts, *form in distinct
+        )
         return cls(settings, kernels, np.array([distinct.index(key) for key in keys]))
 
     def __len__(self) -> int:
@@ -293,13 +301,3 @@ def check_settings(settings: object) -> tuple[Setting, ...]:
 
 def _has(setting: Setting, name: str) -> bool:
     return any(part == name for part, _ in setting.parts)
-
-
-def _build_kernel(trees: TreeKernel | None, parts: KernelParts, *form: float) -> MenuKernel:
-    """Return a sum of kernels; their form is width, degree and coef0."""
-    return MenuKernel(
-        tuple(
-            (trees if trees and name == "trees" else Kernel(name, *form), float(weight))
-            for name, weight in parts
-        )
-    )

@@ -436,10 +436,8 @@ class Block(NamedTuple):
     parts: Array  # (3, size)
     z: Array  # (d, n_lanes)
     pivot: Array  # (n_lanes,)
-    weights: Array  # (size, n_lanes)
-    below: Array  # (size, n_lanes)
-    above: Array  # (size, n_lanes)
     steep: Array  # (n_lanes,) how many rows have ``|beta| >= 1``
+    ends: Array  # (3, size, n_lanes) their weights, and their ends below and above
 
 
 class Unlabelled(NamedTuple):
@@ -460,17 +458,8 @@ def window_ends(
     """
     size, n_lanes, d = min(len(labelled.base), LARGEST_BLOCK), min(len(z), LANES), z.shape[1]
     rows = Unlabelled(z, pivot, np.full((2, len(z)), np.nan))
-    shape = (size, n_lanes)
-    block = Block(
-        np.empty((size, d)),
-        np.empty((3, size)),
-        np.empty((d, n_lanes)),
-        np.empty(n_lanes),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(n_lanes),
-    )
+    lanes = np.empty((d, n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
+    block = Block(np.empty((size, d)), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes)))
     half, undecided = HALF_BRACKET, ascending
     while len(undecided) > 0:
         undecided = _try_bracket(labelled, lines, rows, undecided, rank, half, block)
@@ -514,11 +503,11 @@ def _try_bracket(
         _write_ends(block, n, lines, len(lanes))
         inside = 1 <= rank - n_above <= n
         if inside:
-            _select(block.below, n, rank - n_above, len(lanes))
-            _select(block.above, n, rank - n_above, len(lanes))
+            _select(block.ends[1], n, rank - n_above, len(lanes))
+            _select(block.ends[2], n, rank - n_above, len(lanes))
         for k in range(len(lanes)):
             j, unit = lanes[k], _unit(block.pivot[k], lines.power)
-            below, above = block.below[0, k], block.above[0, k]
+            below, above = block.ends[1, 0, k], block.ends[2, 0, k]
             if block.steep[k] > 0.0:
                 continue
             if inside and unit * least <= min(below, above) and max(below, above) <= unit * most:
@@ -616,7 +605,8 @@ def _load_lanes(block: Block, rows: Unlabelled, lanes: AnyArray) -> None:
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
     """Write the ends of the block's first `n` rows at each lane; where one is steep they mean nothing."""
-    weights, z, d = block.weights, block.z, block.X.shape[1]
+    weights, below, above = block.ends[0], block.ends[1], block.ends[2]
+    z, d = block.z, block.X.shape[1]
     fours = d // 4 * 4
     for i in range(n):
         for k in range(n_lanes):
@@ -638,8 +628,8 @@ def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
             scale = residual_scale(pivot, diagonal, weight, lines.power)
             end = pivot * residual + lines.slack * scale
             block.steep[k] += 0.0 if abs(weight) < OWN * scale else 1.0
-            block.below[i, k] = end / (OWN * scale - weight)
-            block.above[i, k] = end / (OWN * scale + weight)
+            below[i, k] = end / (OWN * scale - weight)
+            above[i, k] = end / (OWN * scale + weight)
 
 
 @njit(cache=True, nogil=True)

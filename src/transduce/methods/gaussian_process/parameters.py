@@ -439,10 +439,7 @@ def find_parameters(
 def answers_in_folds(
     chosen: FoundParameters, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
 ) -> list[Array]:
-    """Return the process at the hidden rows of each fold, with parameters of its visible labels.
-
-    Shapes: order (l,).
-    """
+    """Return the process at the hidden rows of each fold, with parameters of its visible labels. Shapes: order (l,)."""
     place, whole = np.argsort(order), chosen.objective
     X_l, rest = whole.X[: len(order), :], whole.X[len(order) :, :]
     labels, answers = arrays.to_numpy(whole.y_l), []

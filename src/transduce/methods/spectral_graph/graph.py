@@ -190,12 +190,6 @@ def neighbor_graph(
     return build(rows, settings, check_random_state(random_state))
 
 
-def canonical_rows(rows: Any, metric: Metric) -> tuple[AnyArray, Any]:
-    """Return an order of the rows that is their own, and the rows in it, of norm 1 if the metric is the cosine."""
-    order = row_order(rows)
-    return order, unit_rows(rows[order]) if metric == "cosine" else rows[order]
-
-
 def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> NeighborGraph:
     """Return the graph of rows that have been checked."""
     metric, method = settings.metric, settings.method
@@ -210,7 +204,8 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
         raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
     if method == "auto":
         method = "approximate" if possible and n > EXACT_ROWS else "exact"
-    order, ordered = canonical_rows(rows, metric)
+    order = row_order(rows)  # their own, whatever order they came in
+    ordered = unit_rows(rows[order]) if metric == "cosine" else rows[order]
     share = 1.0
     with stage("neighbours") as report:
         work = Work(settings.n_jobs, report)

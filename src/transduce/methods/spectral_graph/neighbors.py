@@ -508,10 +508,7 @@ def search_faiss(
 
 
 def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET) -> Neighbors:
-    """Return the `k` rows of X most similar to each row of Q, found by comparing all.
-
-    Shapes: Q, X (q, d), own (q,).
-    """
+    """Return the `k` rows of X most similar to each row of Q, found by comparing all. Shapes: Q, X (q, d), own (q,)."""
     if metric != "cosine":
         return search_metric(Q, own, X, k, metric, work.n_jobs)
     if sp.issparse(X):
@@ -528,15 +525,11 @@ def nearly_nearest_rows(
     search = search_faiss if method == "faiss" else search_cells
     if metric == "cosine":
         return search(X.astype(np.float32), np.zeros(len(X), dtype=np.float32), k, random, work)
-    rows = _centred(X)
+    # In single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances.
+    rows = X - X.mean(axis=0)
+    rows = (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
     found, reached = search(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
     return Neighbors(found.ids, -_distances(X, found.ids)), reached
-
-
-def _centred(X: AnyArray) -> Array:
-    """Return rows in single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances."""
-    rows = X - X.mean(axis=0)
-    return (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
 
 
 def _distances(X: AnyArray, ids: AnyArray) -> Array:
