@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
     reason="NOT TESTED, because Chromium and its driver are not installed: the labelling page in a browser. Install "
     "chromium and chromium-driver.",
 )
-LIMIT = 60  # seconds a test may take on the slowest machine; nothing else here waits for time
+LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars",

@@ -36,12 +36,8 @@ class Model:
     def __init__(self, prepared: Prepared, task: str, confidence: float, seed: int) -> None:
         self.prepared, self._seeded = prepared, (prepared, confidence, seed)
         self.chooser, self.second = Chooser(prepared), SecondOpinion(prepared.matrix)
-        self._classes = ClassOpinion(prepared)
+        self.classes = ClassOpinion(prepared).answer
         self._numbers = NumberOpinion(*self._seeded) if task == "numbers" else None
-
-    def classes(self, codes: Mapping[int, int], shares: Array | None) -> Answers:
-        """Return the first opinion on classes, from labels as places in their list. Shapes: shares (n_classes,)."""
-        return self._classes.answer(codes, shares)
 
     def numbers(self, labels: Mapping[int, Label], *, everywhere: bool, afresh: bool = False) -> Answers:
         """Return the first opinion on numbers; `afresh`, without values that were answered before."""

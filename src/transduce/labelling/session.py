@@ -573,14 +573,11 @@ class Session:
                 if self.task == "numbers":
                     found = model.numbers(self.state.labelled, everywhere=everywhere)
                 else:
-                    left = model.second.shares if self._by_class else None
+                    by_class = self.settings.labels_by_class and not self.state.tells_shares
+                    left = model.second.shares if by_class else None
                     found = model.classes(self.state.codes(), self.state.class_shares(left))
             self._answers = (self.state.version, found)
         return self._answers[1]
-
-    @property
-    def _by_class(self) -> bool:
-        return self.settings.labels_by_class and not self.state.tells_shares
 
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
@@ -650,7 +647,8 @@ class Session:
         bool
             Whether it is being worked on.
         """
-        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
+        by_class = self.settings.labels_by_class and not self.state.tells_shares
+        return self.model is not None and self.model.think(self.state, by_class=by_class)
 
     @property
     def busy(self) -> bool:
