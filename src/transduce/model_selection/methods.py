@@ -213,7 +213,7 @@ def _boosted_trees(case: Case) -> Any:
     from transduce.model_selection.trees import BoostedClassifier, BoostedRegressor
 
     make = BoostedRegressor if case.task == NUMBERS else BoostedClassifier
-    tried = min(0.3 * (case.n_features or 1), MOST_FEATURES) if case.wide else 0.3
+    tried = MOST_FEATURES / 2 if case.wide else 0.3
     return make(**BOOSTING[case.task], max_features=tried, random_state=case.random_state)
 
 
