@@ -84,8 +84,8 @@ def run_label(  # noqa: PLR0913
                 if browser:
                     webbrowser.open(address)
                 server.run(sockets=[listening])
-            labels = counted(len(session.state.labels), "label")
-            say(f"Ended. {labels} are in {session.journal}; the same command goes on there.")
+            labels = counted(len(session.state.labels), "label is", "labels are")
+            say(f"Ended. {labels} in {session.journal}; the same command goes on there.")
 
 
 def _greet(session: Session, address: str, say: Callable[[str], None]) -> None:
