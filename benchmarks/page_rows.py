@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from transduce.page.listing import AnswerRows
-from transduce.page.preview import Preview
+from transduce.page.preview import AnswerRows, Preview
 from transduce.page.workspace import Choices
 
 REQUESTS = {

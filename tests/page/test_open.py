@@ -24,8 +24,7 @@ import operator
 
 from tests.page.serving import Client, Served
 from transduce.conformal.selection import pick
-from transduce.page.listing import AnswerRows
-from transduce.page.preview import Preview, outlook
+from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import GivenLabels, Run, leave
 from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
 from transduce.tables import files

@@ -26,8 +26,7 @@ from transduce.labelling.session import Session, SessionSettings, journal_path
 from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable
 from transduce.page import view as views
 from transduce.page.guard import Guard
-from transduce.page.listing import AnswerRows
-from transduce.page.preview import Preview, outlook
+from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import RESULT, GivenLabels, Run
 from transduce.page.view import Json
 from transduce.page.workspace import Choices, StaleError, Workspace
