@@ -76,7 +76,7 @@ Tables show means over as many splits as the papers have; a column *paper* holds
     python papers/page.py                                         # this page, from the full runs
 
 The quick mode takes the first splits of the full one, and says which figures are within one standard deviation of it.
-[Data sets](datasets.md) says where the data come from.
+`papers/DATA.md` says where the data come from.
 """
 
 
