@@ -271,7 +271,14 @@ class ConformalTransducer(Transducer):
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
-                how: dict[str, Any] = {"transductive": transductive, "after": first.fitted}
+                assert first.fitted is not None
+                weighed = hasattr(
+                    first.fitted.estimator, "out_of_fold_"
+                )  # a blend need not cross-validate again
+                how: dict[str, Any] = {
+                    "transductive": transductive,
+                    "after": first.fitted if weighed else None,
+                }
                 second = ask(again, problem, every, unlabelled, order=order, **how)
         # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
         for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
