@@ -59,7 +59,7 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
     values = random.integers(-4, 5, size=(n, k)).astype(float)
     most, fewest = size
     penalty, any_gain = (0.0, True) if most == 1000 else (1.0, False)
-    splits, leaves, totals = trees._grow(
+    splits, leaves, totals, gains = trees._grow(
         np.ascontiguousarray(bins.T),
         rows,
         np.column_stack([values * mass[:, None], mass]),
@@ -76,6 +76,8 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
     }
     expected, members = brute.grow_tree(bins, rows, values, mass, most, brute.Chance(seed), **how)
     assert [tuple(split) for split in splits.tolist()] == expected
+    assert len(gains) == len(expected)
+    assert (gains >= 0.0).all()
     for leaf, own in enumerate(members):
         np.testing.assert_array_equal(
             np.flatnonzero(leaves[rows] == leaf), np.flatnonzero(np.isin(rows, own))
@@ -179,6 +181,18 @@ def test_a_forest_is_the_mean_of_its_trees(random_cuts):
     expected = [np.mean(some, axis=0) if some else everywhere[row] for row, some in enumerate(away)]
     assert any(not some for some in away)
     np.testing.assert_allclose(model.answers_in_folds([(None, np.arange(30))])[0], expected)
+
+
+def test_features_that_labels_depend_on_are_important():
+    """By what their splits gain: of one tree grown to pure leaves, all that there is to gain."""
+    X = table(200)
+    found = ForestRegressor(20, random_state=0).fit(X, 5.0 * X[:, 0] + X[:, 3]).feature_importances_
+    np.testing.assert_allclose(found.sum(), 1.0)
+    assert found[0] > 0.8 > 0.05 > found[1]
+    values = np.random.default_rng(0).integers(-4, 5, size=(200, 1)).astype(float)
+    bins, sums = BinnedRows.of(X).bins, np.column_stack([values, np.ones(200)])
+    gains = trees._grow(bins, np.arange(200), sums, 1000, (1, 4, 0.0, False, True), np.zeros(1, np.uint64))[3]
+    np.testing.assert_allclose(gains.sum(), np.sum((values - values.mean()) ** 2))
 
 
 def test_a_forest_of_numbers_and_of_two_classes():

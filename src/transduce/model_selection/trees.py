@@ -136,8 +136,8 @@ def _search(bins, rows, sums, room, settings, state):  # type: ignore[no-untyped
     feature, cut = -1, -1
     if same or len(rows) < 2 * fewest:
         return -1.0, feature, cut
-    floor = -1.0 if any_gain else np.sum(totals[:-2] ** 2) / (totals[-2] + penalty)
-    best = floor
+    whole = np.sum(totals[:-2] ** 2) / (totals[-2] + penalty)
+    best = -1.0 if any_gain else whole
     left, searched = len(features), 0
     while left > 0 and searched < tried:
         place = _draw(state, left)
@@ -154,7 +154,7 @@ def _search(bins, rows, sums, room, settings, state):  # type: ignore[no-untyped
         for i in range(count):
             for c in range(len(totals)):
                 histogram[seen[i], c] = 0.0
-    return best - floor if feature >= 0 else -1.0, feature, cut
+    return max(best - whole, 0.0) if feature >= 0 else -1.0, feature, cut
 
 
 @njit(cache=True, nogil=True)
@@ -162,7 +162,7 @@ def _grow(bins, rows, sums, most_leaves, settings, state):  # type: ignore[no-un
     """Grow a tree: each split takes the rows of a leaf that are above a cut to a new leaf.
 
     Shapes: bins (d, n), rows (m,), sums (n, k + 1): what is to be fitted, and its mass. Returns splits (s, 3) of leaf,
-    feature and cut, the leaf of each of the rows, and the sums of the leaves, shape (s + 1, k + 1).
+    feature and cut, the leaf of each of the rows, the sums of the leaves, shape (s + 1, k + 1), and the splits' gains.
     """
     width, n_leaves = sums.shape[1], 1
     most = max(min(most_leaves, len(rows) // settings[0]), 1)
@@ -176,6 +176,7 @@ def _grow(bins, rows, sums, most_leaves, settings, state):  # type: ignore[no-un
     ends = np.zeros((most, 2), np.int64)
     gains, features, cuts = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     splits, totals = np.empty((most - 1, 3), np.int32), np.zeros((most, width))
+    gained = np.empty(most - 1)
     order, spare = rows.copy(), np.empty_like(rows)
     ends[0, 1] = len(rows)
     gains[0], features[0], cuts[0] = _search(bins, order, sums, room, settings, state)
@@ -189,6 +190,7 @@ def _grow(bins, rows, sums, most_leaves, settings, state):  # type: ignore[no-un
         if leaf == n_leaves:
             break
         splits[n_leaves - 1] = leaf, features[leaf], cuts[leaf]
+        gained[n_leaves - 1] = gains[leaf]
         start, stop = ends[leaf]
         column, cut, middle, n_right = bins[features[leaf]], cuts[leaf], start, 0
         for i in range(start, stop):
@@ -209,7 +211,7 @@ def _grow(bins, rows, sums, most_leaves, settings, state):  # type: ignore[no-un
     leaves = np.zeros(len(bins[0]), np.int64)  # rows that took no part count as of the first
     for one in range(n_leaves):
         leaves[order[ends[one, 0] : ends[one, 1]]] = one
-    return splits[: n_leaves - 1], leaves, totals[:n_leaves]
+    return splits[: n_leaves - 1], leaves, totals[:n_leaves], gained[: n_leaves - 1]
 
 
 @njit(cache=True, nogil=True)
@@ -426,7 +428,7 @@ class _Boosted(_TreeEstimator):
                 sums[:, 0] = outputs[c] - shares[c]
                 if not numbers:
                     sums[:, 1] = np.maximum(shares[c] * (1.0 - shares[c]), 1e-16)
-                splits, leaves, totals = _grow(bins, rows, sums, self.max_leaf_nodes, settings, state)
+                splits, leaves, totals, _ = _grow(bins, rows, sums, self.max_leaf_nodes, settings, state)
                 values = self.learning_rate * totals[:, :1] / (totals[:, 1:] + self.l2_regularization)
                 raw[c] += values[leaves, 0]
                 grown.append((splits, values))
@@ -475,13 +477,14 @@ class _Forest(_TreeEstimator):
 
     def _grown(self, rows: AnyArray) -> tuple[GrownTrees, Array]:
         settings = self._settings(self.max_features, 0.0, self.random_cuts, True)
-        outputs, grown = self._labels.outputs, []
+        outputs, grown, importances = self._labels.outputs, [], np.zeros(len(self._rows.edges))
         for state, times in self._drawn():
             sums = np.column_stack([*(outputs * times), times])
-            splits, _, totals = _grow(
-                self._rows.bins, np.flatnonzero(times), sums, len(rows) + 1, settings, state
-            )
+            drawn = np.flatnonzero(times)
+            splits, _, totals, gained = _grow(self._rows.bins, drawn, sums, len(rows) + 1, settings, state)
             grown.append((splits, totals[:, :-1] / totals[:, -1:]))
+            importances += np.bincount(splits[:, 1], gained, minlength=len(importances))
+        self.feature_importances_ = importances / max(importances.sum(), 1e-300)
         return GrownTrees.of(grown), np.zeros(len(outputs))
 
     def _said(self, trees: GrownTrees, base: Array, bins: AnyArray) -> Array:
