@@ -392,16 +392,16 @@ def test_slow_methods_are_left_out_where_very_many_rows_are_answered():
 
     few, many = planned(n_outside=100_000), planned(n_outside=10_000_000)
     assert not few.left_out
-    assert set(many.left_out) == {"random_forest", "transductive_ridge"}
+    assert set(many.left_out) == {"extra_trees", "transductive_ridge"}
     assert set(many.model.estimator.estimators) == {"gaussian_process", "ridge", "boosted_trees"}
     note = next(note for note in many.notes if "Left out" in note)
     assert "10,000,000 rows" in note
-    assert "random_forest (250 s)" in note
-    assert "budget_seconds=2500" in note
+    assert "extra_trees (150 s)" in note
+    assert "budget_seconds=1500" in note
     assert not any("Left out" in note for note in few.notes)
     others = planned(n_outside=10_000_000, n_jobs=2)
     assert others.left_out == many.left_out
-    assert not planned(n_outside=10_000_000, budget_seconds=2500.0).left_out
+    assert not planned(n_outside=10_000_000, budget_seconds=1500.0).left_out
     classes = planned("classification", n_outside=10_000_000, n_classes=3)
     assert set(classes.model.estimator.estimators) == {"logistic_regression", "boosted_trees"}
 
