@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from numba import njit
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
@@ -59,6 +60,19 @@ def test_a_block_is_stopped_and_no_later_line_is_hit():
         pass
     with pytest.raises(OutOfTimeError), time_limit(0.0):
         pytest.fail("there was no time to begin")
+
+
+def test_what_is_being_compiled_is_waited_for():
+    double = njit(lambda x: 2.0 * x)
+
+    def work():
+        double(1.0)
+        while True:
+            pass
+
+    with pytest.raises(OutOfTimeError), time_limit(0.001):
+        work()
+    assert double.signatures
 
 
 def test_a_limit_works_in_any_thread():

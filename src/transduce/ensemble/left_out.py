@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 import warnings
@@ -56,7 +57,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     Notes
     -----
-    The work ends at its next line of Python: a long call into a library of numbers is waited for.
+    The work ends at its next line of Python: a long call into a library of numbers is waited for, and so is numba
+    while it compiles, which would be left in disorder.
     """
     if seconds == float("inf"):
         yield
@@ -66,6 +68,9 @@ def time_limit(seconds: float) -> Iterator[None]:
     thread, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
 
     def stop() -> None:
+        while _compiles(thread):
+            if over.wait(0.1):
+                return
         with lock:
             if not over.is_set():
                 _raise_in(thread)
@@ -79,6 +84,16 @@ def time_limit(seconds: float) -> Iterator[None]:
         with lock:
             over.set()
         timer.cancel()
+
+
+def _compiles(thread: int) -> bool:
+    """Return whether numba is at work in a thread; compiled code itself has no frame of Python."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("numba."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_in(thread: int) -> None:
