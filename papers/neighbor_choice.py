@@ -23,7 +23,8 @@ from transduce.methods.spectral_graph.graph import (
     Metric,
     Reader,
     assemble,
-    canonical_rows,
+    row_order,
+    unit_rows,
 )
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
@@ -75,7 +76,8 @@ def choose_n_neighbors(
     GraphSettings(max(ks), metric, "exact", n_jobs).check()
     checks.check_whole("n_components", n_components, least=1)
     random = check_random_state(random_state)
-    order, ordered = canonical_rows(rows, metric)
+    order = row_order(rows)
+    ordered = unit_rows(rows[order]) if metric == "cosine" else rows[order]
     empty = np.empty((len(order), 0))
     parts = [
         validation.read_labels(empty, None, column, missing_label=missing_label) for column in _columns(y)

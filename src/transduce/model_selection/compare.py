@@ -51,7 +51,7 @@ class MethodChoice:
     >>> choice.table.columns.tolist()
     ['score', 'spread', 'fit_time', 'rank']
     >>> sorted(choice.table.index)
-    ['confidence_machine', 'gaussian_process', 'random_forest', 'ridge', 'transductive_ridge']
+    ['confidence_machine', 'extra_trees', 'gaussian_process', 'random_forest', 'ridge', 'transductive_ridge']
     """
 
     table: pd.DataFrame
