@@ -870,6 +870,15 @@ def test_numbers_are_read_as_fill_reads_them(typed, number):
     assert as_number(typed) == number == labels[0]
 
 
+def test_prices_with_a_sign_are_numbers():
+    """As `fill` reads them: each spelling of a price is no class of its own."""
+    cells = ["€ 300,000", "229000", "120,000 €", None, None]
+    frame = pd.DataFrame({"size": [90.0, 70.0, 40.0, 60.0, 80.0], "price": cells})
+    session = Session(frame, "price", settings=SessionSettings(seed=0))
+    assert session.task == "numbers"
+    assert sorted(session.state.given.values()) == [120000.0, 229000.0, 300000.0]
+
+
 @pytest.mark.parametrize("typed", ["<0.5", "about 3 or 4", "", "12,345"])
 def test_numbers_that_could_only_be_guessed_are_asked_about(typed):
     with pytest.raises(

@@ -17,7 +17,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
-from transduce.tables.numbers import read_numbers, without
+from transduce.tables.numbers import holds_code, read_numbers, without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
@@ -174,13 +174,25 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
         return {}, "classes" if task == "auto" else task
     column = table.frame[table.target]
     rows = np.flatnonzero(column.notna())
+    amounts = column if task == "classes" else _amounts(column)
     if task == "auto":
         task = "classes"
         if len(rows):
-            sample = PartlyLabelled.from_arrays(np.empty((len(column), 0)), column)
+            sample = PartlyLabelled.from_arrays(np.empty((len(column), 0)), amounts)
             task = "numbers" if guess_task(sample) == "regression" else "classes"
+    column = amounts if task == "numbers" else column
     read = as_number if task == "numbers" else as_class
     return {int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)}, task
+
+
+def _amounts(column: pd.Series) -> pd.Series:
+    """Return numbers in text, such as "€ 300,000", as numbers if all cells hold one, as `fill` does."""
+    texts = column.astype(object).where(column.notna(), None)
+    known = texts.dropna()
+    if not len(known) or not known.map(type).eq(str).all() or holds_code(known):
+        return column
+    found = read_numbers(texts.tolist())
+    return column if found.unread or found.side.any() else pd.Series(found.values, index=column.index)
 
 
 def as_number(value: object) -> float:

@@ -204,11 +204,16 @@ async function watch() {
       drawModes(model.view);
     }
     if (model.view.preparing.words || model.about.columns.length) return;
-    while (model.running) await model.running;
-    const [about, view, typed] = [await read("/api/about"), await read("/api/view"), $("number").value];
+    const about = await read("/api/about");
+    let view;
+    do { // a label given meanwhile is in the next view, not in this one
+      while (model.running) await model.running;
+      view = await read("/api/view");
+    } while (model.running || view.version < model.view.version);
+    const typed = $("number").value;
     for (const note of about.notes) if (!model.about.notes.includes(note)) toast(note, "note", 12);
     model.about = about;
-    if (!model.running) model.view = view;
+    model.view = view;
     draw();
     $("number").value = typed;
   } catch (error) {
