@@ -157,7 +157,7 @@ def test_ranges_are_said_to_be_read_by_their_letters():
     frame = pd.DataFrame({"a": [f"{k % 60}-{k % 60 + 5}" for k in range(N)], "b": np.arange(N) % 9})
     notes = vectorize(frame).notes
     assert len(notes) == 1
-    assert "are not numbers, and were read by their letters" in notes[0]
+    assert "are not numbers of one kind, and all were read by their letters" in notes[0]
     assert (
         vectorize(pd.DataFrame({"a": [f"street {k % 3}" for k in range(N)], "b": np.arange(N) % 9})).notes
         == []

@@ -216,8 +216,10 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
         found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
         return _number_in_text(name, texts, found, rows, moments)
-    if present.str.contains(r"\d").any() and not numbers.holds_code(present):
+    odd_cells = present[present.str.contains(r"\d")]
+    if len(odd_cells) and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), roles.prefer)
+        odd_cells = texts.iloc[found.unread]
         if found.nearly_all:
             return _number_in_text(name, texts, found, rows)
     dates, reader = _dates(present, texts)
@@ -232,10 +234,12 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     if distinct == len(present) and distinct > 10:
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
     column = _Column(name, "category", "", n_missing, texts)
-    digits = present[present.str.contains(r"\d")]
-    if distinct > MOST_LEVELS and len(digits) >= numbers.NEARLY * len(present):  # such as ranges
-        such = f"{name!r}: cells such as {digits.iloc[0]!r}"
-        column.notes.append(f"{such} are not numbers, and were read by their letters.")
+    mostly = present.str.contains(r"\d").mean() >= numbers.NEARLY  # such as ranges
+    if distinct > MOST_LEVELS and mostly and len(odd_cells):
+        some = f"{len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r}"
+        column.notes.append(
+            f"{name!r}: {some}, are not numbers of one kind, and all were read by their letters."
+        )
     return column
 
 
