@@ -82,10 +82,7 @@ class CalibratedTable:
 
     @cached_property
     def rankings(self) -> list[tuple[Mask, Mask, WeightedRanks]]:
-        """Which calibration rows are compared with which unlabelled ones, and their ranks.
-
-        Only rows at which the estimator has an answer are among them.
-        """
+        """Which calibration rows are compared with which unlabelled ones, all with an answer, and their ranks."""
         weights, known, given = self.weights, self.calibration.given, self.unlabelled.given
         parts = [(known, given)]
         if weights.cells is not None:
@@ -153,11 +150,8 @@ class CalibratedTable:
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
 
     def law(self, confidence: float) -> Law | None:
-        """Return the distribution of the number outside at a level; None if there is none.
-
-        There is none if rows weigh differently, or if every class has a threshold of its own and rows that were drawn
-        have no label: how many of them are of which class is not known.
-        """
+        """Return the distribution of the number outside at a level; None if there is none."""
+        # Of which class rows are that were drawn and have no label is not known.
         return None if self.by_class and self.n_empty else self._thresholds(confidence)
 
     def _thresholds(self, confidence: float) -> Law | None:
@@ -180,14 +174,12 @@ class CalibratedTable:
         )
 
     def _law_among(self, confidence: float, c: int, at: Mask) -> Miscoverage:
-        """Return the distribution of the number outside among some rows, compared with c labels.
-
-        A rank beyond these, of a row that was drawn and has no label, is no threshold: then nothing is outside.
-        """
+        """Return the distribution of the number outside among some rows, compared with c labels."""
         n_empty = self._n_empty(at)
         law = Miscoverage.at(
             confidence, n_unlabelled=int((at & self.covered).sum()), n_calibration=c + n_empty
         )
+        # A rank beyond these, of a row that was drawn and has no label, is no threshold: then nothing is outside.
         return law if law.rank <= c else replace(law, rank=c + n_empty + 1)
 
     # ---- answers
@@ -249,10 +241,7 @@ class CalibratedTable:
         return p
 
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
-        """Return the mean of the missing labels, or the share of every class with an interval.
-
-        Rows without an answer take the mean of the visible labels, `shown`.
-        """
+        """Return the mean of the missing labels, or the classes' shares with intervals; `shown` are visible labels."""
         weights = self._weights_of_means()
         parts = (self.unlabelled, self.calibration)
         if self.classes is None:
@@ -572,10 +561,7 @@ class CalibratedFit:
         return drift_along(order, self.problem.sample.labelled, at, errors)
 
     def width(self, confidence: float, factor: float) -> tuple[float, int]:
-        """Return the median width of the intervals, or the mean size of the sets, and at how many all is possible.
-
-        The odds of a label may be off by a factor.
-        """
+        """Return the median width, or mean size of sets, and at how many all is possible, with odds off by a factor."""
         weights = replace(self.table.weights, factor=factor)
         answer: Any = replace(self, table=replace(self.table, weights=weights))._answer(confidence)
         middle: Any
@@ -604,13 +590,8 @@ def named(reply: Reply, classes: AnyArray | None) -> AnyArray:
 def with_values(
     answer: Answer, values: AnyArray, status: AnyArray, errors: Array | None, probabilities: Array | None
 ) -> Answer:
-    """Return an answer with the values of a better one; its intervals or sets are extended to contain them.
-
-    Notes
-    -----
-    The fit with all labels is the better one, so its value stays and the interval is extended: a larger interval
-    contains the truth no less often.
-    """
+    """Return an answer with the values of a better one; its intervals or sets are extended to contain them."""
+    # A larger interval contains the truth no less often.
     answer = replace(
         answer, values=values, status=status, standard_errors=errors, probabilities=probabilities
     )
@@ -624,10 +605,7 @@ def with_values(
 
 
 def confidence_in(codes: AnyArray, p: Array, unseen: Array | None = None) -> Array:
-    """Return, for each row, the highest level at which all classes except the answered one are ruled out.
-
-    Shapes: codes (m,), p (m, n_classes), unseen (m,); returns (m,).
-    """
+    """Return the highest level at which all classes except the answered one are ruled out. Shapes: p (m, n_classes)."""
     others = p.copy()
     others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = (
         0.0 if unseen is None else unseen
@@ -636,10 +614,7 @@ def confidence_in(codes: AnyArray, p: Array, unseen: Array | None = None) -> Arr
 
 
 def holding_values(answer: Answer) -> Answer:
-    """Return the answer with every value in its own interval, and every class in its own set; no set is empty.
-
-    Where no class was possible, the status says that the row is unusual.
-    """
+    """Return the answer with every value in its interval or set, "unusual" where no class was possible."""
     if answer.regions is not None:
         known = np.where(answer.status == "unreached", np.nan, answer.values).astype(float)
         return replace(answer, regions=answer.regions.holding(known))
@@ -655,21 +630,16 @@ def holding_values(answer: Answer) -> Answer:
 
 # ---------------------------------------------------------------------------------- rows that no fit saw
 
-# Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one thread: rounding
-# then does not depend on how a table was cut.
+# Given the fit, calibration rows and those to be answered are exchangeable if chance chose the labels: the number
+# outside has the distribution `Miscoverage`, for any number of rows. Each is answered by itself, however a table is cut
+# into parts: rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on one
+# thread: rounding then does not depend on how a table was cut.
 BLOCK = 4608
 
 
 @dataclass(frozen=True, eq=False)
 class OutsideCalibration:
-    """A fitted estimator, and calibration rows that it has not seen, from which any other such row is answered.
-
-    Notes
-    -----
-    Given the fit, the calibration rows and the rows to be answered are exchangeable if chance chose which rows have a
-    label: the number of rows outside has the distribution `Miscoverage`, for any number of rows. Every row is answered
-    by itself, so that cutting a table into parts changes nothing.
-    """
+    """A fitted estimator, and calibration rows that it has not seen, from which any other such row is answered."""
 
     fitted: FittedEstimator  # sees neither the calibration rows nor the rows to be answered
     scoring: Scoring
@@ -749,10 +719,7 @@ def calibrate_outside(
     shares: ClassShares | None = None,
     empty: Any = None,
 ) -> OutsideCalibration:
-    """Calibrate a fitted estimator by labelled rows that it has not seen, and such rows that were left without a label.
-
-    Shapes: inside (s, d), shown (v,), X (c, d), labels (c,), empty (e, d).
-    """
+    """Calibrate a fit by labelled rows (c, d) that it has not seen, and such rows (e, d) that were left empty."""
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)
     first, reply = fitted.predict(inside, once=True), _in_blocks(fitted, X)

@@ -42,24 +42,17 @@ class Exchangeability:
     auc : float
         How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
     features : pandas.DataFrame
-        One line a feature, the most different first: *distance* between its distributions among labelled and unlabelled
-        rows, from 0 to 1, and the p-value of so large a distance in any feature.
-    n_labelled, n_unlabelled : int
-        Rows compared.
-    n_permutations : int
-        Permutations behind the p-values.
+        One line a feature, the most different first: *distance* of its distributions, from 0 to 1, and p-value.
+    n_labelled, n_unlabelled, n_permutations, of_rows : int
+        Rows compared, permutations behind the p-values, and rows given.
     significance : float
         p-values up to this make the verdict "shifted".
-    of_rows : int
-        Number of rows given; those compared may be a sample of them.
     detectable : float or None
-        The smallest shift of one feature, in standard deviations, that the test finds at least four times in five; None
-        if it would not find any.
+        The smallest shift of one feature, in standard deviations, that is found at least four times in five.
+    overlap : tuple of two arrays, optional
+        Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks unlabelled.
     other : str
         What the rows without a label are called in sentences: "unlabelled", or "later".
-    overlap : tuple of two arrays, optional
-        Scores of the better of two classifiers at labelled and at unlabelled rows, each by a fit that had not seen the
-        row: larger the more a row looks unlabelled.
 
     Examples
     --------
@@ -83,17 +76,7 @@ class Exchangeability:
     other: str = "unlabelled"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
-        """Return the same with names for the columns of an array; features of one name become one, the most different.
-
-        Parameters
-        ----------
-        names : sequence
-            One for each column.
-
-        Returns
-        -------
-        Exchangeability
-        """
+        """Return the same with names for the columns of an array; of features of one name the most different stays."""
         own = {f"column {j}": str(name) for j, name in enumerate(names)}
         index = [own.get(name, name) for name in self.features.index]
         features = self.features.set_axis(index, axis=0)
@@ -161,36 +144,19 @@ def exchangeability_test(
 
     Notes
     -----
-    There are three statistics: the area under the curve of out-of-fold scores of two classifiers of labelled
-    against unlabelled rows (ridge regression on the ranks of the features, for shifts; ridge regression on the leaves
-    that rows share in trees grown at random, for anything else), and the largest distance of a feature
-    (Kolmogorov-Smirnov; with more than 200 features twice the distance of its area under the curve from 0.5). Folds,
-    trees and ranks do not depend on which rows are labelled, so a permutation costs one matrix product. Each is brought
-    to mean 0 and standard deviation 1 over the permutations, the mask as given among them, and the largest of the
-    three is compared with that of every permutation:
-    ``p = (1 + number of permutations whose largest is no smaller) / (n_permutations + 1)``, exact in finite samples.
+    The statistics are the areas under the curve of out-of-fold scores of two classifiers (Lopez-Paz, Oquab 2017), ridge
+    regression on ranks and on the leaves that rows share in random trees, and the largest distance of a feature
+    (Kolmogorov-Smirnov; with more than 200 features ``|2 auc - 1|``). Folds, trees and ranks do not depend on which
+    rows are labelled, so a permutation costs one matrix product. The largest of the three, each in units of its own
+    spread over the permutations, is compared with that of every permutation, which is exact in finite samples.
 
-    The permutations also say how large the distance of a feature must be for the test to reject. A shift by d standard
-    deviations of a normal feature moves its distribution function by ``2 Phi(d / 2) - 1`` at the point halfway, and the
-    observed difference there has a standard error of ``sqrt(p (1 - p) (1/n + 1/m))``, p being ``Phi(-d / 2)``. The
-    smallest d for which that is large enough with a probability of 80 % is ``detectable``: the observed distance is no
-    smaller than the difference halfway, so that such a shift is found at least so often.
-
-    A large p-value does not prove that rows are exchangeable: labels may have been chosen by something
-    that is not among the features, or few rows may hide the difference.
-
-    References
-    ----------
-    Lopez-Paz, Oquab (2017). Revisiting classifier two-sample tests. ICLR.
+    A large p-value does not prove that rows are exchangeable: what chose the labels may not be among the features.
 
     Examples
     --------
     >>> import numpy as np
     >>> from transduce.conformal import exchangeability_test
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> labelled = np.arange(200) < 80
-    >>> print(exchangeability_test(X, labelled).verdict)
-    No difference between 80 labelled and 120 unlabelled rows was found (p = ...). With so many rows a shift of ...
+    >>> X, labelled = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) < 80
     >>> X[~labelled, 1] += 1.0
     >>> print(exchangeability_test(X, labelled).verdict)
     Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
@@ -250,6 +216,7 @@ def _detectable(permuted: Array, significance: float, n_features: int, n: int, m
         return None
     critical = np.sort(_largest(permuted, permuted))[-allowed]
     needed = permuted[-1].mean() + permuted[-1].std() * critical
+    # The observed distance is no smaller than the one that `apart` gives, so such a shift is found at least so often.
     apart = _areas_apart if n_features > MOST_STEPS else _halfway_apart
 
     def surplus(shift: float) -> float:
@@ -352,17 +319,7 @@ def _steps_apart(column: Array, members: Array) -> Array:
 
 
 def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0) -> Drift:
-    """Return whether labelled and unlabelled rows lie apart along an order, and whether errors drift along it.
-
-    Shapes: order (n,), labelled (n,), at (c,), errors (c,).
-
-    Notes
-    -----
-    The statistic is the largest absolute rank correlation of the order with one of the errors; its p-value is
-    ``(1 + number of permutations of the order that reach it) / (n_permutations + 1)``. A rank correlation r over c rows
-    has, after Fisher's transformation, a standard error of about ``1 / sqrt(c - 3)``, which says how large one is found
-    with a probability of 80 %.
-    """
+    """Return whether kinds of row lie apart along an order (n,), and whether errors drift along it. Shapes: at (c,)."""
     late, early = order[~labelled], order[labelled]
     later, apart = 0.5, False
     if len(late) and len(early):
@@ -375,10 +332,10 @@ def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], se
     places = _unit(rankdata(at))
     orders = np.array([places, *(random.permutation(places) for _ in range(N_ORDERS))])
     ranked = np.column_stack([_unit(rankdata(error)) for error in errors])
-    correlations = np.abs(orders @ ranked).max(axis=1)
+    correlations = np.abs(orders @ ranked).max(axis=1)  # as they are first, then of permutations
     p_value = float(np.mean(correlations >= correlations[0] - 1e-12))
     sure = norm.ppf(1.0 - DRIFT_SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
-    smallest = float(np.tanh(sure / np.sqrt(c - 3)))
+    smallest = float(np.tanh(sure / np.sqrt(c - 3)))  # Fisher's transformation has about this standard error
     detectable = smallest if smallest < 0.95 else None
     return Drift(later, apart, p_value, p_value <= DRIFT_SIGNIFICANCE, detectable)
 

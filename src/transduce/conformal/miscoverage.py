@@ -27,26 +27,18 @@ if TYPE_CHECKING:
 class Miscoverage:
     """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest calibration score.
 
+    Every order of the c + m scores is equally likely, so it is ``BetaBinomial(m, c + 1 - k, k)``: the share of a
+    population above the k-th smallest of c draws is ``Beta(c + 1 - k, k)``. Equal scores only make the number smaller.
+
     Parameters
     ----------
-    n_unlabelled : int
-        Number m of unlabelled rows.
-    n_calibration : int
-        Number c of calibration labels.
+    n_unlabelled, n_calibration : int
+        Number m of unlabelled rows, and c of calibration labels.
     rank : int
         Which calibration score is the threshold: k, from 1 to c; ``c + 1`` if none is; then nothing is outside.
 
-    Notes
-    -----
-    Calibration and unlabelled scores are exchangeable: every order of the c + m is equally likely. The share of a
-    population above the k-th smallest of c draws has the distribution ``Beta(c + 1 - k, k)``, so the number of m more
-    draws above it is ``BetaBinomial(m, c + 1 - k, k)``. That is exact if no two scores are equal; equal ones, which
-    count as inside, only make the number outside smaller.
-
     Examples
     --------
-    One calibration label, one unlabelled row, threshold at the calibration score: both orders are equally likely.
-
     >>> from transduce.conformal import Miscoverage
     >>> Miscoverage(n_unlabelled=1, n_calibration=1, rank=1).cdf(0)
     0.5
@@ -68,19 +60,7 @@ class Miscoverage:
 
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
-        """Return the distribution at a level.
-
-        Parameters
-        ----------
-        confidence : float
-            Level, strictly between 0 and 1.
-        n_unlabelled, n_calibration : int
-            Numbers of unlabelled rows and of calibration labels.
-
-        Returns
-        -------
-        Miscoverage
-        """
+        """Return the distribution at a level, strictly between 0 and 1."""
         rank = calibration_rank(check_share("confidence", confidence), n_calibration)
         return cls(n_unlabelled, n_calibration, rank)
 
@@ -114,16 +94,7 @@ class Miscoverage:
         return betabinom.pmf(np.arange(m + 1), m, above, self.rank)
 
     def cdf(self, count: Any) -> Any:
-        """Return the probability that at most so many rows are outside.
-
-        Parameters
-        ----------
-        count : int or array of int
-
-        Returns
-        -------
-        float or array
-        """
+        """Return the probability that at most so many rows are outside; `count` is a number or an array."""
         counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(np.int64)
         probability = np.where(counts < 0, 0.0, 1.0)
         some = (counts >= 0) & (counts < self.n_unlabelled)
@@ -135,17 +106,7 @@ class Miscoverage:
         return float(probability) if np.ndim(count) == 0 else probability
 
     def quantile(self, certainty: float = 0.95) -> int:
-        """Return the smallest t such that, with this certainty, at most t rows are outside.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-            Strictly between 0 and 1.
-
-        Returns
-        -------
-        int
-        """
+        """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
         return bisect_left(range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12)
 
@@ -164,30 +125,25 @@ class ClassMiscoverage:
     n_unlabelled : int
         Number of unlabelled rows, of all classes together; how many are of which class is not known.
     n_labelled, n_calibration, ranks : sequence of int
-        Of every class: number of labels, how many of them are held out, and which calibration score is the threshold.
-        The first is empty where labels were chosen by their class, and say nothing of how many rows are of which.
+        Of every class: number of labels, how many are held out, and which calibration score is the threshold. The first
+        is empty where labels were chosen by their class, and say nothing of how many rows are of which.
 
     Notes
     -----
-    The number outside among the m_y unlabelled rows of class y has the distribution ``Miscoverage(m_y, c_y, k_y)``,
-    independently of the other classes, but m_y is unknown. It is bounded first: of the rows of class y, l_y have a
-    label by chance alone, so the hypergeometric distribution says that ``m_y <= u_y``, for all classes at once; this
-    takes a fifth of the allowed uncertainty. With the rest of it, the quantile of the sum of independent numbers with
-    the distributions ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows can only mean more outside.
+    Among the m_y unlabelled rows of class y the number is ``Miscoverage(m_y, c_y, k_y)``. With a fifth of the allowed
+    uncertainty ``m_y <= u_y`` for all classes at once (l_y of its rows have a label by chance: hypergeometric); with
+    the rest the sum of independent ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows only mean more outside.
 
-    Where labels were chosen by their class (`n_labelled` is empty) nothing bounds m_y. The share of class y outside is
-    ``Beta(c_y + 1 - k_y, k_y)`` before its rows are drawn, so that with high certainty none exceeds b, the largest of
-    the classes' quantiles; the number outside is then at most binomial with the share b, whatever the classes. The
-    uncertainty is split between the two such that the bound is smallest; the split depends on numbers of labels alone.
+    With `n_labelled` empty nothing bounds m_y. The share of class y outside is ``Beta(c_y + 1 - k_y, k_y)`` before its
+    rows are drawn; if none exceeds b, the number outside is at most binomial with the share b, whatever the classes.
+    The uncertainty is split between the two such that the bound is smallest, by numbers of labels alone.
 
     Examples
     --------
-    >>> from transduce.conformal.miscoverage import ClassMiscoverage
+    >>> from transduce.conformal import ClassMiscoverage
     >>> law = ClassMiscoverage(n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18))
     >>> law.mean, law.quantile(0.9)
     (4.0, 11)
-    >>> Miscoverage(n_unlabelled=40, n_calibration=38, rank=36).quantile(0.9)  # one threshold for both classes
-    6
     """
 
     n_unlabelled: int
@@ -199,35 +155,12 @@ class ClassMiscoverage:
     def at(
         cls, confidence: float, *, n_unlabelled: int, n_labelled: Sequence[int], n_calibration: Sequence[int]
     ) -> ClassMiscoverage:
-        """Return the distribution at a level.
-
-        Parameters
-        ----------
-        confidence : float
-        n_unlabelled : int
-        n_labelled, n_calibration : sequence of int
-            Labels of every class, and how many of them are held out.
-
-        Returns
-        -------
-        ClassMiscoverage
-        """
+        """Return the distribution at a level, by the labels of every class and how many of them are held out."""
         ranks = tuple(calibration_rank(confidence, c) for c in n_calibration)
         return cls(n_unlabelled, tuple(n_labelled), tuple(n_calibration), ranks)
 
     def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
-        """Return the distribution for one class, if `n_unlabelled` of the unlabelled rows belong to it.
-
-        Parameters
-        ----------
-        number : int
-            Position of the class.
-        n_unlabelled : int
-
-        Returns
-        -------
-        Miscoverage
-        """
+        """Return the distribution for a class, by its position, if `n_unlabelled` of the unlabelled rows are of it."""
         return Miscoverage(n_unlabelled, self.n_calibration[number], self.ranks[number])
 
     @property
@@ -241,18 +174,7 @@ class ClassMiscoverage:
         return max(self.of_class(y, self.n_unlabelled).mean for y in range(len(self.ranks)))
 
     def most_of_class(self, number: int, certainty: float) -> int:
-        """Return a bound on how many unlabelled rows belong to a class, with a certainty.
-
-        Parameters
-        ----------
-        number : int
-            Position of the class.
-        certainty : float
-
-        Returns
-        -------
-        int
-        """
+        """Return a bound on how many unlabelled rows belong to the class at a position, with a certainty."""
         own, total = self.n_labelled[number], sum(self.n_labelled)
 
         def too_large(size: int) -> bool:
@@ -262,16 +184,7 @@ class ClassMiscoverage:
         return bisect_left(range(1, self.n_unlabelled + 1), True, key=too_large)
 
     def quantile(self, certainty: float = 0.95) -> int:
-        """Return a bound on the number outside that holds with this certainty, whatever the classes.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-
-        Returns
-        -------
-        int
-        """
+        """Return a bound on the number outside that holds with this certainty, whatever the classes."""
         from scipy.signal import fftconvolve  # takes half a second, and few need it
 
         doubt = 1.0 - check_share("certainty", certainty)
@@ -344,15 +257,12 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
 class CategoryMiscoverage:
     """Exact distribution of the number of unlabelled rows outside, each compared within its category.
 
+    Orders within categories are independent, so the sum has the convolution of the categories' distributions.
+
     Parameters
     ----------
     parts : tuple of Miscoverage
         Of every category; a category has as many unlabelled rows as it has, so that nothing is estimated.
-
-    Notes
-    -----
-    Within each category every order of the scores is equally likely, whatever those of the others: the numbers outside
-    are independent, and their sum has the convolution of their distributions.
 
     Examples
     --------
@@ -400,17 +310,7 @@ class CategoryMiscoverage:
         return total
 
     def quantile(self, certainty: float = 0.95) -> int:
-        """Return the smallest t such that, with this certainty, at most t rows are outside.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-            Strictly between 0 and 1.
-
-        Returns
-        -------
-        int
-        """
+        """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
         reached = np.cumsum(self.probabilities) >= certainty - 1e-12
         return int(np.argmax(reached)) if reached.any() else self.n_unlabelled
@@ -421,16 +321,9 @@ Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 
 def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState) -> AnyArray:
-    """Draw numbers of unlabelled scores above each calibration score, from Polya's urn.
-
-    Returns shape (n_draws, n_calibration).
-
-    Notes
-    -----
-    Calibration scores cut the line into c + 1 gaps. An unlabelled score falls into a gap with probability
-    proportional to one plus the unlabelled scores already there: the shares of the gaps are uniform on the simplex,
-    the counts multinomial.
-    """
+    """Draw numbers of unlabelled scores above each calibration score, shape (n_draws, n_calibration)."""
+    # Polya's urn: calibration scores cut the line into c + 1 gaps, and an unlabelled score falls into one with a
+    # probability proportional to one plus those already there: shares of the gaps are uniform, counts multinomial.
     gaps = random.standard_exponential((n_draws, n_calibration + 1))
     rng = np.random.default_rng(random.randint(2**31 - 1))
     counts = rng.multinomial(n_unlabelled, gaps / gaps.sum(axis=1, keepdims=True))
@@ -449,25 +342,15 @@ def _tails(n_unlabelled: int, n_calibration: int, ranks: AnyArray) -> Array:
 def simultaneous_bounds(
     certainty: float, *, n_unlabelled: int, n_calibration: int, n_draws: int = 2000, random_state: Any = 0
 ) -> AnyArray:
-    """Return bounds on the number outside that hold at all levels at once.
-
-    Returns shape (n_calibration,).
-
-    Notes
-    -----
-    Every rank gets the largest t with ``P(at least t outside) >= d``, the same d for all. For a draw of the urn, the
-    smallest of these probabilities over the ranks says how unusual it is; d is the r-th smallest among the draws, r =
-    floor((1 - certainty)(n_draws + 1)). The true numbers are one more draw from the same urn, so they are more unusual
-    than d with probability at most ``r / (n_draws + 1)``, the chance in the simulation included. The bounds thus hold
-    however the level is chosen afterwards, even by looking at the intervals.
-
-    Above some ten million pairs of rank and count only a part of the ranks is looked at; the others take the
-    bound of the next lower one, which is valid for them too.
-    """
+    """Return bounds on the number outside that hold at all levels at once, shape (n_calibration,)."""
+    # Every rank gets the largest t with P(at least t outside) >= d, the same d for all. The smallest of these
+    # probabilities over the ranks says how unusual a draw is; d is the r-th smallest of the draws. The truth is one
+    # more draw, so it is more unusual than d with probability at most r / (n_draws + 1), whatever the level.
     check_share("certainty", certainty)
     if n_calibration == 0 or n_unlabelled == 0:
         return np.zeros(n_calibration, dtype=int)
     n_draws = max(int(n_draws), int(np.ceil(2.0 / (1.0 - certainty))))
+    # Of many ranks some are looked at; the others take the bound of the next lower one, which is valid for them too.
     number = min(n_calibration, max(2, MOST_CELLS // (n_unlabelled + 1)))
     ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
     tails = _tails(n_unlabelled, n_calibration, ranks)
@@ -486,14 +369,9 @@ def simultaneous_bounds(
 
 
 def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
-    """Return how many of the unlabelled rows are marked (wrong, say) at most, given how many calibration rows are.
-
-    Notes
-    -----
-    If T of all ``c + m`` answers are wrong, the number among c rows drawn at random is hypergeometric. The bound is the
-    largest T for which so few wrong answers, or fewer, have a probability above ``1 - certainty``, less those that were
-    seen. It fails with a probability of at most ``1 - certainty``, whatever T: nothing is approximated.
-    """
+    """Return how many of the unlabelled rows are marked (wrong, say) at most, given how many calibration rows are."""
+    # The number among c rows drawn at random is hypergeometric. The bound is the largest number for which so few, or
+    # fewer, have a probability above 1 - certainty, less those that were seen: nothing is approximated.
     total = n_calibration + n_unlabelled
 
     def too_many(more: int) -> bool:
@@ -506,10 +384,7 @@ def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: fl
 def urn_interval(
     n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float, n_empty: int = 0
 ) -> tuple[int, int]:
-    """Return between which numbers of the unlabelled rows are marked, given how many of the calibration rows are.
-
-    Of the unlabelled rows, `n_empty` were drawn to calibrate too, and it is not known whether they are marked.
-    """
+    """Return between which numbers of the unlabelled rows are marked; `n_empty` of them were drawn to calibrate."""
     sure, drawn, others = (1.0 + confidence) / 2.0, n_calibration + n_empty, n_unlabelled - n_empty
     fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
     return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty
@@ -518,24 +393,10 @@ def urn_interval(
 def powered_mean(
     unlabelled: Array, calibration: Array, labels: Array, columns: Any = None, weights: Array | None = None
 ) -> pd.DataFrame:
-    """Return the mean of the missing labels by prediction-powered inference, with its standard error.
-
-    Shapes: unlabelled (m,) or (m, q), calibration, labels (c,) or (c, q), weights (c,).
-
-    Notes
-    -----
-    ``mean(unlabelled) + mean(labels - calibration)``: what the predictions say, plus what they were off by on average
-    where labels are known. Its error is the difference of two means of residuals, over the calibration and over the
-    unlabelled rows, so its standard error is about ``s sqrt(1/c + 1/m)`` with s the standard deviation of the
-    calibration residuals. With weights w the mean of the residuals is weighted, and ``1/c`` becomes
-    ``sum(w^2) / sum(w)^2``. There is no interval: whatever the number of labels, heavy tails can hide in the rows that
-    were not drawn, so that an interval of finite width has no guarantee: with log-normal labels, one at 90 %
-    held the mean in 74 % of trials with 9 calibration labels, and in 81 % with 79.
-
-    References
-    ----------
-    Angelopoulos, Bates, Fannjiang, Jordan, Zrnic (2023). Prediction-powered inference. Science 382.
-    """
+    """Return the mean of the missing labels (m, q) by prediction-powered inference, with its standard error."""
+    # Angelopoulos et al. (2023), Science 382: the mean of the predictions, plus what they were off by where labels are
+    # known. There is no interval: heavy tails can hide in the rows that were not drawn. With log-normal labels one at
+    # 90 % held the mean in 74 % of trials with 9 calibration labels, and in 81 % with 79.
     parts = (part[:, None] if part.ndim == 1 else part for part in (unlabelled, calibration, labels))
     unlabelled, calibration, labels = parts
     c, m = len(calibration), len(unlabelled)
@@ -562,10 +423,7 @@ def class_shares(
     confidence: float,
     n_empty: int = 0,
 ) -> pd.DataFrame:
-    """Return shares of classes with an exact interval: calibration rows are a random part of all rows.
-
-    Shapes: codes (c,).
-    """
+    """Return shares of classes with an exact interval: calibration rows (c,) are a random part of all rows."""
     shares, bounds = estimated.copy(), np.full((len(estimated), 2), np.nan)
     if codes is not None:
         counts = np.bincount(codes, minlength=len(shares))
@@ -577,11 +435,9 @@ def class_shares(
 
 
 def wrong_answers(table: CalibratedTable, second: Reply | None, certainty: float) -> CountBound | None:
-    """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count.
-
-    Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong;
-    so does that at a row which was drawn to be labelled and has no label.
-    """
+    """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count."""
+    # Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong;
+    # so does that at a row which was drawn to be labelled and has no label.
     wrong, changed = _wrong_and_changed(table, second)
     known, given, empty = table.calibration.given, table.covered, table.n_empty
     if not known.any() or not len(given):

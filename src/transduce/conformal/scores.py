@@ -1,8 +1,4 @@
-"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them.
-
-A score of numbers says what distances from the answer are divided by; a score of classes is a table of every class at
-every row. To add one, write a function and enter it in `NUMBER_SCORES` or `CLASS_SCORES`.
-"""
+"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them."""
 
 from __future__ import annotations
 
@@ -97,7 +93,8 @@ def _not_the_answer(reply: Reply, scoring: Scoring) -> Array:
     return (reply.values[:, None] != np.arange(len(scoring.seen))).astype(float)
 
 
-# In the order in which "auto" tries them.
+# In the order in which "auto" tries them. A measure is what distances from a number are divided by, or a table of the
+# scores of every class at every row.
 NUMBER_SCORES = {
     "scaled": Score(
         lambda reply, scoring: np.where(_usable(reply), reply.spreads, scoring.spread),
@@ -167,17 +164,12 @@ def rounded(numbers: Array, unit: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRanks:
-    """Scores of the calibration rows, their weights, and what decides between equal ones.
+    """Scores of the calibration rows, their weights, and what decides between equal ones."""
 
-    Notes
-    -----
-    With G the factor, the p-value of a score S at the unlabelled row j is the largest that any odds between ``w / G``
-    and ``w G`` give: ``u / (u + l)``, where u is the sum of ``w_i G`` over calibration scores that are at least S, plus
-    ``w_j G``, and l the sum of ``w_i / G`` over the others. A score is inside if its p-value exceeds
-    ``1 - confidence``. With equal weights and G = 1 that is ``(1 + count) / (c + 1)``. A row that was drawn and has no
-    label has an unknown score: at plus infinity it makes every p-value the largest possible, also where it may be of
-    any class and every class is compared with its own.
-    """
+    # With G the factor, the p-value of a score S at row j is the largest that any odds between w / G and w G give: u /
+    # (u + l), u the sum of w_i G over calibration scores that are at least S, plus w_j G, and l that of w_i / G over
+    # the others. With equal weights and G = 1 it is (1 + count) / (c + 1). A row that was drawn and has no label has an
+    # unknown score: plus infinity makes every p-value the largest possible, whatever its class.
 
     scores: Array  # (c,) score of each calibration row at its label
     calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
@@ -243,10 +235,7 @@ class WeightedRanks:
 
 
 def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float) -> Array:
-    """Return the ends of ``value ± threshold * scale``; the whole line where calibration labels are too few.
-
-    Shapes: values, scales (m,); returns (m, 2).
-    """
+    """Return the ends of ``value ± threshold * scale``, (m, 2); the whole line where calibration labels are too few."""
     limits, closed = ranks.thresholds(confidence)
     bounded = np.isfinite(limits)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -265,18 +254,10 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
 def class_p_values(
     ranks: WeightedRanks, table: Array, codes: AnyArray | None = None, shares: Array | None = None
 ) -> Array:
-    """Return the p-value of every class at the unlabelled rows, compared with those of its own if codes are given.
-
-    Shapes: table (m, n_classes), codes (c,), shares (n_classes,); returns (m, n_classes).
-
-    Notes
-    -----
-    With shares q it is ``sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1)``. Take one row at random of each class
-    besides its c_k calibration labels: the unlabelled row is one of the ``c_k + 1`` of class k with probability
-    ``q_k / (c_k + 1)`` each, whichever k. So the weights of all that score at least as high sum to a p-value, exact for
-    numbers of labels by class that were fixed; the rows that nobody sees count as higher (Podkopaev, Ramdas 2021, weigh
-    labels by ``q_k / p_k``, which is exact where the numbers of labels are left to chance and p is known).
-    """
+    """Return p-values of classes (m, n_classes), each among its own calibration rows if codes (c,) are given."""
+    # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at random of each class
+    # besides its c_k labels: the unlabelled row is one of the c_k + 1 with probability q_k / (c_k + 1) each, whichever
+    # k, so the weights of all that score at least as high sum to a p-value, exact for fixed numbers of labels by class.
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
         if codes is None:

@@ -142,27 +142,16 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
 
     Notes
     -----
-    Jin and Candès (2023) score a row by ``V(x, y)``, larger the more y is as wanted, clip it, and compare calibration
-    rows at their labels, ``V_i = V(x_i, y_i)``, with unlabelled rows at the edge of what is not wanted, ``W_j``. Here
-    ``V(x, y) = infinity`` if y is wanted and ``-look(x)`` if not, ``W_j = -look(x_j)``, and
-    ``p_j = (1 + #{i : V_i <= W_j}) / (c + 1)``.
+    Jin and Candès (2023, JMLR 24) with ``V(x, y) = infinity`` if y is wanted and ``-look(x)`` if not, and ``W_j =
+    -look(x_j)``. If the label of j is not as wanted, ``V_j = W_j``, so p_j is one of the ranks of V_j among c + 1
+    exchangeable scores.
 
-    *Each p-value is valid for a random null.* If the label of j is not as wanted, ``V_j = W_j``, so p_j is one of the
-    ranks of V_j among c + 1 exchangeable scores: ``P(p_j <= t and the label of j is not as wanted) <= t``. Equal scores
-    count against the row, which only makes p_j larger.
-
-    *Benjamini-Hochberg at level q keeps the expected share of mistakes among the rows picked at or below q.* Let R be
-    the rows picked, and R_j those picked when p_j is set to 0 and, in the other p-values, the one that is added
-    counts the row j: ``(1{V_j <= W_i} + #{...}) / (c + 1)``. Suppose j is picked by mistake; then V_j = W_j. A row i
-    with ``W_i >= W_j`` has the same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is
-    picked in both: R = R_j. Given the unordered scores of the calibration rows and j, R_j is fixed, and the
-    rank of V_j is uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum over j.
-
-    `look` may be any function; it need not predict well, but a poor one picks few rows.
-
-    References
-    ----------
-    Jin, Candès (2023). Selection by prediction with conformal p-values. JMLR 24.
+    *Benjamini-Hochberg at level q keeps the expected share of mistakes at most q.* Let R be the rows picked, and
+    R_j those picked when p_j is set to 0 and the one that is added in the other p-values counts the row j: ``1{V_j <=
+    W_i}``. Suppose j is picked by mistake. A row i with ``W_i >= W_j`` has the same p-value in both, one with ``W_i <
+    W_j`` has ``p_i <= p_j`` and is picked in both: R = R_j. Given the unordered scores of the calibration rows and j,
+    R_j is fixed and the rank of V_j uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum
+    over j.
 
     Examples
     --------
@@ -189,10 +178,8 @@ class Selection:
 
     Parameters
     ----------
-    rows : array of shape (r,)
-        Positions of the rows picked in the sample, ascending.
-    values : array of shape (r,)
-        Their answers.
+    rows, values : array of shape (r,)
+        Positions of the rows picked in the sample, ascending, and their answers.
     p_values : array of shape (m,)
         Of all unlabelled rows, in the order of ``answer_.rows``; 1 where the estimator has no answer.
     guarantee : Guarantee
@@ -208,13 +195,8 @@ class Selection:
     >>> from transduce import Guarantee
     >>> from transduce.conformal import Selection
     >>> guarantee = Guarantee("exact", about="selection", false_discovery=0.1, mistake="answer is wrong")
-    >>> selection = Selection(np.array([4, 7]), np.array([2.5, 3.0]), np.array([0.01, 0.02, 0.6]), guarantee)
-    >>> len(selection)
+    >>> len(Selection(np.array([4, 7]), np.array([2.5, 3.0]), np.array([0.01, 0.02, 0.6]), guarantee))
     2
-    >>> selection.to_frame()
-       value
-    4    2.5
-    7    3.0
     """
 
     rows: AnyArray

@@ -31,16 +31,12 @@ class ClassShares:
     ----------
     classes : array of shape (n_classes,)
         The classes, or their numbers.
-    labels : array of shape (n_classes,)
-        Their shares among the labels that probabilities were learned from.
-    shares : array of shape (n_classes,)
-        Their shares among the unlabelled rows: estimated, or given.
+    labels, shares : array of shape (n_classes,)
+        Their shares among the labels that probabilities were learned from, and among the unlabelled rows.
     lower, upper : array of shape (n_classes,)
         Ends of an interval for each share, at `confidence`; the share itself if shares were given.
-    confidence : float
-        Level of the intervals.
-    given : bool
-        Whether the shares were given.
+    confidence, given : float, bool
+        Level of the intervals, and whether the shares were given.
     power : float
         What makes the probabilities that were learned calibrated ones: each to this power, scaled to sum 1.
     unit : float
@@ -67,18 +63,7 @@ class ClassShares:
     unit: float | None = None
 
     def reweigh(self, probabilities: Array) -> Array:
-        """Return probabilities that hold at these shares.
-
-        Parameters
-        ----------
-        probabilities : array of shape (m, n_classes)
-            As they were learned from the labels.
-
-        Returns
-        -------
-        array of shape (m, n_classes)
-            ``P(c | x) shares / labels``, calibrated and scaled to sum 1 in each row.
-        """
+        """Return probabilities (m, n_classes) as they are at these shares: ``P(c | x) shares / labels``, scaled."""
         known = self.labels > 0.0
         ratio = np.divide(self.shares, self.labels, out=np.zeros(len(known)), where=known)
         weighted = to_power(probabilities, self.power) * ratio
@@ -147,21 +132,10 @@ def estimate_shares(
     hidden: tuple[Array, AnyArray] | None = None,
     drawn: Any = None,
 ) -> ClassShares:
-    """Estimate the shares of the classes among unlabelled rows by maximum likelihood.
-
-    Shapes: probabilities (m, n_classes), as learned from labels of which there are `label_counts` (n_classes,);
-    `hidden`, by which they are calibrated, holds probabilities (l, n_classes) at labelled rows while their label was
-    hidden, and the numbers of their classes (l,); `drawn` (n_classes,) counts labels of rows drawn at random.
-
-    Notes
-    -----
-    If chance chose which rows of each class are labelled, the likelihood of the shares q at the unlabelled rows is
-    ``prod_j sum_c P(c | x_j) q_c / p_c``, where P was learned from labels with the shares p (Saerens, Latinne,
-    Decaestecker 2002). It needs calibrated probabilities (Alexandari, Kundaje, Shrikumar 2020). However many rows there
-    are, probabilities learned from l labels tell no more of q than l rows would: where their mean is off by the chance
-    in l labels, so is q. So m rows count as ``m l / (m + l)``; beside that, rows drawn at random count as they are, and
-    the labels' shares as much as `PULL` rows.
-    """
+    """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
+    # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with the shares p (Saerens
+    # et al. 2002) and calibrated (Alexandari et al. 2020) at labels while they were hidden. Probabilities learned from
+    # l labels tell no more of q than l rows would, so m rows count as m l / (m + l); rows drawn at random count fully.
     counts = np.asarray(label_counts, dtype=float)
     p, m = counts / counts.sum(), len(probabilities)
     prior = PULL * p + (0.0 if drawn is None else np.asarray(drawn, dtype=float))
@@ -173,18 +147,11 @@ def estimate_shares(
 def share_intervals(
     probabilities: Array, hidden: tuple[Array, AnyArray], confidence: float, random_state: Any = 0
 ) -> Array:
-    """Return the ends of an interval for each share, from resamples. Returns shape (2, n_classes).
-
-    Shapes: probabilities (m, n_classes) at unlabelled rows; `hidden` as that of `estimate_shares`, of a like fit.
-
-    Notes
-    -----
-    If chance chose which rows of each class are labelled, hidden labels of a class are like the unlabelled rows of it.
-    So the mean of the probabilities over unlabelled rows is ``sum_c q_c M_c`` with M_c their mean over hidden labels of
-    class c, whatever the probabilities are worth. A resample weighs the hidden labels of each class at random, with
-    any one of all hidden labels among them, so that a class with few labels tells little; and draws the first mean by
-    its standard error. Resamples of the likelihood held the shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
-    """
+    """Return the ends of an interval for each share, from resamples, shape (2, n_classes)."""
+    # Hidden labels of a class are like the unlabelled rows of it: the mean of the probabilities over the latter is
+    # sum_c q_c M_c, M_c their mean over hidden labels of class c, whatever they are worth. A resample weighs the hidden
+    # labels of each class at random, any one of all among them, so that a class with few labels tells little. Resamples
+    # of the likelihood held the shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
     said, codes = hidden
     k, random = said.shape[1], check_random_state(random_state)
     own = codes == np.arange(k)[:, None]
@@ -214,15 +181,9 @@ def mixture(mean: Array, of_class: Array) -> Array:
 def compare_shares(
     probabilities: Array, hidden: tuple[Array, AnyArray], random_state: Any = 0
 ) -> tuple[ClassShares, float]:
-    """Return the shares that unlabelled rows seem to have, and a p-value of "they have those of the labels".
-
-    Shapes: probabilities (m, n_classes); `hidden` as that of `estimate_shares`.
-
-    Notes
-    -----
-    If chance chose the labels, unlabelled rows are like labelled ones whose label was hidden: so many rows as all
-    unlabelled ones count for are drawn from these, again and again. The statistic is the largest change of a share.
-    """
+    """Return the shares that unlabelled rows seem to have, and a p-value of "they have those of the labels"."""
+    # If chance chose the labels, unlabelled rows are like labelled ones whose label was hidden: so many rows as all
+    # unlabelled ones count for are drawn from these. The statistic is the largest change of a share.
     said, codes = hidden
     counts, random = np.bincount(codes, minlength=said.shape[1]), check_random_state(random_state)
     found = estimate_shares(probabilities, counts, hidden=hidden)
@@ -236,16 +197,9 @@ def compare_shares(
 
 
 def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
-    """Return the shares with the largest likelihood; `prior` counts rows of known class, some for each with a label.
-
-    Shapes: probabilities (m, n_classes), p, prior (n_classes,).
-
-    Notes
-    -----
-    The objective ``sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c`` is concave in q, and its second part keeps
-    q from the edge. A few steps of EM come near the maximum, and Newton's on the plane ``sum(q) = 1`` reach it: EM
-    alone takes thousands where classes overlap.
-    """
+    """Return the shares with the largest likelihood; `prior` (n_classes,) counts rows of known class."""
+    # sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c is concave, and its second part keeps q from the edge. A
+    # few steps of EM come near the maximum and Newton's reach it: EM alone takes thousands where classes overlap.
     active = prior > 0.0
     own, ratio = prior[active], np.divide(probabilities, p, out=np.zeros(probabilities.shape), where=p > 0.0)
     ratio = ratio[ratio.sum(axis=1) > 0.0][:, active]
@@ -283,12 +237,10 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
 
 
 def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
-    """Return probabilities where labels have the shares p (n_classes,): the estimator's own, or made of its scores.
-
-    Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent a class is.
-    """
+    """Return probabilities where labels have the shares p (n_classes,): the estimator's own, or made of its scores."""
     if reply.probabilities is not None:
         return reply.probabilities
+    # Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent a class is.
     weighted = softmax(reply.class_scores(len(p)) / unit, axis=1) * p
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 

@@ -51,9 +51,9 @@ def _check_tolerance(tolerance: Any, is_class: bool) -> float:
 class ConformalTransducer(Transducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
-    Some labels, drawn at random, are held out: the calibration labels. The estimator is fitted once, with calibration
-    and unlabelled rows shuffled together as its rows without a label. Its errors at the calibration rows say how large
-    its errors at the unlabelled rows are.
+    Some labels, drawn at random, are held out to calibrate. The estimator is fitted once, with calibration and
+    unlabelled rows shuffled together as its rows without a label: its errors at the former say how large those at the
+    latter are.
 
     Parameters
     ----------
@@ -62,34 +62,29 @@ class ConformalTransducer(Transducer):
     confidence : float, default=0.9
         Probability with which the interval, or set of classes, of a row picked at random holds the truth.
     labels : Design, optional
-        How the labels came about: `transduce.conformal.Chance`, `Drawn`, `Sampled`, `Grouped`, `ByClass` or
-        `Estimated`, with arrays of shape (n,) that describe rows. ``Chance()`` by default.
+        How the labels came about, with arrays of shape (n,): `Chance` (the default), `Drawn`, `Sampled`, `Grouped`,
+        `ByClass` or `Estimated` of `transduce.conformal`.
     calibration : "auto", int or float, default="auto"
-        How many labels to hold out: a number, or a share of the labels. ``"auto"`` holds out about
-        ``min(l / 2, 5 sqrt(l))`` of l labels, at least as many as the level needs, and none if there are too few labels
-        to guarantee anything.
+        How many labels, or which share of them, to hold out; ``"auto"``: about ``min(l / 2, 5 sqrt(l))`` of l, none if
+        l is too small to guarantee anything.
     nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
-        How nonconforming a label is at a row. Numbers: distance from the answer, as it is or divided by the
-        estimator's standard error. Classes: one minus the class's probability, how far it falls behind the best other
-        class, or whether it is not the answer. ``"auto"`` uses standard errors or probabilities if there are any.
+        Numbers: distance from the answer, as it is or in standard errors. Classes: one minus the probability, how far
+        the class falls behind the best other one, or whether it is not the answer.
     label_conditional : bool, default=False
         Whether the guarantee is to hold within every class, rare ones included.
     ties : {"inside", "random"}, default="inside"
-        What happens to a score that equals the threshold. ``"inside"``: it counts as inside, so that fewer rows are
-        outside than stated if scores are often equal. ``"random"``: a random order decides.
+        Whether a score that equals the threshold counts as inside, or a random order decides.
     transductive : "auto" or bool, default="auto"
         Whether the estimator also gets the rows without a label. ``"auto"``: if it is a transducer.
     refit : bool, default=False
-        Whether values come from a second fit, with all labels. Intervals and sets are those of the first, extended
-        where a value would be outside; the guarantees are the same.
+        Whether values come from a second fit, with all labels; an interval is extended where its value would be
+        outside.
     test_exchangeability : bool, default=True
         Whether to test if labelled and unlabelled rows differ; the verdict is part of the guarantee.
     tolerance : float, optional
-        Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are. For classes it
-        bounds the number of wrong answers without this.
+        Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are.
     classes : collection, optional
-        Classes that are known besides those that have a label. If all labels are of one class, that class is the answer
-        everywhere.
+        Classes that are known besides those that have a label.
     random_state : int, RandomState or None, default=None
         Seed of which labels are held out, of the shuffle, and of the test.
     missing_label : object, default=None
@@ -97,83 +92,39 @@ class ConformalTransducer(Transducer):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed by the estimator's answers.
-    answer_ : Answer
-        Values, and regions or label sets with p-values, confidence and credibility, at the unlabelled rows.
-    guarantee_ : Guarantee
-        What is guaranteed; it prints as sentences.
+    transduction_, answer_, guarantee_ : array or series of shape (n,), Answer, Guarantee
+        The labels, completed by the answers; the answers at the unlabelled rows; what is guaranteed of them.
     miscoverage_ : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
-        Distribution of the number of unlabelled rows outside; with ``label_conditional=True`` bounds on it, because it
-        depends on how many of the unlabelled rows belong to which class. None if rows weigh differently.
-    exchangeability_ : Exchangeability or None
-        How labelled and unlabelled rows compare; None if that was not tested.
-    estimated_odds_ : EstimatedOdds or None
-        Odds that rows have no label, where they were estimated.
-    class_shares_ : ClassShares or None
-        The shares of the classes among the unlabelled rows, where labels were chosen by their class.
+        Distribution of the number of unlabelled rows outside; None if rows weigh differently.
+    exchangeability_, estimated_odds_, class_shares_ : Exchangeability, EstimatedOdds, ClassShares or None
+        How labelled and unlabelled rows compare, the odds that rows have no label, and the classes' shares, if known.
     mean_ : pandas.DataFrame
-        Numbers: estimate and standard error of the mean of the missing labels. Classes: the share of every class among
-        them, with an exact interval at `confidence`.
-    estimator_ : estimator
-        Fitted once, to the labels that were not held out.
-    refitted_ : estimator
-        Fitted to all labels, with ``refit=True``.
-    calibration_rows_ : array of shape (c,)
-        Positions of the rows whose label was held out, ascending.
-    calibration_scores_ : array of shape (c,)
-        How nonconforming each of their labels is; NaN where the estimator has no answer.
-    nonconformity_ : str
-        The score that was used.
-    classes_ : array of shape (n_classes,)
-        Classification: the classes, sorted.
-    n_features_in_ : int
-        Number of features seen in `fit`, if the estimator says so.
-
-    See Also
-    --------
-    RidgeConfidenceMachine : Exact intervals without calibration labels, but no guarantee for the column.
-    exchangeability_test : The test behind the verdict.
+        The mean of the missing labels with its standard error, or the share of every class with an exact interval.
+    estimator_, refitted_ : estimator
+        Fitted to the labels that were not held out and, with ``refit=True``, to all.
+    calibration_rows_, calibration_scores_ : array of shape (c,)
+        Positions of the rows whose label was held out, and how nonconforming it is (NaN without an answer).
+    nonconformity_, classes_, n_features_in_ : str, array of shape (n_classes,), int
+        The score that was used; the classes, sorted; the number of features, if the estimator says so.
 
     Notes
     -----
-    Let c labels be held out, m rows unlabelled, ``k = ceil((c + 1) confidence)`` and q the k-th smallest calibration
-    score. If chance alone decided which rows have a label, every order of the c + m scores is equally likely. So each
-    interval or set ``{y : score(x, y) <= q}`` contains the truth with probability at least `confidence`, and the number
-    of the m that do not has the distribution ``BetaBinomial(m, c + 1 - k, k)``: exactly if no two scores are equal;
-    otherwise there are, if anything, fewer.
-
-    The values are those of the same fit, and calibration labels are not used for them; with few labels that costs
-    accuracy, which ``refit=True`` gives back. The guarantee is about intervals and sets and does not change. `select`
-    and `mean_` still use the first fit, which treats calibration and unlabelled rows in the same way.
-
-    With k > c every interval is the whole line and every set holds all classes, and a warning says how many labels
-    would be enough. Rows at which the estimator has no answer (NaN, or the status "unreached") get the whole line, or
-    all classes, and are not counted: c and m count the others.
-
-    The exact guarantee is lost if the estimator was tuned on these labels outside of `fit`; tuning inside of it (a
-    search as the estimator) sees visible labels only and is safe.
-
-    References
-    ----------
-    Vovk, Gammerman, Shafer (2005). Algorithmic learning in a random world. Springer.
-    Marques (2025). Universal distribution of the empirical coverage in split conformal prediction. Statistics and
-    Probability Letters 219.
+    If chance alone decided which rows have a label, every order of the c + m scores is equally likely: each interval or
+    set holds the truth with probability at least `confidence`, and the number of the m outside is ``BetaBinomial(m, c +
+    1 - k, k)`` with ``k = ceil((c + 1) confidence)`` (Vovk, Gammerman, Shafer 2005; Marques 2025). Rows at which the
+    estimator has no answer get the whole line, or all classes, and are not counted. `select` and `mean_` use the first
+    fit, which treats calibration and unlabelled rows alike. An estimator that was tuned on these labels outside of
+    `fit` loses the guarantee; a search as the estimator does not.
 
     Examples
     --------
     >>> import numpy as np
     >>> from transduce import ConformalTransducer, TransductiveRidge
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(160, 2))
-    >>> y = X[:, 0] + 0.1 * rng.normal(size=160)
-    >>> y[60:] = np.nan
+    >>> X = np.random.default_rng(0).normal(size=(160, 2))
+    >>> y = np.where(np.arange(160) < 60, X[:, 0] + 0.1 * X[:, 1] ** 2, np.nan)
     >>> model = ConformalTransducer(TransductiveRidge(), random_state=0).fit(X, y)
     >>> len(model.calibration_rows_), model.outside_at_most(0.95)
     (29, 22)
-    >>> print(model.guarantee_.statement)
-    The interval of a row picked at random holds its true value with probability at least 90 %. With 95 % certainty at
-    most 22 of the 100 true values are outside their intervals; at most 10 are expected.
     """
 
     estimator: Any
@@ -195,20 +146,7 @@ class ConformalTransducer(Transducer):
     # --------------------------------------------------------------------------------------------------- fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Hold some labels out, fit the estimator once, and answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n, d)
-            Features of all rows, in any form that the estimator takes.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted. With none missing no label is held out.
-
-        Returns
-        -------
-        ConformalTransducer
-            The fitted estimator.
-        """
+        """Hold labels of `y` out, fit the estimator once, and answer at rows of `X` (n, d) whose label is missing."""
         confidence, task = self._check_settings()
         check_given(self, y)
         known = () if self.classes is None else list(self.classes)
@@ -255,10 +193,7 @@ class ConformalTransducer(Transducer):
     def _fit_estimator(
         self, problem: Problem, held_out: Mask, inner: Any, again: Any, random: np.random.RandomState
     ) -> tuple[Reply, Reply | None]:
-        """Fit once with calibration and unlabelled rows shuffled together and, with ``refit=True``, to all labels.
-
-        Return the answers at calibration and unlabelled rows, and those of the second fit at the unlabelled ones.
-        """
+        """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
         rows, unlabelled = problem.rows, problem.sample.unlabelled
         transductive = None if isinstance(self.transductive, str) else bool(self.transductive)
         both = np.concatenate([rows[held_out], unlabelled])
@@ -355,16 +290,14 @@ class ConformalTransducer(Transducer):
     def guarantee_at(
         self, confidence: float | None = None, *, certainty: float = 0.95, tolerance: float | None = None
     ) -> Guarantee:
-        """Return what is guaranteed at a level, with the number of rows outside bounded at a certainty.
+        """Return what is guaranteed at a level, by default that of the fit, as is the tolerance.
 
         Parameters
         ----------
-        confidence : float, optional
-            Level; that of the fit by default.
-        certainty : float, default=0.95
-            Of the guarantee for the whole column.
+        confidence, certainty : float
+            Level, and certainty of the guarantee for the whole column.
         tolerance : float, optional
-            Numbers: by how much an answer may be off; that of the fit by default.
+            Numbers: by how much an answer may be off.
 
         Returns
         -------
@@ -383,44 +316,17 @@ class ConformalTransducer(Transducer):
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
 
-        Parameters
-        ----------
-        confidence : float
-            Level. The guarantee holds for a level chosen without looking at the answers; for others see
-            `outside_at_all_levels`.
-
-        Returns
-        -------
-        Answer
+        The guarantee holds for a level chosen without looking at the answers; for others see `outside_at_all_levels`.
         """
         check_is_fitted(self)
         return self._answer_at(checks.check_share("confidence", confidence))
 
     def outside_at_most(self, certainty: float = 0.95) -> int:
-        """Return a bound on the number of unlabelled rows outside, with a certainty.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-
-        Returns
-        -------
-        int
-        """
+        """Return a bound on the number of unlabelled rows outside, with a certainty."""
         return self._law().quantile(certainty)
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
-        """Return how many answers are wrong at most, with a certainty.
-
-        Parameters
-        ----------
-        certainty : float, default=0.95
-
-        Returns
-        -------
-        int
-            For numbers those off by more than `tolerance`, which must be set.
-        """
+        """Return how many answers are wrong at most, with a certainty; numbers are wrong beyond `tolerance`."""
         check_is_fitted(self)
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
@@ -432,36 +338,16 @@ class ConformalTransducer(Transducer):
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
         """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty.
 
-        Parameters
-        ----------
-        share : float
-            Wanted share of rows inside.
-        certainty : float, default=0.95
-
-        Returns
-        -------
-        float
-            For `answer_at`, or as `confidence` of another fit. If no level is enough, a ValueError says how many
-            calibration labels would be.
+        If no level is enough, a ValueError says how many calibration labels would be.
         """
         law = self._whole_column("confidence_for")
         c, m = law.n_calibration, law.n_unlabelled
         return confidence_for(share, certainty, n_unlabelled=m, n_calibration=c)
 
     def outside_at_all_levels(self, certainty: float = 0.95, *, random_state: Any = 0) -> pd.DataFrame:
-        """Return bounds on the number of rows outside that hold at all levels at once.
+        """Return bounds on the number of rows outside that hold at all levels at once, one for each calibration label.
 
-        Parameters
-        ----------
-        certainty : float, default=0.95
-        random_state : int, RandomState or None, default=0
-            Seed of the simulated urn.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One line for every calibration label: confidence, outside at most. With these the level may be chosen after
-            looking at the intervals.
+        With these the level may be chosen after looking at the intervals. `random_state` seeds a simulation.
         """
         law = self._whole_column("outside_at_all_levels")
         c, m = law.n_calibration, law.n_unlabelled
@@ -488,13 +374,12 @@ class ConformalTransducer(Transducer):
         Parameters
         ----------
         factors : sequence of float, default=(1.0, 1.5, 2.0)
-            By how much the odds may be off, either way; see `Chance.sensitivity`.
+            By how much the odds may be off, either way; see `Chance`.
 
         Returns
         -------
         pandas.DataFrame
-            One line a factor: factor, the median *width* of the intervals or the mean *size* of the sets, and at how
-            many rows nothing is ruled out.
+            By factor: median *width* of intervals or mean *size* of sets, and at how many rows nothing is ruled out.
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
@@ -519,25 +404,19 @@ class ConformalTransducer(Transducer):
         above, below : float, optional
             Numbers: the label is to be larger or smaller than this; give both for a range.
         tolerance : float, optional
-            Numbers: the answer is to be off by no more than this; the answer is that of the first fit, as of `correct`.
+            Numbers: the answer (of the first fit) is to be off by no more than this.
         label : object, optional
             Classes: the class it is to be.
         correct : bool, default=False
-            Classes: the answer is to be right, whichever class it is; with ``refit=True`` the answer of the first fit,
-            which is in `Selection.values`.
+            Classes: the answer (of the first fit) is to be right, whichever class it is.
         false_discovery : float, default=0.1
             Bound on the expected share of mistakes among the rows picked.
 
         Returns
         -------
         Selection
-            The rows, and the guarantee. If no row is picked, there are too few calibration labels for the bound, or the
-            estimator is not good enough.
-
-        Notes
-        -----
-        See `transduce.conformal.selection.selection_p_values` for the theory. The smallest p-value is ``1 / (c +
-        1)``, so at least ``m / (false_discovery (c + 1))`` rows are picked, or none.
+            The rows, and the guarantee; with c calibration labels ``m / (false_discovery (c + 1))`` rows or more, or
+            none.
         """
         check_is_fitted(self)
         table, answer = self._fit.table, self.answer_
@@ -558,18 +437,7 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("predict")
     def predict(self, X: Any) -> AnyArray:
-        """Return the estimator's prediction at rows, without transducing again; nothing is guaranteed of it.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not.
-
-        Returns
-        -------
-        array of shape (m,)
-            At an unlabelled row this differs from ``transduction_`` if the estimator's own `predict` does.
-        """
+        """Return the estimator's predictions at rows (m, d), not transduced again; nothing is guaranteed of them."""
         check_is_fitted(self)
         fitted = self._fit.answering
         if self._fit.shares is not None:
@@ -579,10 +447,7 @@ class ConformalTransducer(Transducer):
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        """Return the fitted estimator's class probabilities at rows (m, d), shape (m, n_classes).
-
-        They are 0 for a class all of whose labels were held out.
-        """
+        """Return class probabilities at rows (m, d), shape (m, n_classes); 0 for a class without visible labels."""
         check_is_fitted(self)
         fitted = self._fit.answering
         shares = fitted.estimator.predict_proba(fitted.own(X))
@@ -634,10 +499,8 @@ def check_wrapped(estimator: Any) -> bool:
 def _at_shares(
     problem: Problem, held_out: Mask, first: Reply, second: Reply | None, shares: ClassShares
 ) -> tuple[Reply, Reply]:
-    """Return the answers of the first fit as they are scored, and those at the unlabelled rows that are shown.
-
-    Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given ones do not.
-    """
+    """Return the answers of the first fit as they are scored, and those at the unlabelled rows that are shown."""
+    # Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given ones do not.
     n_held = int(held_out.sum())
     last = first.at(np.arange(n_held, len(first.values))) if second is None else second
     if shares.given:
