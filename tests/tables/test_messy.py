@@ -137,7 +137,11 @@ def cars():
         (orders, "--sheet 2", ["'note': 1 formula has no value stored and is missing"]),
         (stars, "", 1),
         (stars, "--missing .", ["'N/A' (30) were taken as empty"]),
-        (chemistry, "", ["'uncertain': 120 cells were read as the number in each", "'range': 120 of 120 cells, such as"]),
+        (
+            chemistry,
+            "",
+            ["'uncertain': 120 cells were read as the number in each", "'range': 120 of 120 cells, such as"],
+        ),
         (cars, "", 1),
         (cars, "--missing=-999", ["read as numbers"]),
     ],
