@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ import operator
 from tests.page.serving import Client, Served
 from transduce.conformal.selection import pick
 from transduce.page.preview import AnswerRows, Preview, outlook
-from transduce.page.run import GivenLabels, Run, leave
+from transduce.page.run import GivenLabels, Run, leave, work
 from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
 from transduce.tables import files
 
@@ -303,6 +304,31 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
     assert (way == "chance") == (command == f"transduce fill houses.csv --target {target}")
 
 
+@pytest.mark.parametrize("n_labels", [60, 11])
+def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path):
+    """Who does not know how the values came about is promised nothing exact, by no sentence, number or command."""
+    x = np.random.default_rng(1).normal(size=120)
+    frame = pd.DataFrame({"x": x, "other": x[::-1], "y": np.where(np.arange(120) < n_labels, 3 * x, np.nan)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    choices = Choices(target="y", way="unknown")
+    before = outlook(Preview(tmp_path / "t.csv", choices), choices)
+    (tmp_path / "job.json").write_text(
+        json.dumps({"path": str(tmp_path / "t.csv"), "choices": asdict(choices)})
+    )
+    work(tmp_path, lambda name, share: None)
+    brief, numbers = (
+        json.loads((tmp_path / "result" / name).read_text()) for name in ("brief.json", "numbers.json")
+    )
+    kind = "approximate" if n_labels == 60 else "none"
+    assert before.headline == {"approximate": kind, "none": "Nothing can be guaranteed like this"}[kind]
+    assert brief["guarantee"]["headline"] == numbers["guarantee"]["headline"] == kind
+    assert brief["options"]["labels"]["design"] == "Estimated"
+    assert brief["again"].endswith("--shift estimate")
+    report = (tmp_path / "result" / "report.html").read_text()
+    assert "chance alone decided" not in report
+    assert "guarantee: exact" not in report
+
+
 def test_what_the_other_columns_say(folder):
     path = folder / "houses.csv"
     choices = Choices(target="price", way="chance")
@@ -551,7 +577,7 @@ def test_from_the_answers_to_labelling_and_back(tmp_path):
         fill(client)
         about = client.get("/open/answers").json()
         changes = about["changes"]
-        assert changes["guarantee"] == ["exact if chance chose the labels", "exact"]
+        assert changes["guarantee"] == ["approximate", "exact"]
         assert changes["labels"] > 0
         assert "session.to_fill()" in about["again"]
         assert pd.read_csv(tmp_path / "t.csv")["y"].isna().sum() == 60

@@ -130,6 +130,11 @@ class CalibratedTable:
         """Whether the calibration rows are a random part of all rows that have no visible label."""
         return self.exchangeable and self.weights.cells is None and self.weights.kind != CLASSES
 
+    @property
+    def estimated(self) -> bool:
+        """Whether the odds of a label were estimated, be it that they are all the same."""
+        return self.weights.kind == ESTIMATED or self.weights.assumption == ESTIMATE
+
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
         return self.weights.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
@@ -152,7 +157,8 @@ class CalibratedTable:
     def law(self, confidence: float) -> Law | None:
         """Return the distribution of the number outside at a level; None if there is none."""
         # Of which class rows are that were drawn and have no label is not known.
-        return None if self.by_class and self.n_empty else self._thresholds(confidence)
+        none = self.estimated or (self.by_class and self.n_empty)
+        return None if none else self._thresholds(confidence)
 
     def _thresholds(self, confidence: float) -> Law | None:
         """Return how many calibration rows each threshold has, as a distribution; None if rows weigh differently."""
@@ -313,17 +319,19 @@ class CalibratedTable:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
         sure = replace(sure, any_class=self._any_class_possible(confidence))
-        if self.pooled and (self.classes is not None or self.tolerance is not None):
+        if self.pooled and not self.estimated and (self.classes is not None or self.tolerance is not None):
             sure = replace(sure, wrong=wrong_answers(self, second, certainty))
         return self._with_grounds(sure, confidence)
 
     def _with_grounds(self, sure: Guarantee, confidence: float) -> Guarantee:
         """Return the guarantee with where it holds, what it rests on, and why it is of its kind."""
-        weights, estimated, verdict = self.weights, self.weights.kind == ESTIMATED, sure.verdict
+        weights, estimated, verdict = self.weights, self.estimated, sure.verdict
         doubtful = estimated or (verdict is not None and verdict.shifted)
         reasons: tuple[str, ...] = ()
         if estimated:
-            reasons = ("The odds of a label are estimated, and no estimate bears an exact guarantee.",)
+            same = " No column tells which rows have one, so that all labels weigh the same."
+            why = "The odds of a label are estimated, and no estimate bears an exact guarantee."
+            reasons = (why + (same if weights.kind != ESTIMATED else ""),)
         elif verdict is None and weights.testable:
             reasons = ("Whether labelled and unlabelled rows differ was not tested.",)
         assumption = ESTIMATE if estimated else weights.assumption

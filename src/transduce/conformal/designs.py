@@ -29,6 +29,7 @@ from transduce.core.guarantee import (
     CHANCE_WITHIN,
     DESIGN,
     DRAWN,
+    ESTIMATE,
     SHARES,
     Verdict,
 )
@@ -454,6 +455,7 @@ class Estimated(Design):
     'approximate'
     """
 
+    rests_on: ClassVar[str] = ESTIMATE
     of_column: ClassVar[bool] = False
 
     def _estimates(self, compared: Exchangeability | None) -> bool:

@@ -115,7 +115,7 @@ def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
         why = "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
         return Guarantee("none", about="selection", reasons=(why,), verdict=verdict)
     return Guarantee(
-        "exact",
+        "approximate" if table.estimated else "exact",
         about="selection",
         false_discovery=bound,
         mistake=goal.mistake,

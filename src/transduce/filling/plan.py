@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import ByClass, Design, labels_needed
+from transduce.conformal.designs import ByClass, Design, Estimated, labels_needed
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
@@ -71,7 +71,7 @@ def make_plan(
         inner, seconds = _one(parts[0], case, options)
         seconds *= 2 + FOLDS
     what = "intervals" if case.task == "regression" else "sets"
-    if n_calibration == 0:
+    if n_calibration == 0 and not isinstance(design, Estimated):
         notes.insert(
             0,
             f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
@@ -95,6 +95,8 @@ def make_plan(
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
     """Return which labels values and intervals come from."""
     about = f"Guarantee by row{' and for the column' if design.for_column else ''}"
+    if not n_calibration:
+        return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
         return f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
     return (
@@ -113,6 +115,8 @@ def _held_out(case: Case, options: Options, design: Design) -> int:
     by_row = options.guarantee == "row" or (options.guarantee == "auto" and few)
     if by_row and not design.calibrates:
         return 0
+    if isinstance(design, Estimated) and not options.own:
+        return number  # with too few labels values stand without a guarantee, as where chance chose them
     if design.calibrates and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
     if number == 0 and options.guarantee == "column":

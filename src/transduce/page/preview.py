@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
-from transduce.conformal.designs import ByClass, Design, Drawn, Estimated, Grouped, labels_needed
+from transduce.conformal.designs import ByClass, Design, Drawn, Grouped, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.selection import pick
 from transduce.core.guarantee import ESTIMATE, STILL, Guarantee
@@ -233,7 +233,7 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
     except ValueError as error:
         return Outlook("Nothing can be guaranteed like this", [], [str(error)], draw=True)
     guarantee = _expected(design, choices, about)
-    column = design.for_column and not isinstance(design, Estimated)
+    column = design.for_column
     column &= choices.guarantee == "column" or labels.n_labels >= ROW_BELOW[labels.task] or design.calibrates
     plural = "intervals" if about == "interval" else "sets"
     will, will_not = [guarantee.statement], [f"Any of this, unless {guarantee.assumptions[0]}."]
@@ -253,15 +253,14 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
 def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
     """Return the guarantee of a design as it will read, without what is not known before the fit."""
     assumption = STILL if choices.way == "date" else design.assumption
-    estimated = isinstance(design, Estimated)
     within = "class" if isinstance(design, ByClass) and design.by_class else ""
     return Guarantee(
-        "approximate" if estimated else "exact",
+        "approximate" if assumption == ESTIMATE else "exact",
         about=about,
         confidence=choices.confidence,
         within=within,
         n_groups=int(isinstance(design, Grouped)),
-        assumptions=(ESTIMATE if estimated else assumption,),
+        assumptions=(assumption,),
     )
 
 

@@ -28,7 +28,6 @@ from transduce.core.computing import show_progress, stage
 from transduce.core.safe_files import write_text
 from transduce.core.words import command_line
 from transduce.filling import FillResult, fill
-from transduce.filling.sources import FrameSource
 from transduce.labelling.journal import Label
 from transduce.page.workspace import Choices
 from transduce.report import render_html, render_json
@@ -179,11 +178,7 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
             if given is not None:
                 table, choices = given.put_into(table, choices)
                 again = _again_with_labels(path, choices)
-        labels = FrameSource.read(table, choices.target, choices.options()).labels
-        if choices.way == "unknown" and not calibration_number(labels.n_labels, choices.confidence):
-            choices = choices.changed({"way": "chance"})  # labels too few to estimate anything
-        options = choices.options()
-        result = fill(table, choices.target, **options.changed())
+        result = fill(table, choices.target, **choices.options().changed())
         part = folder / f"part-{os.getpid()}"
         part.mkdir()
         leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)

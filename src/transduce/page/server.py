@@ -267,8 +267,9 @@ class OpenServer:
         known |= {"choices": asdict(saved.choices), "revision": saved.revision, "notes": space.notes}
         past = time.time() - progress.began if progress.state == "running" else 0.0
         known |= {"run": {**asdict(progress), "seconds": past}}
-        filled = brief.stat().st_mtime_ns if brief.exists() else None
-        return known | {"filled": filled}
+        given = GivenLabels.read(space.computed) if saved.choices.labels else None
+        way = saved.choices.way if given is None else given.said(saved.choices).way
+        return known | {"way": way, "filled": brief.stat().st_mtime_ns if brief.exists() else None}
 
     # -------------------------------------------------------------------------------------------------- what is done
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transduce.core.guarantee import CHANCE, DRAWN, Guarantee
+from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, Guarantee
 from transduce.core.words import counted, percent
 from transduce.report.plain import name_of, number, rough_percent
 from transduce.report.quality import Quality
@@ -319,6 +319,8 @@ def _trusted(facts: Facts) -> tuple[str, str, str]:
         return "guarantee: in doubt", f"{differ}: more than chance chose which are known.", "bad"
     if guarantee.kind == "approximate":
         small = "It holds nearly, or under an assumption in doubt."
+        if ESTIMATE in guarantee.assumptions:
+            small = "What decided which values are known can only be estimated."
         if facts.shifted:
             small = f"{differ}; an estimate of how corrects for that."
         return "guarantee: approximate", small, "fair"

@@ -50,17 +50,20 @@ export async function drawWays(page) {
     const { columns } = await read("/open/preview");
     kinds = { table: state.table, columns };
   }
-  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part: rows drawn there at random count as drawn, all others as chosen." })] : [];
+  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." })] : [];
   redraw($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
-    const chosen = choices.way === way;
-    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
+    const chosen = state.way === way;
+    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: Boolean(choices.labels) && !chosen, tabindex: chosen || (!state.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
       picture(way), make("strong", { text: name }), make("span", { class: "fine", text: words }));
-    return make("div", { class: "way-box" }, button, chosen && column ? columnOf(page, way, column) : null);
+    return make("div", { class: "way-box" }, button, chosen && column && !choices.labels ? columnOf(page, way, column) : null);
   }));
   $("confidence").value = String(choices.confidence);
-  $("fill").disabled = !choices.way || (Boolean(WAYS[choices.way]?.[2]) && !choices.column);
+  $("fill").disabled = !ready(state);
   await drawOutlook(page);
 }
+
+// Whether it was said how the values came about, and by which column.
+const ready = ({ way, choices }) => Boolean(way) && (!WAYS[way][2] || Boolean(choices.column) || choices.labels > 0);
 
 function columnOf(page, way, words) {
   const { choices } = page.state;
@@ -76,8 +79,7 @@ async function drawOutlook(page) {
   const key = JSON.stringify([state.table, state.revision]);
   if (key === asked) return;
   asked = key;
-  const ready = choices.way && (!WAYS[choices.way][2] || choices.column);
-  if (!ready) {
+  if (!ready(state)) {
     fill($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
   } else {
     fill($("outlook"), make("p", { class: "fine", text: "…" }));
