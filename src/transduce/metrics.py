@@ -37,26 +37,20 @@ def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, A
 
     Parameters
     ----------
-    y_true : array-like of shape (m,)
-        True labels.
-    y_pred : array-like of shape (m,)
-        Answers.
+    y_true, y_pred : array-like of shape (m,)
+        True labels, and answers.
     confidence : array-like of shape (m,)
         How sure each answer is; any increasing function of it gives the same curve.
 
     Returns
     -------
-    errors : array of shape (k,)
-        Share of wrong answers among those kept.
-    rejected : array of shape (k,)
-        Share of rows rejected, ascending from 0. Rows of equal confidence are rejected together, so k is the number of
-        different confidences.
+    errors, rejected : array of shape (k,)
+        Share of wrong answers among those kept, and of rows rejected, from 0 on; rows of equal confidence go together.
 
     Examples
     --------
     >>> from transduce.metrics import rejection_curve
-    >>> errors, rejected = rejection_curve([0, 1, 1, 0], [0, 1, 0, 1], [0.9, 0.8, 0.3, 0.3])
-    >>> errors, rejected
+    >>> rejection_curve([0, 1, 1, 0], [0, 1, 0, 1], [0.9, 0.8, 0.3, 0.3])
     (array([0.5, 0. , 0. ]), array([0.  , 0.5 , 0.75]))
     """
     wrong, sureness = _read(y_true, y_pred, confidence)
@@ -68,22 +62,17 @@ def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, A
 
 
 def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> float:
-    """Return the mean error among the answers kept, over all numbers of rejected rows; smaller is better.
+    """Return the mean error among the answers kept, over 0, 1, ..., m - 1 rejected rows; smaller is better.
 
     Parameters
     ----------
     y_true, y_pred, confidence : array-like of shape (m,)
-        As in `rejection_curve`.
+        As in `rejection_curve`; rows of equal confidence are rejected in random order.
 
     Returns
     -------
     float
         About the error rate if confidence says nothing; far below it if mistakes are the least sure answers.
-
-    Notes
-    -----
-    The mean over 0, 1, ..., m - 1 rejected rows. Rows of equal confidence are rejected in random order; the expected
-    value is returned.
 
     Examples
     --------
@@ -113,17 +102,11 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     Returns
     -------
     float
-        From 0 to 1. Rows whose score is equal at the cut-off count in part: it is the mean over all orders of them.
-
-    See Also
-    --------
-    SpectralGraphTransducer : Ranks all rows by a few labels.
+        From 0 to 1; where scores are equal at the cut-off, the mean over all orders of them.
 
     Examples
     --------
     >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])  # of the first two, one is positive
-    0.5
-    >>> precision_recall_break_even([True, False], [1.0, 1.0])
     0.5
     """
     truth, score = np.asarray(y_true), np.asarray(score, dtype=float)

@@ -107,3 +107,35 @@ def test_answers_read_well():
     frame = answer.to_frame()
     assert list(frame.columns) == ["value", "set", "confidence", "credibility", "status"]
     assert frame.loc[4, "set"] == ("a", "b")
+
+
+def test_regions_are_cut_to_what_is_possible():
+    cut = Regions.from_intervals([[-2, 3], [5, 9]]).within(0, 4)
+    assert cut.hull().tolist() == [[0.0, 3.0], [4.0, 4.0]]
+
+
+def test_the_nearest_piece_reaches_out_to_a_value():
+    regions = Regions.from_pieces([[(0, 1)], [(0, 1), (4, 5)], []]).holding([2, 3, 7])
+    assert regions == Regions.from_pieces([[(0, 2)], [(0, 1), (3, 5)], [(7, 7)]])
+
+
+def number_answer(values, intervals):
+    status = np.full(len(values), "answered")
+    regions = Regions.from_intervals(intervals)
+    return Answer(np.arange(len(values)), np.array(values), status, Guarantee("none"), regions=regions)
+
+
+def test_answers_are_cut_and_opened():
+    """What is possible cuts values and regions; a limit opens regions, and the status says so."""
+    cut = number_answer([-0.5], [[-2, 3]]).within(0, np.inf).to_frame()
+    assert cut[["value", "lower", "upper"]].values.tolist() == [[0.0, 0.0, 3.0]]
+    opened = number_answer([0.2, 2.0], [[0, 1], [1, 3]]).opened(0.5, np.inf).to_frame()
+    columns = opened[["value", "lower", "upper", "status"]].values.tolist()
+    assert columns == [[0.5, -np.inf, 1.0, "below"], [2.0, 1.0, 3.0, "answered"]]
+
+
+def test_sets_say_whether_a_class_that_no_label_shows_is_in_them():
+    sets, unseen = np.array([[True, False], [True, True]]), np.array([False, True])
+    known = {"label_sets": sets, "unseen": unseen, "classes": np.array(["a", "b"])}
+    answer = Answer(np.arange(2), np.array(["a", "a"]), np.full(2, "answered"), Guarantee("none"), **known)
+    assert [answer.contains([label] * 2).tolist() for label in ("b", "c")] == [[False, True], [False, True]]

@@ -20,49 +20,37 @@ UNSEEN = "or a class that no label shows"  # what a set says where such a class 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The answer at the unlabelled rows.
-
-    Numbers live where the features do; names of classes, statuses and positions are numpy arrays.
+    """The answer at the unlabelled rows; numbers live where the features do, all else is numpy's.
 
     Parameters
     ----------
-    rows : array of shape (m,)
-        Positions of the unlabelled rows in the sample.
-    values : array of shape (m,)
-        The answer itself: numbers, or class labels.
+    rows, values : array of shape (m,)
+        Positions of the unlabelled rows in the sample, and the answers: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; ``"unusual"`` where even the answered class is ruled out, and it is unsure; ``"tied"``
-        where two classes are equally good; ``"rejected"`` where the answer is too unsure; ``"unreached"`` where there
-        is no answer; ``"below"`` and ``"above"`` where the value is a limit, beyond which nothing is told apart.
+        ``"answered"``; ``"unusual"`` where even the answered class is ruled out; ``"tied"`` where two classes are
+        equally good; ``"rejected"`` where it is too unsure; ``"unreached"`` where there is no answer; ``"below"`` and
+        ``"above"`` where the value is a limit, beyond which nothing is told apart.
     guarantee : Guarantee
         What is guaranteed about these answers.
     regions : Regions, optional
-        Regression: where the label is, at the stated confidence.
-    label_sets : boolean array of shape (m, n_classes), optional
-        Classification: which classes are possible, at the stated confidence.
-    p_values : array of shape (m, n_classes), optional
-        Classification: p-value of each class.
-    unseen : boolean array of shape (m,), optional
-        Classification: whether a class that no label shows is possible too, at the stated confidence.
-    p_unseen : array of shape (m,), optional
-        Classification: p-value of a class that no label shows.
+        Numbers: where the label is, at the stated confidence.
+    label_sets, p_values : array of shape (m, n_classes), optional
+        Which classes are possible, at the stated confidence, and the p-value of each.
+    unseen, p_unseen : array of shape (m,), optional
+        The same of a class that no label shows.
     confidence, credibility : array of shape (m,), optional
-        Classification: how sure the answer is, from 0 to 1 (one minus the second largest p-value, that of a class that
-        no label shows among them, or the largest probability minus the second largest), and the largest p-value. If the
-        answer comes from another fit: one minus the largest p-value of the other classes, and the p-value of the
-        answered class.
+        Classes: one minus the largest p-value of the others, seen or not (or how far the largest probability is ahead
+        of the second), and the p-value of the answer.
     standard_errors : array of shape (m,), optional
         Standard error of each value, or probability, as the method itself states it.
     inductive : array of the shape of `values`, optional
         What the same method answers when it may not look at the unlabelled rows.
     loo_residuals : array of shape (m,) or (m, c), optional
         Leave-one-out residual of each unlabelled row in the completed sample.
-    scores : array of shape (m,) or (m, n_classes), optional
-        Classification: the numbers whose sign or maximum is the answer.
-    probabilities : array of shape (m, n_classes), optional
-        Classification: probability of each class.
+    scores, probabilities : array of shape (m,) or (m, n_classes), optional
+        The numbers whose sign or maximum is the answer, and the probability of each class.
     classes : array of shape (n_classes,), optional
-        What the columns of `label_sets` and `p_values` stand for.
+        What columns stand for.
     index : pandas.Index, optional
         Names of the unlabelled rows.
     diagnostics : dict
@@ -71,10 +59,8 @@ class Answer:
     Examples
     --------
     >>> import numpy as np
-    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9)
-    >>> answer = Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee,
-    ...                 regions=Regions.from_intervals([[0, 1]]))
-    >>> answer.to_frame()
+    >>> guarantee, interval = Guarantee("exact", about="interval", confidence=0.9), Regions.from_intervals([[0, 1]])
+    >>> Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee, regions=interval).to_frame()
        value  lower  upper  n_pieces    status
     2    0.5    0.0    1.0         1  answered
     """
@@ -115,20 +101,13 @@ class Answer:
         below : float, optional
             Rows whose confidence is below this are rejected.
         share : float, optional
-            As many of the least confident rows as make up this share of all, at most; rows of equal confidence are
-            rejected together or not at all.
-
-        Returns
-        -------
-        Answer
-            Rows that were rejected before stay so.
+            At most this share of all rows, the least confident; rows of equal confidence go together.
 
         Examples
         --------
         >>> import numpy as np
-        >>> none = Guarantee("none")
-        >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), none,
-        ...                 confidence=np.array([0.9, 0.2, 0.5]))
+        >>> sure = {"confidence": np.array([0.9, 0.2, 0.5])}
+        >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"), **sure)
         >>> answer.reject(share=0.4).status.tolist()
         ['answered', 'rejected', 'answered']
         """
@@ -147,42 +126,14 @@ class Answer:
         return replace(self, status=np.where(confidence < float(below or 0.0), "rejected", self.status))
 
     def within(self, lower: float, upper: float) -> Answer:
-        """Return the answer with values and regions cut to what is possible.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> answer = Answer(np.arange(1), np.array([-0.5]), np.array(["answered"]), Guarantee("none"),
-        ...                 regions=Regions.from_intervals([[-2, 3]]))
-        >>> answer.within(0, np.inf).to_frame()[["value", "lower", "upper"]].values.tolist()
-        [[0.0, 0.0, 3.0]]
-        """
+        """Return the answer with values and regions cut to what is possible."""
         if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
             return self
         regions = self.regions.within(lower, upper)
         return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
 
     def contains(self, labels: Any) -> Mask:
-        """Return whether each row's region, or set, holds that row's label.
-
-        Parameters
-        ----------
-        labels : array of shape (m,)
-            A class that no label shows is in the sets that say so.
-
-        Returns
-        -------
-        boolean array of shape (m,)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> sets, unseen = np.array([[True, False], [True, True]]), np.array([False, True])
-        >>> answer = Answer(np.arange(2), np.array(["a", "a"]), np.full(2, "answered"), Guarantee("none"),
-        ...                 label_sets=sets, unseen=unseen, classes=np.array(["a", "b"]))
-        >>> [answer.contains([label, label]).tolist() for label in ("b", "c")]
-        [[False, True], [False, True]]
-        """
+        """Return whether each row's region, or set, holds its label (m,); one that no label shows counts too."""
         if self.regions is not None:
             return arrays.to_numpy(self.regions.contains(labels))
         if self.label_sets is None or self.classes is None:
@@ -192,16 +143,7 @@ class Answer:
         return np.where(codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen))
 
     def opened(self, below: float, above: float) -> Answer:
-        """Return the answer where labels up to `below`, or from `above` on, are limits: regions are open there.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> answer = Answer(np.arange(2), np.array([0.2, 2.0]), np.array(["answered"] * 2), Guarantee("none"),
-        ...                 regions=Regions.from_intervals([[0, 1], [1, 3]]))
-        >>> answer.opened(0.5, np.inf).to_frame()[["value", "lower", "upper", "status"]].values.tolist()
-        [[0.5, -inf, 1.0, 'below'], [2.0, 1.0, 3.0, 'answered']]
-        """
+        """Return the answer where labels up to `below`, or from `above` on, are limits: regions are open there."""
         if self.regions is None or not (np.isfinite(below) or np.isfinite(above)):
             return self
         low, high = self.values <= below, self.values >= above

@@ -1,8 +1,4 @@
-"""The seam between the numerics and the library that holds the arrays: numpy, or torch and cupy on a GPU.
-
-Functions take their namespace from their arrays, so that results live where the input lives. What the array API
-standard lacks is adapted here, once for each library. numpy's own path is numpy and scipy alone.
-"""
+"""The seam between the numerics and the library that holds the arrays: numpy, or torch and cupy on a GPU."""
 
 from __future__ import annotations
 

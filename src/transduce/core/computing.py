@@ -34,10 +34,7 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str) -> Iterator[Callable[[float], None]]:
-    """Open a stage of work; gives a function to call with the share done, from 0 to 1.
-
-    The logger ``transduce`` also gets its beginning and end, at level INFO.
-    """
+    """Open a stage of work, which is logged; gives a function to call with the share done, from 0 to 1."""
     report = partial(_tell, _listener.get(), name)
     began = time.perf_counter()
     _log.info("%s ...", name)
@@ -62,14 +59,14 @@ def show_progress(listener: Listener | None = None) -> AbstractContextManager[No
     Parameters
     ----------
     listener : callable, optional
-        Called with the name of a stage and the share done, from 0 to 1, in the thread that computes, and with NaN if
-        the stage was interrupted; by default a line on standard error is kept up to date.
+        Called with the name of a stage and the share done, from 0 to 1, or NaN if it was interrupted; by default a
+        line on standard error is kept up to date.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce.methods.spectral_graph import neighbor_graph
     >>> from transduce import show_progress
+    >>> from transduce.methods.spectral_graph import neighbor_graph
     >>> seen = []
     >>> with show_progress(lambda name, share: seen.append((name, share))):
     ...     graph = neighbor_graph(np.eye(4) + 1.0, n_neighbors=2)
@@ -108,10 +105,7 @@ def reusing() -> AbstractContextManager[None]:
 
 
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
-    """Return what `compute` returns; in a block of `reusing`, compute it once for the same rows and settings.
-
-    Shapes: rows (n, d).
-    """
+    """Return what `compute` returns; in a block of `reusing`, once for the same rows (n, d) and settings."""
     kept = _found.get()
     if kept is None:
         return compute()
@@ -141,13 +135,11 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+# numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
+# milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
 @contextmanager
 def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
-    """Keep BLAS to one thread while n, such as the rows of matrices, is at most `most`.
-
-    numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
-    milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
-    """
+    """Keep BLAS to one thread while n, such as the rows of matrices, is at most `most`."""
     if n > most:
         yield
     else:
@@ -174,11 +166,9 @@ def threads_here() -> dict[str, int]:
 
 
 def threads_of_fit(n_rows: int) -> dict[str, int]:
-    """Return how many threads a fit of so many rows has, in whatever process it runs.
-
-    The last digits of sums depend on the number of threads, and joblib gives worker processes fewer of them. With this
-    number in all processes the answer does not depend on `n_jobs`.
-    """
+    """Return how many threads a fit of so many rows has, in whatever process it runs."""
+    # The last digits of sums depend on the number of threads, of which joblib gives worker processes fewer: with this
+    # number in all processes the answer does not depend on `n_jobs`.
     return {"blas": 1, "openmp": 1} if n_rows <= ONE_THREAD_ROWS else threads_here()
 
 

@@ -34,22 +34,7 @@ class Transducer(BaseEstimator):
         return _safe_indexing(X, known), labels[known]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return how good answers are at the rows that have a label; the others are left out.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        y : array-like of shape (m,)
-            Labels, missing where there is none.
-        sample_weight : array-like of shape (m,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            The coefficient of determination of numbers, the share of right answers of classes.
-        """
+        """Return R^2 of numbers, or the share of right classes, at the rows (m, d) that have a label."""
         from sklearn.metrics import accuracy_score, r2_score  # half a second, which no fit needs
 
         rows, labels = self._with_label(X, y)

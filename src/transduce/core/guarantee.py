@@ -146,68 +146,49 @@ class Guarantee:
     Parameters
     ----------
     kind : {"exact", "approximate", "none"}
-        Whether it holds in finite samples for any distribution, under the `assumptions`; "none" if nothing is
-        guaranteed.
+        Whether it holds in finite samples for any distribution, under the `assumptions`.
     about : {"", "interval", "region", "set", "selection"}
         What the guarantee is about.
     confidence : float or None
         Probability with which the interval, region or set of a row picked at random holds the truth.
     within : {"", "class", "category"}
         Where it holds: over all rows, or within every class, or every category of a column.
-    outside : CountBound or None
-        Bound on the number of unlabelled rows outside their intervals or sets.
-    wrong : CountBound or None
-        Bound on the number of wrong answers; of numbers, of those off by more than `tolerance`.
+    outside, wrong : CountBound or None
+        Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more than `tolerance`).
     wrong_by_class : tuple of (class, CountBound)
         The same among the rows answered with each class, each bound by itself.
     tolerance : float or None
         By how much a number may be off.
-    n_labelled, n_calibration : int
-        Labels, and how many of them were held out at random to calibrate.
-    n_unreached : int
-        Unlabelled rows without an answer.
-    n_short : int
-        Classes with too few calibration labels; they are in every set.
-    short : tuple of str
-        Categories with too few calibration labels; nothing is ruled out at their rows.
-    n_groups : int
-        Groups that calibrate, if it is about a row drawn at random from a new group; 0 if not.
-    n_other : int
-        Unlabelled rows that it is not about: their group has labels.
+    n_labelled, n_calibration, n_unreached : int
+        Labels, how many of them were held out at random to calibrate, and rows without an answer.
+    n_short, short : int, tuple of str
+        Classes with too few calibration labels, which are in every set, and such categories.
+    n_groups, n_other : int
+        Groups that calibrate, if it is about a row of a new group, and rows of groups with labels, not covered.
     of_rows : float or None
         Where each group counts once: the share of the rows that may be outside if those groups are the largest.
     n_empty : int
-        Rows drawn at random to be labelled that have no label: each counts as a larger score than any, and the
-        guarantee is about the others.
+        Rows drawn at random to be labelled that have no label: it is about the others.
     any_class : bool
         Whether sets cannot rule out a class that no label shows; such sets say so.
     decisive : float or None
         The one label that decided that the column holds numbers and not classes; None if no single one did.
     false_discovery, mistake : float or None, str
         For a selection: bound on the expected share of mistakes, and what a mistake is.
-    assumptions : tuple of str
-        What has to be true, such as `CHANCE`.
-    reasons : tuple of str
-        Why it is of this kind, in sentences.
+    assumptions, reasons : tuple of str
+        What has to be true, such as `CHANCE`, and why it is of this kind, in sentences.
     factor : float
         The odds of a label may be wrong by this factor, either way, without harm.
-    effective : float or None
-        How many labels of equal weight the calibration labels are worth, where they do not weigh the same.
-    n_unbounded : int
-        Rows that weigh too much for these calibration labels: nothing is ruled out there.
+    effective, n_unbounded : float or None, int
+        How many labels of equal weight the calibration labels are worth, and at how many rows nothing is ruled out.
     remedy : tuple of int
         Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
-    verdict : Verdict or None
-        What a test found about the assumption `CHANCE`; None if there was no test.
-    limits : Limits or None
-        Labels that are limits, where there are some: intervals are open there.
-    drift : Drift or None
-        What was found along an order of the rows; None if none was named.
+    verdict, limits, drift : Verdict, Limits, Drift or None
+        What a test of `CHANCE` found, which labels are limits, and what was found along an order of the rows.
 
     Examples
     --------
-    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9, assumptions=(CHANCE,))
-    >>> guarantee.statement
+    >>> Guarantee("exact", about="interval", confidence=0.9, assumptions=(CHANCE,)).statement
     'The interval of a row picked at random holds its true value with probability at least 90 %.'
     >>> print(Guarantee("none", reasons=("It is an example.",)))
     none: Nothing is guaranteed. It is an example.

@@ -9,10 +9,8 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names live in the modules that `homes` names.
-
-    A name must not be that of a module of the package: importing the module would take its place.
-    """
+    """Return `__getattr__` and `__dir__` of a package whose names live in the modules that `homes` names."""
+    # A name must not be that of a module of the package: importing the module would take its place.
 
     def get(name: str) -> Any:
         if name not in homes:

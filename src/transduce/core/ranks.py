@@ -11,10 +11,8 @@ from transduce.core.types import AnyArray, Array
 
 
 def nonconformity_rank(confidence: float, n: int) -> int:
-    """Return how many of `n` rows must be at least as nonconforming as the unlabelled row for a label to be kept.
-
-    A label is kept when its p-value ``(1 + count) / (n + 1)`` exceeds ``1 - confidence``; 0 keeps all labels.
-    """
+    """Return how many of `n` rows must be at least as nonconforming as the unlabelled row for a label to be kept."""
+    # It is kept when its p-value (1 + count) / (n + 1) exceeds 1 - confidence; 0 keeps all labels.
     # 1 - 0.9 is a hair below 0.1 in floating point: without the 1e-12, p = 0.1 would exceed it.
     return int(np.floor((1.0 - confidence + 1e-12) * (n + 1)))
 
@@ -38,10 +36,7 @@ def fewest_calibration(confidence: float) -> int:
 
 
 def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
-    """Return a fold for each labelled row, such that every fold spans the labels.
-
-    Shapes: y_l (l,) or (l, c), ties (l, t); returns (l,).
-    """
+    """Return a fold for each labelled row (l,), such that every fold spans the labels (l, c). Shapes: ties (l, t)."""
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
     # Sorting is stable: by the features first, then by the labels.
     by_ties = arrays.to_numpy(arrays.lexsort(ties))
@@ -50,9 +45,6 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
 
 
 def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
-    """Return a fold for each labelled row at random, every class spread over the folds as evenly as it can be.
-
-    Shapes: codes (l,); returns (l,).
-    """
+    """Return a fold for each labelled row (l,) at random, every class spread over the folds as evenly as it can be."""
     order = np.lexsort([random.permutation(len(codes)), codes])
     return np.argsort(order) % n_folds

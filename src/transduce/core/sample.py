@@ -34,10 +34,8 @@ class PartlyLabelled:
     --------
     >>> import numpy as np
     >>> sample = PartlyLabelled.from_arrays(np.eye(3), [1.0, None, 3.0])
-    >>> sample.unlabelled
-    array([1])
-    >>> sample.complete([2.0])
-    array([1., 2., 3.])
+    >>> sample.unlabelled, sample.complete([2.0])
+    (array([1]), array([1., 2., 3.]))
     """
 
     X: Array
@@ -54,20 +52,14 @@ class PartlyLabelled:
 
         Parameters
         ----------
-        X : array of shape (n, d)
-            Finite features.
-        y : sequence of length n
-            Labels: list, array, pandas or polars series.
+        X, y : array of shape (n, d), sequence of length n
+            Finite features; labels: list, array, pandas or polars series.
         missing_label : object, default=None
             A further value that stands for "no label", for example -1 or "?".
         index : pandas.Index, optional
             Names of the rows; those of `y` come first.
         columns : bool, default=False
             Whether `y` may have several columns; each row then has all of its labels, or none.
-
-        Returns
-        -------
-        PartlyLabelled
         """
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:
@@ -88,15 +80,11 @@ class PartlyLabelled:
         return np.flatnonzero(~self.labelled)
 
     def complete(self, values: Any, known: Any = slice(None)) -> Any:
-        """Return the labels with `values` at the unlabelled rows, in the kind and order of the user's labels.
-
-        A floating-point array makes all labels floating point, whatever integer type `y` had; an array
-        of objects (class labels) leaves the type of `y` alone. Unlabelled rows outside the mask `known` stay missing.
-        """
+        """Return the user's labels, in their kind and order, with `values` at the unlabelled rows that are `known`."""
         if arrays.is_foreign(values):
             return self._complete_foreign(values)
         values = np.asarray(values)
-        if values.dtype.kind == "f":
+        if values.dtype.kind == "f":  # then all labels are; an array of objects leaves the type of y alone
             labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
             filled = np.where(labelled, self.y, np.nan).astype(float)
         else:
@@ -146,10 +134,7 @@ def _is_not_float(y: Any) -> bool:
 
 
 def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
-    """Return where labels are missing: NaN, None, NA, NaT, or equal to `missing_label`.
-
-    Shapes: values (n,) or (n, c).
-    """
+    """Return where labels (n,) or (n, c) are missing: NaN, None, NA, NaT, or equal to `missing_label`."""
     missing = np.asarray(pd.isna(values), dtype=bool)
     if missing_label is not None:
         # 1 == True in Python, but a label 1 is not the label True.
@@ -184,11 +169,8 @@ YES_OR_NO = ((0.0, 1.0), (-1.0, 1.0))  # numbers that spell two classes
 
 
 def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
-    """Return "regression" or "classification": what the estimators are for, or else what the labels are.
-
-    Text, booleans and categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1. Nothing is
-    counted: a reading that depends on how many different labels there happen to be would void guarantees.
-    """
+    """Return "regression" or "classification": what the estimators are for, or else what the labels are."""
+    # Nothing is counted: a reading that depends on how many different labels there happen to be would void guarantees.
     for estimator in estimators:
         if is_classifier(estimator):
             return "classification"
@@ -208,13 +190,8 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
 
 
 def decisive_label(numbers: Array) -> float | None:
-    """Return the one label without which numbers would be read as classes; None if there is none.
-
-    Notes
-    -----
-    Where none of the labels, or at least two, are other than yes and no, the reading is that of the sample completed
-    with a further row, unless the row is the only other one: one row of ``l + 1``, and 1 / (l + 1) is no more than what
-    a guarantee leaves out.
-    """
+    """Return the one label without which numbers would be read as classes; None if there is none."""
+    # With none or several such labels the reading is that of the sample completed with a further row, unless that is
+    # the only other one: one row of l + 1, and 1 / (l + 1) is no more than what a guarantee leaves out.
     others = [numbers[~np.isin(numbers, pair)] for pair in YES_OR_NO]
     return next((float(other[0]) for other in others if len(other) == 1), None)

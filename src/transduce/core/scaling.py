@@ -86,10 +86,7 @@ def _plain_moments(rows: Array) -> tuple[Array, Array]:
 
 
 def fit_temperature(scores: Array, codes: AnyArray) -> float:
-    """Return the factor that makes the softmax of scores the best probabilities for known classes.
-
-    Shapes: scores (l, n_classes), codes (l,).
-    """
+    """Return the factor that makes the softmax of scores (l, n_classes) fit known classes (l,) best."""
     n, n_classes = scores.shape
     target = np.full((n, n_classes), 1.0 / (n + n_classes))
     target[np.arange(n), codes] += n / (n + n_classes)
@@ -101,18 +98,12 @@ def fit_temperature(scores: Array, codes: AnyArray) -> float:
 
 
 def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> float:
-    """Return the power of the blend's shares that fits known classes best; 1 with fewer than 20 labels.
-
-    Shapes: shares (l, n_classes), codes (l,).
-
-    Notes
-    -----
-    A mean of probabilities is more cautious than its members where they agree for different reasons, so that the power
-    is often above 1. A share below half a label counts as half a label.
-    """
+    """Return the power of shares (l, n_classes) that fits known classes best; 1 with fewer than 20 labels."""
     n, n_classes = shares.shape
     if n < FEWEST_FOR_POWER:
         return 1.0
+    # A mean of probabilities is more cautious than its members where they agree for different reasons, so that the
+    # power is often above 1. A share below half a label counts as half a label.
     logs = np.log(np.maximum(shares, 0.5 / n))
     target = np.eye(n_classes)[codes]
 

@@ -23,10 +23,7 @@ _INFINITE = "Input y contains infinity or a value too large for dtype('float64')
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False) -> Any:
-    """Return features as a finite float array, or raise a ValueError that says what to correct.
-
-    Shapes: X (n, d); returns (n, d).
-    """
+    """Return features (n, d) as a finite float array, or raise a ValueError that says what to correct."""
     if arrays.is_foreign(X) and not device:
         only, library = f"{type(estimator).__name__} computes on the processor only", arrays.library_of(X)
         raise ValueError(f"{only}: pass X as a numpy array, not as one of {library}.")
@@ -219,10 +216,7 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
 
 
 def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> Array:
-    """Return kernel values of new rows with the n rows of `fit` and, as one more column, with themselves.
-
-    The last column is `own` where it is left out, NaN if that is not known and, with `own_value` false, not needed.
-    """
+    """Return kernel values of new rows with the n rows of `fit` and, as one more column, with themselves."""
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
         last = arrays.zeros((X.shape[0], 1), X) + (np.nan if own is None else own)

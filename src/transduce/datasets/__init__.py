@@ -16,21 +16,13 @@ TARGET = "price"
 def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     """Return the table with missing prices, and the prices.
 
+    Counts and medians are those that the Census Bureau published, in the public domain, as Pace and Barry (1997,
+    Statistics and Probability Letters 33) put them together.
+
     Returns
     -------
-    table : DataFrame of 400 rows
-        A district each, with eight measurements and its median price, of which 150 are known.
-    price : Series
-        The price of every district.
-
-    Notes
-    -----
-    Counts and medians are those that the Census Bureau published, as Pace and Barry (1997) put them together; works of
-    the United States government are in the public domain.
-
-    References
-    ----------
-    R. K. Pace and R. Barry. Sparse spatial autoregressions. Statistics and Probability Letters 33:291-297, 1997.
+    table, price : DataFrame of 400 rows, Series
+        A district each, with eight measurements and its median price, 150 of which are known; and all prices.
 
     Examples
     --------

@@ -22,20 +22,17 @@ class RegionDisplay(Display):
 
     Parameters
     ----------
-    values : array of shape (m,)
-        Answers.
-    regions : Regions
-        Their regions.
+    values, regions : array of shape (m,), Regions
+        Answers, and their regions.
     y_true : array of shape (m,), optional
         True labels.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce.display import RegionDisplay
     >>> from transduce import Regions
-    >>> display = RegionDisplay(np.array([1.0, 2.0]), Regions.from_intervals([[0, 3], [1, 2]])).plot()
-    >>> display.ax_.get_ylabel()
+    >>> from transduce.display import RegionDisplay
+    >>> RegionDisplay(np.array([1.0, 2.0]), Regions.from_intervals([[0, 3], [1, 2]])).plot().ax_.get_ylabel()
     'label'
     """
 
@@ -46,16 +43,7 @@ class RegionDisplay(Display):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot the answer of a regression method.
-
-        Parameters
-        ----------
-        answer : Answer
-            With regions.
-        y_true : array-like of shape (m,), optional
-            True labels at the unlabelled rows.
-        ax : matplotlib Axes, optional
-        """
+        """Plot the answer of a regression method, with the true labels (m,) at its rows if they are known."""
         truth = check_truth(answer, y_true)
         if answer.regions is None:
             raise ValueError("This answer has no regions: plot one of a regression method.")
@@ -115,8 +103,7 @@ class CoverageDisplay(Display):
     Examples
     --------
     >>> from transduce.display import CoverageDisplay
-    >>> display = CoverageDisplay([0.8, 0.9], [0.82, 0.91]).plot()
-    >>> display.ax_.get_xlabel()
+    >>> CoverageDisplay([0.8, 0.9], [0.82, 0.91]).plot().ax_.get_xlabel()
     'guaranteed coverage'
     """
 
@@ -146,16 +133,12 @@ class CoverageDisplay(Display):
 class MiscoverageDisplay(Display):
     """How many of the unlabelled rows are outside: the probabilities, the bound and, if it is known, the truth.
 
-    Counts of next to no probability are left out.
-
     Parameters
     ----------
     probabilities : array of shape (m + 1,)
-        Of 0, 1, ..., m rows outside.
-    bound : int
-        The number that is not exceeded, with the certainty.
-    certainty : float
-        That certainty.
+        Of 0, 1, ..., m rows outside; counts of next to no probability are not drawn.
+    bound, certainty : int, float
+        The number that is not exceeded, with that certainty.
     truth : int, optional
         The true number.
 
@@ -176,18 +159,7 @@ class MiscoverageDisplay(Display):
 
     @classmethod
     def from_law(cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None) -> Self:
-        """Plot a distribution.
-
-        Parameters
-        ----------
-        law : Miscoverage
-            Such as ``model.miscoverage_``.
-        certainty : float, default=0.95
-            Of the bound.
-        truth : int, optional
-            Number of rows that were outside.
-        ax : matplotlib Axes, optional
-        """
+        """Plot a distribution, such as ``model.miscoverage_``, and the true number outside if it is known."""
         if not hasattr(law, "probabilities"):
             raise TypeError(
                 f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With "
@@ -219,10 +191,7 @@ class MiscoverageDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RejectionCurveDisplay(Display):
-    """Error among the answers kept, against the share of rows rejected.
-
-    Each step is one more value of confidence that is no longer enough.
-    On axes that have lines already, such as another curve, the line of "nothing rejected" is not drawn again.
+    """Error among the answers kept, against the share of rows rejected, one step for each value of confidence.
 
     Parameters
     ----------
@@ -248,53 +217,23 @@ class RejectionCurveDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_pred: Any, confidence: Any, *, name: str = "answers kept", ax: Any = None
     ) -> Self:
-        """Plot the curve of any answers.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (m,)
-            True labels.
-        y_pred : array-like of shape (m,)
-            Answers.
-        confidence : array-like of shape (m,)
-            How sure each answer is.
-        name : str, default="answers kept"
-            Legend.
-        ax : matplotlib Axes, optional
-        """
+        """Plot the curve of any answers (m,), given how sure each is."""
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
     def from_answer(cls, answer: Answer, y_true: Any, *, name: str = "answers kept", ax: Any = None) -> Self:
-        """Plot the curve of a classifier's answer.
-
-        Parameters
-        ----------
-        answer : Answer
-            With confidences.
-        y_true : array-like of shape (m,)
-            True labels at the unlabelled rows.
-        name : str, default="answers kept"
-            Legend.
-        ax : matplotlib Axes, optional
-        """
+        """Plot the curve of a classifier's answer, given the true labels (m,) at the unlabelled rows."""
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
 
     def plot(self, *, ax: Any = None, color: Any = INSIDE) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-        color : matplotlib color, optional
-        """
+        """Draw on given or new axes, in a colour of matplotlib."""
         self._color = color
         return super().plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        if not ax.lines:
+        if not ax.lines:  # beside another curve it stands already
             ax.axhline(self.errors[0], color=REGION, lw=1.2, label="nothing rejected")
         rejected, errors = np.append(self.rejected, 1.0), np.append(self.errors, self.errors[-1])
         ax.step(rejected, errors, where="post", color=self._color, label=self.name)
@@ -329,16 +268,7 @@ class TransductionDisplay(Display):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot the answer of a method that has both.
-
-        Parameters
-        ----------
-        answer : Answer
-            With numbers as values and inductive values beside them.
-        y_true : array-like of shape (m,), optional
-            True labels at the unlabelled rows.
-        ax : matplotlib Axes, optional
-        """
+        """Plot an answer that has inductive numbers too, with the true labels (m,) if they are known."""
         truth = check_truth(answer, y_true)
         if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":
             raise ValueError("This answer has no inductive numbers: plot one of TransductiveRidge.")

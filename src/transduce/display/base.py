@@ -21,18 +21,7 @@ class Display(ABC):
     _size = (6.5, 4.5)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-
-        Returns
-        -------
-        Display
-            The display itself; `ax_` and `figure_` are what it was drawn on.
-        """
+        """Draw on given or new axes, and return the display itself; `ax_` and `figure_` are what it was drawn on."""
         ax = new_axes(self._size) if ax is None else ax
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure

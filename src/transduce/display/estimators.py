@@ -16,27 +16,22 @@ from transduce.display.base import INSIDE, OUTSIDE, REGION, VALUE, Display, fini
 
 @dataclass(eq=False, repr=False)
 class LeaveOneOutDisplay(Display):
-    """Leave-one-out error over ridge and width, with the choice.
-
-    One curve for each width, the darker the wider.
+    """Leave-one-out error over ridge and width, with the choice: one curve for each width, the darker the wider.
 
     Parameters
     ----------
     path : pandas.DataFrame
         Columns width, ridge, error: the ``loo_path_`` of an estimator.
-    width : float or None
-        The width that was chosen.
-    ridge : float
-        The ridge that was chosen.
+    width, ridge : float or None, float
+        What was chosen.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce.display import LeaveOneOutDisplay
     >>> from transduce import TransductiveRidge
+    >>> from transduce.display import LeaveOneOutDisplay
     >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> model = TransductiveRidge().fit(X, np.sin(X[:, 0]))
-    >>> LeaveOneOutDisplay.from_estimator(model).ax_.get_xlabel()
+    >>> LeaveOneOutDisplay.from_estimator(TransductiveRidge().fit(X, np.sin(X[:, 0]))).ax_.get_xlabel()
     'ridge'
     """
 
@@ -46,14 +41,7 @@ class LeaveOneOutDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot what a fitted estimator tried.
-
-        Parameters
-        ----------
-        estimator : TransductiveRidge or TransductiveRidgeClassifier
-            Fitted.
-        ax : matplotlib Axes, optional
-        """
+        """Plot what a fitted `TransductiveRidge` or `TransductiveRidgeClassifier` tried."""
         if not hasattr(estimator, "loo_path_"):
             raise TypeError("Pass a fitted TransductiveRidge or TransductiveRidgeClassifier.")
         return cls(estimator.loo_path_, estimator.width_, estimator.ridge_).plot(ax=ax)
@@ -77,8 +65,6 @@ class LeaveOneOutDisplay(Display):
 class EnvelopeDisplay(Display):
     """Leave-one-out error of every setting against the label of one row, with what is chosen and the region.
 
-    Every setting's error is thin, the chosen pieces are thick, and the region is a band.
-
     Parameters
     ----------
     names : sequence of S str
@@ -87,10 +73,8 @@ class EnvelopeDisplay(Display):
         ``p, c0, c1, c2`` of each error ``c0 + c1 (y - p) + c2 (y - p)^2``.
     starts, owners : array of shape (k,)
         Where each piece of the lower envelope starts, and the place of the setting that owns it.
-    region : array of shape (n_pieces, 2)
-        The row's region.
-    value : float
-        The row's value.
+    region, value : array of shape (n_pieces, 2), float
+        The row's region and value.
 
     Examples
     --------
@@ -112,13 +96,7 @@ class EnvelopeDisplay(Display):
 
     @classmethod
     def from_envelope(cls, envelope: Any, *, ax: Any = None) -> Self:
-        """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it.
-
-        Parameters
-        ----------
-        envelope : object with the attributes names, curves, starts, owners, region and value
-        ax : matplotlib Axes, optional
-        """
+        """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it."""
         fields = ("names", "curves", "starts", "owners", "region", "value")
         if not all(hasattr(envelope, field) for field in fields):
             raise TypeError(f"Pass the envelope of one row; got {type(envelope).__name__}.")
@@ -191,9 +169,7 @@ def _column(estimator: Any, feature: Any) -> int:
 
 
 class RelevanceDisplay(Display):
-    """How much each feature matters to a Gaussian process, as bars.
-
-    The most relevant feature is on top.
+    """How much each feature matters to a Gaussian process, as bars, the most relevant on top.
 
     Parameters
     ----------
@@ -219,16 +195,7 @@ class RelevanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_features: int = 20, ax: Any = None) -> Self:
-        """Plot the relevances of a fitted estimator, for features brought to standard deviation 1.
-
-        Parameters
-        ----------
-        estimator : TransductiveGPRegressor
-            Fitted.
-        max_features : int, default=20
-            Only as many of the most relevant features are shown.
-        ax : matplotlib Axes, optional
-        """
+        """Plot the largest relevances of a fitted `TransductiveGPRegressor`, for features of standard deviation 1."""
         _check(estimator)
         names = np.asarray(_names(estimator))
         relevance = estimator.relevance_ * estimator.feature_spread_
@@ -243,9 +210,7 @@ class RelevanceDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class BandDisplay(Display):
-    """Predictions with bands along one feature, over the labels that were seen.
-
-    The band reaches two standard errors either way.
+    """Predictions with bands of two standard errors along one feature, over the labels that were seen.
 
     Parameters
     ----------
@@ -264,8 +229,7 @@ class BandDisplay(Display):
     --------
     >>> import numpy as np
     >>> from transduce.display import BandDisplay
-    >>> display = BandDisplay(np.arange(3), np.zeros(3), np.ones(3), name="dose").plot()
-    >>> display.ax_.get_xlabel()
+    >>> BandDisplay(np.arange(3), np.zeros(3), np.ones(3), name="dose").plot().ax_.get_xlabel()
     'dose'
     """
 
@@ -279,18 +243,7 @@ class BandDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
-        """Plot a fitted estimator along one feature, the others at their median.
-
-        Parameters
-        ----------
-        estimator : TransductiveGPRegressor
-            Fitted on `X`.
-        X : array-like of shape (n, d)
-            The rows given to `fit`.
-        feature : int or str, default=0
-            Position or name.
-        ax : matplotlib Axes, optional
-        """
+        """Plot a `TransductiveGPRegressor` fitted on `X` along one feature, the others at their median."""
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
             raise ValueError(f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}.")
@@ -324,9 +277,7 @@ class BandDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class MomentDisplay(Display):
-    """Mean and spread of the labels seen, and of the predictions before and after matching.
-
-    There is a bar for each distribution, the labels' own on top.
+    """Mean and spread of the labels seen, and of the predictions before and after matching, as bars.
 
     Parameters
     ----------
@@ -349,14 +300,7 @@ class MomentDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot the moments of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : TransductiveGPRegressor
-            Fitted.
-        ax : matplotlib Axes, optional
-        """
+        """Plot the moments of a fitted `TransductiveGPRegressor`."""
         _check(estimator)
         return cls(estimator.moments_).plot(ax=ax)
 
@@ -380,16 +324,14 @@ class MomentDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class GraphMapDisplay(Display):
-    """Every row along the two leading eigenvectors of its graph, coloured by score or class.
-
-    Labelled rows have a black rim, rows that no label reaches are grey crosses.
+    """Every row along the two leading eigenvectors of its graph, coloured by score or class, labelled ones with a rim.
 
     Parameters
     ----------
     positions : array of shape (n, 2)
         Entries of the two eigenvectors, divided by the root of the degree, which takes out how densely a row is tied.
     colours : array of shape (n,)
-        Scores, or class numbers; NaN at rows that no label reaches.
+        Scores, or class numbers; NaN at rows that no label reaches, which are grey crosses.
     labelled : boolean array of shape (n,)
         Rows that carry a label.
     classes : array of shape (n_classes,)
@@ -398,11 +340,10 @@ class GraphMapDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce.display import GraphMapDisplay
     >>> from transduce import SpectralGraphTransducer
+    >>> from transduce.display import GraphMapDisplay
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> y = np.where(np.arange(40) < 4, X[:, 0] > 0, None)
-    >>> model = SpectralGraphTransducer(random_state=0).fit(X, y)
+    >>> model = SpectralGraphTransducer(random_state=0).fit(X, np.where(np.arange(40) < 4, X[:, 0] > 0, None))
     >>> GraphMapDisplay.from_estimator(model).ax_.get_xlabel()
     'first eigenvector'
     """
@@ -415,14 +356,7 @@ class GraphMapDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot a fitted `SpectralGraphTransducer`.
-
-        Parameters
-        ----------
-        estimator : SpectralGraphTransducer
-            Fitted.
-        ax : matplotlib Axes, optional
-        """
+        """Plot a fitted `SpectralGraphTransducer`."""
         if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
         spectrum = estimator.spectrum_

@@ -1,11 +1,4 @@
-"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong.
-
-A person labels rows in any order, guided by anything. Some rows are *drawn*: uniformly from those that are unlabelled
-at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
-hit with probability ``(R - h) / U``, whatever happened before. So for every candidate total r there is a martingale
-that starts at 1 and, if r is the true total, ever reaches ``1 / level`` with probability at most ``level`` (Ville). It
-rises with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
-"""
+"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong."""
 
 from __future__ import annotations
 
@@ -26,6 +19,11 @@ from transduce.labelling.journal import Label
 if TYPE_CHECKING:
     from transduce.labelling.state import State
 
+# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those that are unlabelled
+# at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
+# hit with probability (R - h) / U, whatever happened before. So for every candidate total r there is a martingale that
+# starts at 1 and, if r is the true total, ever reaches 1 / level with probability at most `level` (Ville). It rises
+# with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
@@ -33,16 +31,14 @@ ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random draws so far, in order.
+    """The random draws so far, in order; what nobody could judge, or has judged yet, counts as a hit.
 
     Parameters
     ----------
-    unlabelled : int array of shape (s,)
-        How many rows each was drawn from.
-    known : int array of shape (s,)
-        How many hits were known, outside those rows, before it. Rows that nobody could judge count.
+    unlabelled, known : int array of shape (s,)
+        How many rows each was drawn from, and how many hits were known, outside those rows, before it.
     hits : boolean array of shape (s,)
-        Whether it was a hit. Draws that nobody has judged yet count.
+        Whether it was a hit.
 
     Examples
     --------
@@ -76,10 +72,8 @@ class Audit:
     ----------
     draws : Draws
         The random draws so far.
-    found : int
-        Hits among the labelled rows.
-    doubtful : int
-        Rows that were drawn and not judged: each may be a hit.
+    found, doubtful : int
+        Hits among the labelled rows, and rows that were drawn and not judged: each may be a hit.
     pool : int
         All other unlabelled rows, from which the next row is drawn.
 
@@ -172,11 +166,8 @@ def _log_misses(pool: int, missing: int, count: int) -> Array:
 
 
 def share_of_level(number: int) -> float:
-    """Return the part of the level that the certificate of this number may use, so that all of them together use it up.
-
-    Answers can be frozen again and again, each time with a certificate of its own. The first uses 83 % of the level.
-    """
-    return 1.0 / (ZETA_3 * number**3)
+    """Return the part of the level that the certificate of this number may use: all of them together use it up."""
+    return 1.0 / (ZETA_3 * number**3)  # answers can be frozen again and again; the first time uses 83 %
 
 
 @dataclass(frozen=True)
@@ -185,21 +176,14 @@ class RecallCertificate:
 
     Parameters
     ----------
-    found : int
-        Wanted rows found.
-    total_at_most : int
-        How many there are at most, in the whole table.
-    unlabelled : int
-        Rows without a label.
-    n_draws : int
-        Random draws so far.
-    recall : float
-        The share to be reached.
-    certainty : float
-        Probability that no statement of this kind, at any time, is wrong.
+    found, total_at_most : int
+        Wanted rows found, and how many there are at most, in the whole table.
+    unlabelled, n_draws : int
+        Rows without a label, and random draws so far.
+    recall, certainty : float
+        The share to be reached, and the probability that no statement of this kind, at any time, is wrong.
     draws_needed : int or None
-        Random draws until the share is certain, if none of them is a wanted row; 0 if it is, None if rows in doubt have
-        to be judged first.
+        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be judged first.
 
     Examples
     --------
@@ -240,10 +224,8 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     ----------
     audit : Audit
         Draws and counts; a hit is a wanted row.
-    recall : float
-        The share to be reached.
-    certainty : float
-        Probability that no such statement, at any time, is wrong.
+    recall, certainty : float
+        The share to be reached, and the probability that no such statement, at any time, is wrong.
 
     Returns
     -------
@@ -266,20 +248,14 @@ class WrongCertificate:
 
     Parameters
     ----------
-    found : int
-        Wrong answers found since the answers were frozen; their rows are labelled now.
-    wrong_at_most : int
-        How many of the remaining answers are wrong, at most.
-    remaining : int
-        Rows that still have an answer and no label.
-    n_draws : int
-        Random draws since the answers were frozen.
-    share : float
-        The share of wrong answers that is to be certain.
-    certainty : float
-        Probability that no statement of this kind, at any time, is wrong.
+    found, wrong_at_most : int
+        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong, at most.
+    remaining, n_draws : int
+        Rows that still have an answer and no label, and random draws since the answers were frozen.
+    share, certainty : float
+        The share of wrong answers to be certain of, and the probability that no such statement is ever wrong.
     draws_needed : int or None
-        Random draws until at most that share of the remaining answers is wrong, if none of them finds a wrong answer.
+        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have to be judged first.
 
     Examples
     --------
@@ -309,10 +285,8 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     ----------
     audit : Audit
         Draws and counts since the answers were frozen; a hit is a wrong answer.
-    share : float
-        The share of wrong answers among the remaining ones that is to be certain.
-    certainty : float
-        Probability that no such statement, at any time, is wrong.
+    share, certainty : float
+        The share of wrong answers among the remaining ones, and the probability that no such statement is ever wrong.
 
     Returns
     -------

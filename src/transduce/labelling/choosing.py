@@ -81,10 +81,7 @@ class Chooser:
         return Proposal(_best(self._ranking.scores(hits, others), free), "find", "likeliest")
 
     def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
-        """Return the row whose label would teach most: the uncertainty that it takes away, most where answers are open.
-
-        Shapes: free (n,).
-        """
+        """Return the row, of those free (n,), whose label would teach most: most where answers are open."""
         self._teaching.update(labelled)
         gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
         scores, reason = gains, "diverse"
@@ -130,14 +127,11 @@ def _cosines(unit: MaybeSparse, rows: AnyArray, others: AnyArray) -> Array:
 
 
 class Teaching:
-    """How much the label of each row would teach, kept up to date label by label.
+    """How much the label of each row would teach, kept up to date label by label. Shapes: variance (n,)."""
 
-    Rows are a Gaussian process in the features. Labelling row i lowers the summed variance of all rows of its component
-    by ``m |S f_i|^2 / (noise + f_i' S f_i)``, with S the posterior covariance of the features. Both parts are known at
-    every row and change by two products a label.
-
-    Shapes: variance (n,).
-    """
+    # Rows are a Gaussian process in the features. Labelling row i lowers the summed variance of all rows of its
+    # component by m |S f_i|^2 / (noise + f_i' S f_i), with S the posterior covariance of the features. Both parts are
+    # known at every row and change by two products a label.
 
     def __init__(self, features: GraphFeatures, noise: float = NOISE) -> None:
         self._features, self._noise = features, noise
@@ -175,23 +169,19 @@ class Teaching:
 
 
 class ClassRanking:
-    """Scores of all rows for one class against the rest: two ridge regressions, one of which sees the graph.
+    """Scores of all rows for one class against the rest: two ridge regressions, one of which sees the graph."""
 
-    The kernel of two rows is ``1 + <words and features>`` in one, with ``weight^2 <graph coordinates>`` added in the
-    other; their scores are added. Where a class follows the graph, the second one leads; where it does not, the first
-    one keeps the order. Labels are 1 and -1, and both sides weigh the same in all. Conjugate gradients start from the
-    last answer, so that a new label costs milliseconds. Shapes: unit (n, p).
-    """
+    # The kernel of two rows is 1 + <words and features> in one, with weight^2 <graph coordinates> added in the other;
+    # their scores are added. Where a class follows the graph, the second one leads; where it does not, the first one
+    # keeps the order. Labels are 1 and -1, and both sides weigh the same in all. Conjugate gradients start from the
+    # last answer, so that a new label costs milliseconds.
 
     def __init__(self, unit: MaybeSparse, graph: GraphFeatures) -> None:
         self._unit, self._graph = unit, graph
         self._last: dict[int, tuple[float, float]] = {}
 
     def scores(self, hits: list[int], others: list[int]) -> Array:
-        """Return a score for every row: the higher, the more like the hits and unlike the others.
-
-        Returns shape (n,).
-        """
+        """Return a score for every row (n,): the higher, the more like the hits and unlike the others."""
         rows = np.array([*hits, *others], dtype=np.int64)
         if len(rows) == 0:
             return np.zeros(len(self._graph))

@@ -1,7 +1,4 @@
-"""What a session exports: the labels, the table filled with the page's answers, its report, and the certificates.
-
-All files tell of the same answers. Random draws calibrate and judge them; labels that were searched for teach only.
-"""
+"""What a session exports: the labels, the table filled with the page's answers, its report, and the certificates."""
 
 from __future__ import annotations
 
@@ -220,11 +217,8 @@ def _nothing(session: Session) -> Guarantee:
 
 
 def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
-    """Return the labels given in a session that a fill may learn from, and the rows drawn that calibrate it.
-
-    Without a complete block of random draws these are None; with one, labels that came after it are left out, since
-    rows labelled on purpose afterwards would spoil the draw.
-    """
+    """Return the labels of a session that a fill may learn from, and the drawn rows that calibrate it, or None."""
+    # Labels that came after a complete block of random draws are left out: they would spoil the draw.
     state = session.state
     if state.block is None or not session.certificate().intervals.ready:
         return dict(state.labels), None

@@ -1,7 +1,4 @@
-"""The journal: one line of JSON for everything that happened, on disk before anybody is told that it is saved.
-
-The state of a session is a replay of its journal, so a process can be killed at any moment and started again.
-"""
+"""The journal: one line of JSON for everything that happened, on disk before anybody is told that it is saved."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Answers at all rows: a first opinion after every label, and a second one while the person pauses.
-
-Classes are answered by the graph first, and by the blend then; numbers by the confidence machine, at some rows first
-and at all of them then. The second opinion has a process of its own, so that no click waits for it.
-"""
+"""Answers at all rows: a first opinion after every label, and a second one while the person pauses."""
 
 from __future__ import annotations
 
@@ -78,10 +74,7 @@ class ClassOpinion:
         return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
 
     def _cut(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[Cut, AnyArray]:
-        """Return the scores of each class at each row, and the classes.
-
-        What `SpectralGraphTransducer.relabel` computes, without the answer that it makes of it.
-        """
+        """Return scores of classes at rows, and the classes, as `SpectralGraphTransducer.relabel` computes them."""
         classes, counts = np.unique(labels, return_counts=True)
         prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
         held = slice(None) if len(classes) > 2 else slice(1, 2)
@@ -323,10 +316,8 @@ def _second_classes(matrix: Array, known: Question) -> Answers:
 
 
 def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array:
-    """Return probabilities for rows whose classes have other shares than the labels.
-
-    A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
-    """
+    """Return probabilities for rows whose classes have other shares than the labels."""
+    # A search labels mostly hits: by their labels nearly all rows would be hits. Bayes' rule puts it right.
     assert known.shares is not None
     labelled = np.bincount(known.labels.astype(np.int64), minlength=len(known.shares))[classes]
     chances = probabilities * (known.shares[classes] / labelled)

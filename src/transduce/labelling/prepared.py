@@ -31,13 +31,11 @@ N_FEATURES, MAP_NEIGHBORS, EPOCHS, REPULSIONS = 16, 12, 200, 4  # of the map
 
 
 class GraphFeatures:
-    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,).
+    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,)."""
 
-    Every connected component of the graph is a table of its own: a row of a component of m rows has the features
-    ``sqrt(m) [null, v_1, v_2, ...]``, its entries in the eigenvectors of that component, with prior variances 1, 1,
-    1/4, 1/9, ...: the spectral graph transducer's penalties turned round. Features of different components are
-    unrelated.
-    """
+    # Every connected component of the graph is a table of its own: a row of a component of m rows has the features
+    # sqrt(m) [null, v_1, v_2, ...], its entries in the eigenvectors of that component, with prior variances 1, 1, 1/4,
+    # 1/9, ...: the spectral graph transducer's penalties turned round. Features of different components are unrelated.
 
     def __init__(self, spectrum: Spectrum) -> None:
         self._vectors, self.component = spectrum.vectors, spectrum.components

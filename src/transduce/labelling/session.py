@@ -33,14 +33,10 @@ class SessionSettings:
 
     Parameters
     ----------
-    recall : float, default=0.95
-        Share of the wanted rows to be found.
-    certainty : float, default=0.95
-        How certain that is to be.
-    wrong_share : float, default=0.05
-        Share of the answers that may be wrong.
-    confidence : float, default=0.9
-        Level of intervals of numbers.
+    recall, certainty : float, default=0.95
+        Share of the wanted rows to be found, and how certain that is to be.
+    wrong_share, confidence : float, default=0.05 and 0.9
+        Share of the answers that may be wrong, and level of intervals of numbers.
     task : {"auto", "classes", "numbers"}, default="auto"
         What labels are.
     seed : int, optional
@@ -48,11 +44,9 @@ class SessionSettings:
     prepared : Prepared, optional
         Features and graph, if they are there already.
     labels_by_class : bool, default=False
-        Whether the labels that the table has were chosen by their class: answers are then for the shares that the
-        classes seem to have among the other rows, until draws or a search tell them.
+        Whether the table's labels were chosen by their class: answers are then for the shares of the other rows.
     wait : bool, default=True
-        Whether a new session is there only when all rows are compared. If not, that goes on in a thread, and until it
-        is done rows come in a random order and have no answers.
+        Whether to wait until all rows are compared; until then rows come in a random order, without answers.
 
     Examples
     --------
@@ -89,10 +83,8 @@ def journal_path(table: LabelTable) -> Path | None:
 
 
 def differing(header: Header, settings: SessionSettings) -> list[str]:
-    """Return, as sentences, which settings a session cannot take, because it was begun with others.
-
-    A level that is chosen after looking would not be the level of the certificate.
-    """
+    """Return, as sentences, which settings a session cannot take, because it was begun with others."""
+    # A level that is chosen after looking would not be the level of the certificate.
     levels = [(name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")]
     words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
     return [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
@@ -104,24 +96,19 @@ class Exported:
 
     Parameters
     ----------
-    labelled : Path
-        The table with the labels.
-    certificate : Path
-        What is certain, as text.
+    labelled, certificate : Path
+        The table with the labels, and what is certain, as text.
     filled, report : Path or None
         The table filled from the labels, and its report; None if it could not be filled.
-    guarantee : str
-        What is guaranteed of the filled table, as sentences; or why it could not be filled.
-    verdict, grounds : str
-        The same in two parts: what is guaranteed, and why.
+    guarantee, verdict, grounds : str
+        What is guaranteed of the filled table, or why it could not be filled; and the same in two parts, what and why.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from transduce.labelling import Exported
-    >>> files = Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label yet.")
-    >>> files.guarantee
-    'No label yet.'
+    >>> Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label.").guarantee
+    'No label.'
     """
 
     labelled: Path
@@ -179,6 +166,8 @@ FEWEST_NUMBERS = 3  # labels that numbers are answered from
 class Session:
     """Label a table by hand; after every label the rest is answered, and certificates say when to stop.
 
+    A row that was drawn (mode "audit") stays drawn, also if it is skipped or undone, and is a hit until it is judged.
+
     Parameters
     ----------
     table : str, Path or pandas.DataFrame
@@ -190,47 +179,28 @@ class Session:
     classes : sequence, optional
         Classes; by default those that the table has, or yes and no.
     wanted : str, number or bool, optional
-        The class to be found, about which recall is certified. Of two classes by default the one that sounds like a
-        hit, or the rarer one.
+        The class to be found; by default of two the one that sounds like a hit, or the rarer one.
     journal : str, Path, None or "auto", default="auto"
-        File that everything is written to at once; "auto" is ``NAME-TARGET-labels.jsonl`` beside the table. A session
-        whose journal exists goes on where it was. None, or "auto" for a frame: it is kept in memory only.
+        File that everything is written to at once, and from which a session goes on; "auto" is
+        ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in memory only.
     settings : SessionSettings, optional
         Recall, certainty, seed and the like.
 
     Attributes
     ----------
-    table : LabelTable
-        The table.
-    state : State
-        Labels, draws and plans: a replay of the journal.
-    preparation : Preparation
-        How far the comparison of all rows is.
-
-    See Also
-    --------
-    transduce.fill : Fills a column whose labels are there already.
-
-    Notes
-    -----
-    Classes are answered by the spectral graph transducer, and by the blend when there is time (`think`); numbers by
-    ridge regression with intervals of the confidence machine. Random draws are made by the session in mode "audit": a
-    row that was drawn stays drawn, also when it is skipped or undone, and counts as a hit until it is judged.
+    table, state, preparation : LabelTable, State, Preparation
+        The table; labels, draws and plans; and how far the comparison of all rows is.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from transduce.labelling import Session, SessionSettings
+    >>> from transduce.labelling import Session
     >>> table = pd.DataFrame({"size": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2]})
-    >>> session = Session(table, "large", classes=["yes", "no"], settings=SessionSettings(seed=0))
+    >>> session = Session(table, "large", classes=["yes", "no"])
     >>> for row, label in [(0, "no"), (3, "yes")]:
     ...     session.answer(label, row=row)
-    >>> session.answers().values.tolist()  # places in the list of classes
-    [1, 1, 1, 0, 0, 0]
-    >>> session.propose("find").row in (4, 5)
-    True
-    >>> session.certificate().recall.found
-    1
+    >>> session.answers().values.tolist(), session.propose("find").row in (4, 5)  # places in the list of classes
+    ([1, 1, 1, 0, 0, 0], True)
     """
 
     def __init__(
@@ -352,17 +322,9 @@ class Session:
         self._proposal = None
 
     def propose(self, mode: str | None = None) -> Proposal | None:
-        """Return the row to judge next; None if every row has a label.
+        """Return the row to judge next, in this mode ("find", "learn" or "audit") from now on; None if there is none.
 
-        Parameters
-        ----------
-        mode : {"find", "learn", "audit"}, optional
-            Change how rows are proposed.
-
-        Returns
-        -------
-        Proposal or None
-            A random draw is in the journal when it is returned, and is proposed again until it is judged or skipped.
+        A random draw is in the journal when it is returned, and is proposed again until it is judged or skipped.
         """
         if mode is not None and mode != self.state.mode:
             checks.check_choice("mode", mode, MODES)
@@ -411,15 +373,7 @@ class Session:
         return choose.learn(free, seen, self._first_opinion(self.model), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
-        """Give a row its label, or change it; it is on disk when this returns.
-
-        Parameters
-        ----------
-        label : str, number or bool
-            A class of `classes`, or a number.
-        row : int, optional
-            The row; by default the one proposed.
-        """
+        """Give a row, by default the one proposed, its label, or change it; it is on disk when this returns."""
         label = self._read_label(label)
         current = self.propose() if row is None else self._proposal
         row = self._read_row(current.row if row is None and current is not None else row)
@@ -429,15 +383,7 @@ class Session:
         self._record(Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn))
 
     def change(self, row: int, label: Label) -> None:
-        """Change the label of a row that has one.
-
-        Parameters
-        ----------
-        row : int
-            The row.
-        label : str, number or bool
-            Its new label.
-        """
+        """Change the label of a row that has one."""
         if self.state.label_of(self._read_row(row)) is None:
             raise ValueError(f"Row {row} has no label to change: answer it.")
         self.answer(label, row=row)
@@ -451,12 +397,7 @@ class Session:
         self._record(Event("skip", row=row, mode=current.mode, random=self.state.was_drawn(row)))
 
     def undo(self) -> int:
-        """Take back the last answer, skip or change; returns its row.
-
-        Returns
-        -------
-        int
-        """
+        """Take back the last answer, skip or change; return its row."""
         if not self.state.undoable:
             raise ValueError("There is nothing to undo.")
         row = self.state.undoable[-1][0].row
@@ -483,26 +424,14 @@ class Session:
         return (same or alike)[0]
 
     def add_class(self, name: str) -> None:
-        """Add a class.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        """
+        """Add a class by its name."""
         name = name.strip()
         if self.task == "numbers" or not name or name in map(str, self.state.classes):
             raise ValueError(f"{name!r} cannot be added as a class.")
         self._record(Event("class", label=name))
 
     def want(self, label: Label) -> None:
-        """Say which class is to be found; only before the first random draw.
-
-        Parameters
-        ----------
-        label : str, number or bool
-            A class.
-        """
+        """Say which class is to be found; only before the first random draw."""
         label = self._read_label(label)
         if self.state.drawn and label != self.state.wanted:
             raise ValueError(
@@ -513,13 +442,7 @@ class Session:
             self._record(Event("wanted", label=label))
 
     def freeze(self, tolerance: float | None = None) -> None:
-        """Freeze the current answers, so that random draws from now on can tell how many of them are wrong.
-
-        Parameters
-        ----------
-        tolerance : float, optional
-            How far a number may be off and still count as right; needed for numbers.
-        """
+        """Freeze the current answers: draws from now on tell how many are wrong, or off by more than a tolerance."""
         if self.no_answers:
             raise ValueError(f"There are no answers to freeze. {self.no_answers}")
         values = self.complete_answers().values
@@ -531,13 +454,7 @@ class Session:
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
 
     def plan_draws(self, count: int) -> None:
-        """Fix how many of the next random draws calibrate intervals or sets, if it is not to be as many as usual.
-
-        Parameters
-        ----------
-        count : int
-            9 suffice for 90 %, 19 for 95 %; usual are 39 and 79, fewer in small tables.
-        """
+        """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %; usual are 39 and 79."""
         checks.check_whole("count", count, least=1)
         if count > self.state.n_pool:
             raise ValueError(f"{count} draws are more than the {self.state.n_pool} rows that are left.")
@@ -556,15 +473,7 @@ class Session:
         return list(self.state.decisions.values())
 
     def search(self, words: str, limit: int = 50) -> list[int]:
-        """Return rows whose shown columns have all the words.
-
-        Parameters
-        ----------
-        words : str
-            Words, or the number of a row, counted from 1.
-        limit : int, default=50
-            How many rows at most.
-        """
+        """Return rows whose shown columns have all the words, or the row of that number, counted from 1."""
         return self.table.search(words, limit)
 
     def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
@@ -590,29 +499,13 @@ class Session:
         return Answers(values, certain, "nobody yet: all rows are being compared")
 
     def named(self, values: AnyArray) -> AnyArray:
-        """Return answers as classes or numbers.
-
-        Parameters
-        ----------
-        values : array
-            Values of `Answers`: places in the list of classes, or numbers.
-
-        Returns
-        -------
-        array
-            None or NaN where there is no answer.
-        """
+        """Return values of `Answers` as classes or numbers, None or NaN where there is no answer."""
         if self.task == "numbers":
             return np.asarray(values, dtype=float)
         return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
     def answers(self) -> Answers:
-        """Return the current answers at all rows: the second opinion if it is ready, else the first.
-
-        Returns
-        -------
-        Answers
-        """
+        """Return the current answers at all rows: the second opinion if it is ready, else the first."""
         if self.model is None:
             return self._unanswered()
         return self.model.second.answer(self.state.version) or self._first_opinion(self.model)
@@ -628,25 +521,14 @@ class Session:
         return "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
 
     def complete_answers(self) -> Answers:
-        """Return the current answers, renewed at all rows of the largest table, which may take seconds.
-
-        Returns
-        -------
-        Answers
-        """
+        """Return the current answers, renewed at all rows of the largest table, which may take seconds."""
         if self.model is None:
             raise ValueError(f"There are no answers yet. {self.preparation.words}")
         found = self.model.second.answer(self.state.version)
         return found or self._first_opinion(self.model, everywhere=self.task == "numbers")
 
     def think(self) -> bool:
-        """Begin to work on a second opinion in the background, where it is worth it.
-
-        Returns
-        -------
-        bool
-            Whether it is being worked on.
-        """
+        """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
         by_class = self.settings.labels_by_class and not self.state.tells_shares
         return self.model is not None and self.model.think(self.state, by_class=by_class)
 
@@ -656,22 +538,14 @@ class Session:
         return self.model is not None and self.model.second.busy
 
     def certificate(self) -> Certificates:
-        """Return what is certain now, however often it was looked at before.
-
-        Returns
-        -------
-        Certificates
-        """
+        """Return what is certain now, however often it was looked at before."""
         return self._certifier.certify(self.state, self.settings.wrong_share)
 
     def to_fill(self) -> tuple[pd.DataFrame, Design]:
         """Return the table with the labels that were given, and how they came about, for `transduce.fill`.
 
-        Returns
-        -------
-        DataFrame, Design
-            With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it
-            are left out; without one all labels are there, and the odds of a label are estimated.
+        With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it are
+        left out; without one all labels are there, and the odds of a label are estimated.
         """
         from transduce.labelling.export import table_to_fill
 
@@ -686,11 +560,6 @@ class Session:
             Where the files go; needed if the table is a frame.
         force : bool, default=False
             Whether files that exist may be replaced.
-
-        Returns
-        -------
-        Exported
-            The files written, and what is guaranteed of them.
         """
         target = Path(folder) if folder is not None else self.table.path.parent if self.table.path else None
         if target is None:

@@ -34,10 +34,8 @@ class Proposal:
 
     Parameters
     ----------
-    row : int
-        The row.
-    mode : {"find", "learn", "audit"}
-        How it was chosen.
+    row, mode : int, {"find", "learn", "audit"}
+        The row, and how it was chosen.
     reason : str
         Why, in a word: "likeliest", "teaches", "diverse", "widest", "random", "undone" or "skipped".
     value : float
@@ -99,11 +97,9 @@ class Freeze:
 
 @dataclass(frozen=True)
 class PlannedDraws:
-    """A block: a number of random draws, fixed before the first of them, whose labels calibrate intervals or sets.
+    """A block: a number of random draws, fixed before the first of them, whose labels calibrate intervals or sets."""
 
-    Nothing that is seen after its last draw changes which rows it is about.
-    """
-
+    # Nothing that is seen after its last draw changes which rows it is about.
     count: int  # draws planned
     first_draw: int  # draws made before
     spoilt: bool = False  # whether, before the last of them, another row was labelled, or lost its label
@@ -258,12 +254,10 @@ class State:
         return judged >= ENOUGH_DRAWS or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
 
     def shares_left(self) -> Array:
-        """Return a guess of each class's share in the rows without a label.
-
-        Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
-        are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
-        whose hits thin out evenly finds about ``r / (1 - r)`` times as many rows again, but no more hits than before.
-        """
+        """Return a guess of each class's share in the rows without a label."""
+        # Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
+        # are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
+        # whose hits thin out evenly finds about r / (1 - r) times as many rows again, but no more hits than before.
         places, drawn = self.places, [self.labels[row] for row in self.drawn if row in self.labels]
         proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
         searched, late = set(proposed), [self.labels[row] for row in proposed[-LATE:] if row in self.labels]

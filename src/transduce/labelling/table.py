@@ -196,11 +196,8 @@ def _amounts(column: pd.Series) -> pd.Series:
 
 
 def as_number(value: object) -> float:
-    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none.
-
-    Texts are read as `fill` reads a cell; one that it could only guess, such as "12,345", is asked about.
-    """
-    if isinstance(value, str):
+    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none."""
+    if isinstance(value, str):  # read as `fill` reads a cell; what it could only guess is asked about
         text = value.strip()
         if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", text):
             ways = f"type {text.replace(',', '')}, or {text.replace(',', '.', 1)}"
@@ -236,10 +233,7 @@ def as_class(value: object) -> Label:
 def choose_classes(
     given: Mapping[int, Label], wanted: Label, names: Sequence[Label]
 ) -> tuple[list[Label], Label]:
-    """Return the classes to start from, those named, those of the table, else yes and no; and which is wanted.
-
-    Of two classes the one that sounds like a hit is likely to be wanted, or the rarer one; of more, None.
-    """
+    """Return the classes to start from, those named, those of the table, else yes and no; and which is wanted."""
     known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
     spelled = {str(label): label for label in known}
     chosen: dict[str, Label] = {}
