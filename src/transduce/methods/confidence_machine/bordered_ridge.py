@@ -37,11 +37,9 @@ class Border(NamedTuple):
 
 
 def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> float:
-    """Return the distance within which two residuals are one and the same up to rounding.
-
-    Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
-    ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
-    """
+    """Return the distance within which two residuals are one and the same up to rounding."""
+    # Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
+    # ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
     xp = arrays.namespace(y)
     spread, level = (float(xp.max(xp.abs(part))) if part.shape[0] else 0.0 for part in (centred, y))
     return min(4 * EPSILON * (1 + norm / ridge), 1e-9) * spread + 4 * EPSILON * level
@@ -79,12 +77,7 @@ def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
 
 @dataclass(frozen=True)
 class DualRidge:
-    """Kernel ridge regression on the labelled rows, ready to be bordered (``l x l`` algebra).
-
-    Notes
-    -----
-    Fitting costs ``l^3 / 3`` operations, bordering ``2 l^2`` for each unlabelled row.
-    """
+    """Kernel ridge regression on the labelled rows (``l^3 / 3`` operations), to be bordered (``2 l^2`` for a row)."""
 
     factor: Array
     residuals: Array  # (l,) or (l, c) ``G y``: the residuals divided by `ridge`
@@ -170,13 +163,7 @@ class Direction(NamedTuple):
 
 @dataclass(frozen=True)
 class PrimalRidge:
-    """Linear ridge regression on the labelled rows, ready to be bordered (``d x d`` algebra).
-
-    Notes
-    -----
-    Fitting costs ``2 l d^2`` operations, the directions ``2 d^2`` for each unlabelled row, each
-    weight ``2 d``.
-    """
+    """Linear ridge regression on the labelled rows (``2 l d^2`` operations), to be bordered (``2 d^2`` for a row)."""
 
     X: Array  # (l, d) the labelled rows, centred on their mean if there is an intercept
     mean: Array | float
@@ -226,10 +213,7 @@ class PrimalRidge:
         return leverage + self.offset
 
     def leverage_bounds(self) -> tuple[Array, float]:
-        """Return numbers that the leverages of the labelled rows do not exceed, and the mean leverage itself.
-
-        A norm of a row and one of a matrix bound a quadratic form, which takes a few operations a row.
-        """
+        """Return what no leverage of a labelled row exceeds (l,), by norms of a row and of a matrix; and their mean."""
         largest = float(np.abs(self.inverse).sum(axis=1).max())
         mean = (self.X.shape[1] - self.ridge * float(np.trace(self.inverse))) / len(self.X)
         return self.offset + largest * _row_products(self.X, self.X), self.offset + mean

@@ -1,11 +1,4 @@
-"""The ridge regression confidence machine (Nouretdinov, Melluish and Vovk 2001), for numbers and for classes.
-
-For each conceivable label of an unlabelled row: complete the sample with it, refit ridge regression, look how
-nonconforming the row's residual is among all, keep the labels that are not too nonconforming. The regions cover with
-the stated probability for any distribution, with no hold-out. Nothing is refitted: the numbers come from
-`transduce.methods.confidence_machine.machine` or, if settings are to be chosen, from
-`transduce.methods.confidence_machine.tuned_machine`.
-"""
+"""The ridge regression confidence machine (Nouretdinov, Melluish and Vovk 2001), for numbers and for classes."""
 
 from __future__ import annotations
 
@@ -43,9 +36,8 @@ from transduce.methods.confidence_machine.tuned_machine import (
 class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
-    The ridge regression confidence machine: full conformal prediction around (kernel) ridge regression.
-    A region holds every label that would not make its row's residual nonconforming among the residuals of
-    the completed sample. Rows need only be exchangeable; no label is spent on calibration.
+    Full conformal prediction around (kernel) ridge regression: a region holds every label that would not make its row's
+    residual nonconforming among those of the completed sample. Rows need only be exchangeable; no label is set aside.
 
     Parameters
     ----------
@@ -72,100 +64,44 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
-        Unlabelled rows are answered in chunks whose working arrays fit into this; the ``l x l`` matrices of the fit do
-        not count.
+        Unlabelled rows are answered in chunks whose working arrays fit into this; the ``l x l`` matrices do not count.
     missing_label : object, default=None
         A label that stands for "none", besides NaN, None, NA and NaT.
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed by the ridge prediction at the unlabelled rows.
-    answer_ : Answer
-        Values and regions at the unlabelled rows.
-    guarantee_ : Guarantee
-        What is guaranteed, whether exactly, and why.
+    transduction_, answer_, guarantee_
+        Labels completed by the ridge prediction (n,); `Answer` with regions at the unlabelled rows; what is guaranteed.
     width_ : float or None
         The kernel's width; None if it has none, or if settings were chosen.
     settings_ : tuple of Setting or None
         What was chosen from, with the widths that the features set. ``answer_.diagnostics`` says how often each was
         chosen (``"n_chosen"``, at the values) and has a part in a region (``"n_in_region"``).
-    n_features_in_ : int
-        Number of features seen in `fit`.
-
-    See Also
-    --------
-    RidgeConfidenceClassifier : The same for classes.
 
     Notes
     -----
-    The guarantee is for each row by itself. The number of unlabelled rows outside their regions is not binomial,
-    because all regions share the labelled rows: only its mean is guaranteed.
+    The guarantee is for each row by itself: of the number of unlabelled rows outside their regions only the mean is
+    guaranteed. With ``standardize=True`` or ``width="median"`` that of rows given only to ``predict_*`` is approximate,
+    since they had no part in scale and width. Settings chosen by looking at the same labels (a grid search, say) void
+    the exactness, and no code can notice; `settings` does not, see docs/methods/confidence_machine.md.
 
-    With ``standardize=True`` or ``width="median"`` the features of all rows given to `fit` set scale and width,
-    so unlabelled rows keep an exact guarantee; rows given only to ``predict_*`` had no part in that, and theirs is
-    approximate (but hardly different, unless they are few and far from the others). Settings chosen by looking at
-    the same labels (a grid search, say) void the exactness, and no code can notice.
-
-    With `settings` the choice is part of what is refitted for each candidate label, that row and its label included.
-    It treats all rows alike, so p-values stay exact and no label is set aside for tuning. The leave-one-out error of
-    each setting is a parabola in the candidate label; on each piece of their lower envelope one setting is chosen and
-    its region counts. Where errors tie, all settings that tie count. The value is the prediction of the setting that
-    reaches the smallest error of all; if another setting is chosen at that label, the nearest label at which this one
-    is. The region always holds the value.
-
-    Fitting costs ``l d^2`` operations for a linear kernel with ``d < l``, else ``l^3 / 3``; an unlabelled row costs
-    about ``d^2`` or ``2 l^2`` more. With `settings`, about ``10 l^3`` for each kernel, and ``2 l^2`` a row for each
-    setting.
-
-    References
-    ----------
-    Nouretdinov, Melluish, Vovk (2001). Ridge regression confidence machine. ICML.
+    Fitting costs ``l d^2`` operations for a linear kernel with ``d < l``, else ``l^3 / 3``; an unlabelled row about
+    ``d^2`` or ``2 l^2``. With `settings`, about ``10 l^3`` for each kernel, and ``2 l^2`` a row for each setting.
 
     Examples
     --------
     >>> import numpy as np
     >>> from transduce import RidgeConfidenceMachine
     >>> X = np.arange(20.0)[:, None]
-    >>> y = 2 * X[:, 0] + np.tile([0.0, 1.0], 10)
-    >>> y[[5, 12]] = np.nan
-    >>> machine = RidgeConfidenceMachine(kernel="linear", ridge=1e-3, confidence=0.8).fit(X, y)
-    >>> machine.answer_.regions
+    >>> y = np.where(np.isin(X[:, 0], [5, 12]), np.nan, 2 * X[:, 0] + np.tile([0.0, 1.0], 10))
+    >>> RidgeConfidenceMachine(kernel="linear", ridge=1e-3, confidence=0.8).fit(X, y).answer_.regions
     Regions of 2 rows:
       0: [9.771, 11.06]
       1: [23.93, 25.17]
-    >>> machine.transduction_[[5, 12]].round(2)
-    array([10.44, 24.53])
-
-    Kernel and ridge chosen anew for every candidate label, with the same guarantee:
-
-    >>> from transduce.methods.confidence_machine import Setting
-    >>> choices = [Setting("linear", ridge=1e-3), Setting("rbf", ridge=0.1)]
-    >>> tuned = RidgeConfidenceMachine(settings=choices, confidence=0.8).fit(X, y)
-    >>> tuned.answer_.regions
-    Regions of 2 rows:
-      0: [9.737, 11.06]
-      1: [23.9, 25.21]
-    >>> tuned.answer_.diagnostics["n_chosen"]
-    [2, 0]
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted. With none missing, there is nothing to answer
-            and the machine is ready for ``predict_*``.
-
-        Returns
-        -------
-        RidgeConfidenceMachine
-            The fitted estimator.
-        """
+        """Answer at the rows of X (n, d) whose label in y (n,) is missing; X is their kernel matrix if precomputed."""
         sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(vars(self))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
@@ -188,40 +124,19 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the ridge prediction at rows, without transducing again.
+        """Return the ridge prediction (m,) at rows X (m, d), seen in `fit` or not, without transducing again.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit`
-            and, as column n + 1, with themselves. This method needs no such column, unless settings are chosen; the
-            others do, unless the kernel's diagonal was constant in `fit`.
-
-        Returns
-        -------
-        array of shape (m,)
-            At an unlabelled row this equals ``transduction_`` up to rounding; at a labelled row it is the fit, not the
-            label.
+        With a precomputed kernel X holds kernel values with all n rows of `fit` and, as column n + 1, with themselves.
+        Here that column is needed only if settings are chosen; elsewhere unless the kernel's diagonal was constant in
+        `fit`.
         """
         rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
         return self._fitted.machine.predict(rows)
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
-        """Return the regions of rows.
+        """Return the `Regions` of rows X, as in `predict`, at a level that is the estimator's own by default.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`. Those not seen in `fit` have an approximate guarantee if anything was
-            estimated from the features.
-        confidence : float, optional
-            Level; that of the estimator by default.
-        side : {"two", "lower", "upper"}, default="two"
-            ``"lower"`` gives lower bounds ``[a, ∞)``, ``"upper"`` upper bounds ``(-∞, b]``, from signed residuals.
-
-        Returns
-        -------
-        Regions of m rows
+        The side "lower" gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from signed residuals.
         """
         rows = self._new_rows(X)
         checks.check_choice("side", side, ("two", "lower", "upper"))
@@ -233,44 +148,17 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return self.predict_region(X, confidence=confidence).hull()
 
     def p_values(self, X: Any, y: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
-        """Return the p-values of candidate labels: the share of residuals at least as large as the row's own.
+        """Return the p-values (m,) of labels y (m,) at rows: the share of residuals at least as large as the row's own.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict_region`.
-        y : array-like of shape (m,)
-            One candidate label for each row.
-        smooth : bool, default=False
-            Whether ties, the row itself included, count with a random weight between 0 and 1 (the same
-            for all ties of a row), which makes p-values of true labels exactly uniform.
-        random_state : int, RandomState or None
-            Seed of that weight.
-
-        Returns
-        -------
-        array of shape (m,)
-            Between ``1 / (l + 1)`` and 1, or, smoothed, between 0 and 1.
+        With `smooth` ties, the row itself included, count with a random weight between 0 and 1 (the same for all ties
+        of a row), which makes p-values of true labels exactly uniform.
         """
         rows = self._new_rows(X)
         tau = tie_weights(rows.shape[0], smooth, random_state)
         return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(tau)), tau)
 
     def envelope(self, X: Any, *, confidence: float | None = None) -> RowEnvelope:
-        """Return the leave-one-out error of every setting as one row's label varies, what is chosen, and the region.
-
-        Parameters
-        ----------
-        X : array-like of shape (1, d)
-            One row, as in `predict_region`.
-        confidence : float, optional
-            Level; that of the estimator by default.
-
-        Returns
-        -------
-        RowEnvelope
-            To be plotted by `transduce.display.EnvelopeDisplay.from_envelope`.
-        """
+        """Return the leave-one-out error of every setting as one row's (1, d) label varies; for `EnvelopeDisplay`."""
         rows = self._new_rows(X)
         machine = self._fitted.machine
         if not isinstance(machine, TunedMachine):
@@ -323,74 +211,38 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     p_unseen_ : float
         p-value of a class that no label shows, the same at every row. Where it exceeds ``1 - confidence``, no set rules
         such a class out, and ``answer_.unseen`` says so.
-    transduction_ : array or series of shape (n,)
-        The labels, completed by the most credible class at the unlabelled rows.
-    answer_ : Answer
-        Values, label sets, p-values, confidence and credibility at the unlabelled rows. Its ``diagnostics`` say how
-        often each setting was chosen: for the answered classes (``"n_chosen"``), and for all candidates
-        (``"n_chosen_candidates"``).
-    guarantee_, width_, settings_, n_features_in_
+    transduction_, answer_
+        Labels completed by the most credible class (n,); `Answer` with label sets, p-values, confidence and
+        credibility. Its ``diagnostics`` say how often each setting was chosen: for the answered classes
+        (``"n_chosen"``), and for all candidates (``"n_chosen_candidates"``).
+    guarantee_, width_, settings_
         As in `RidgeConfidenceMachine`.
 
-    See Also
-    --------
-    RidgeConfidenceMachine : The same for numbers.
-
-    Notes
-    -----
-    *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second class
-    into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
+    Notes ----- *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second
+    class into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
     levels below one less the credibility its set is empty. The true class is outside no more often than guaranteed.
 
-    A row that is the only one of its class in the completed sample counts as infinitely nonconforming. So a class
-    without a label has a p-value too, ``(1 + classes with one label) / (l + 1)``, the estimate of Good and Turing, and
-    nothing need be assumed about the classes.
-
-    The answer is the class with the largest p-value among all labelled rows, also with
-    ``label_conditional=True``: there the p-values themselves cannot be compared, since that of a class with l_c
-    labels is at least 1 / (l_c + 1). Ties go to the larger ridge prediction.
-
-    The guarantee is about unlabelled rows given to `fit`; for rows given to ``predict_*`` see the notes of
-    `RidgeConfidenceMachine`. An unlabelled row costs ``l * n_classes`` operations beyond the regression's.
-
-    References
-    ----------
-    Nouretdinov, Melluish, Vovk (2001). Ridge regression confidence machine. ICML.
+    The answer is the class with the largest p-value among all labelled rows, also with ``label_conditional=True``:
+    there the p-values themselves cannot be compared, since that of a class with l_c labels is at least 1 / (l_c + 1).
+    Ties go to the larger ridge prediction. An unlabelled row costs ``l * n_classes`` operations beyond the
+    regression's.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import RidgeConfidenceClassifier
-    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3], [0.15], [0.6]])
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3], [0.15], [0.6]]
     >>> y = ["low", "low", "low", "low", "high", "high", "high", "high", None, None]
     >>> machine = RidgeConfidenceClassifier(ridge=0.1, confidence=0.8).fit(X, y)
-    >>> machine.transduction_[-2:]
-    array(['low', 'low'], dtype=object)
-    >>> machine.answer_.to_frame()[["value", "set", "credibility"]]
+    >>> machine.answer_.to_frame()[["value", "set", "credibility"]]  # the second lies between the classes
       value     set  credibility
     8   low (low,)     1.000000
     9   low     ()     0.111111
-
-    The second row lies between the classes: its set is empty, since neither label would be usual there.
     """
 
     label_conditional: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            Class labels of any type, missing where the answer is wanted.
-
-        Returns
-        -------
-        RidgeConfidenceClassifier
-            The fitted estimator.
-        """
+        """Answer at the rows of X (n, d) whose class in y (n,) is missing; X is their kernel matrix if precomputed."""
         sample = validation.read_sample(self, X, y, device=True)
         settings = read_settings(vars(self))
         classes, codes = validation.class_labels(sample)
@@ -449,20 +301,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         return p * arrays.beside(sizes + 1.0, p) > arrays.beside(ranks + 0.5, p)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the most credible class at rows, without transducing again.
+        """Return the most credible class (m,) at rows, as in `RidgeConfidenceMachine`, without transducing again.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit`
-            and, as column n + 1, with themselves; that column may be left out if the kernel's diagonal
-            was constant in `fit`.
-
-        Returns
-        -------
-        array of shape (m,)
-            At an unlabelled row this equals ``transduction_``; at a labelled row it may differ from the label. With a
-            precomputed kernel and no values of rows with themselves: the class of the largest ridge prediction.
+        With a precomputed kernel and no values of rows with themselves it is the class of the largest ridge prediction.
         """
         rows = self._new_rows(X, own_value=False)
         if np.isnan(arrays.to_numpy(rows[:, -1])).any():  # own kernel values that are not known
@@ -470,37 +311,14 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         return self.classes_[self._judge(rows, np.ones(rows.shape[0]))[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
-        """Return the p-value of every class at rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        smooth, random_state
-            As in `RidgeConfidenceMachine.p_values`; the weight is the same for all classes of a row.
-
-        Returns
-        -------
-        array of shape (m, n_classes)
-        """
+        """Return the p-value of every class at rows (m, n_classes); smoothed, with one weight for all of a row."""
         rows = self._new_rows(X)
         return self._judge(rows, tie_weights(rows.shape[0], smooth, random_state))[0]
 
     def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
-        """Return which classes are possible at rows.
+        """Return which classes (m, n_classes), as in ``classes_``, are possible at rows; all where labels are too few.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict`.
-        confidence : float, optional
-            Level; that of the estimator by default.
-
-        Returns
-        -------
-        boolean array of shape (m, n_classes)
-            Columns as in ``classes_``. All True in a column whose labels are too few for the level. A class that no
-            label shows is possible besides if ``p_unseen_`` exceeds ``1 - confidence``.
+        A class that no label shows is possible besides if ``p_unseen_`` exceeds ``1 - confidence``.
         """
         rows, level = self._new_rows(X), self._level(confidence)
         return self._sets(self._judge(rows, np.ones(rows.shape[0]))[0], level)

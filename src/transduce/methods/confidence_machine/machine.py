@@ -1,8 +1,4 @@
-"""How nonconforming a row's label is in a completed sample: ridge regression held against unlabelled rows.
-
-`Machine` is a fitted ridge regression, primal or dual, that can be bordered by unlabelled rows chunk by chunk.
-On it stand the regions (`find_regions`) and the counts behind p-values (`count_labels`, `count_classes`).
-"""
+"""Ridge regression held against unlabelled rows, chunk by chunk: regions, and the counts behind p-values."""
 
 from __future__ import annotations
 
@@ -39,11 +35,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Machine:
-    """A fitted ridge regression and how unlabelled rows are to be held against it.
+    """A fitted ridge regression and how unlabelled rows are to be held against it."""
 
-    `rows` arguments are arrays with a line for each unlabelled row: features; or, with ``kernel=None``
-    (precomputed), kernel values with the labelled rows followed by the row's own kernel value.
-    """
+    # `rows` arguments have a line for each unlabelled row: features; or, with ``kernel=None`` (precomputed), kernel
+    # values with the labelled rows followed by the row's own kernel value.
 
     fit: DualRidge | PrimalRidge
     diagonal: Array
@@ -146,10 +141,7 @@ class Machine:
         return {}
 
     def lines(self, rows: Any, residuals: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Yield position, prediction and the labelled rows' lines ``rho``, ``beta`` for each unlabelled row.
-
-        On a device, for each chunk of rows: predictions, and lines of shape (m, l).
-        """
+        """Yield place, prediction and lines ``rho``, ``beta`` (l,) of each row; on a device of each chunk, (m, l)."""
         for part, border in self.borders(rows):
             if self.foreign:
                 lines = device_lines.lines(residuals, self.diagonal, border.weights, border.pivot, self.power)
@@ -238,10 +230,7 @@ def _is_missing(ends: Array) -> Mask:
 
 
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
-    """Return how many labelled rows are more nonconforming than each unlabelled row and its candidate label, or tie.
-
-    Shapes: labels (m,); returns above, tied (m,).
-    """
+    """Return how many labelled rows are more nonconforming than each row with its label, and how many tie, (m,)."""
     count = device_lines.counts if machine.foreign else count_nonconforming
     labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows, "int64")
     for part, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
@@ -251,10 +240,7 @@ def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray
 
 
 def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
-    """Return the same for every candidate class, among all labelled rows and within the class; and the predictions.
-
-    Shapes: codes (l,); returns overall, within (2, m, n_classes), prediction (m, n_classes).
-    """
+    """Return the same for every class, of all rows and within it, (2, m, n_classes); and predictions (m, n_classes)."""
     xp, residuals = arrays.namespace(rows), machine.fit.residuals
     inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
     own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)

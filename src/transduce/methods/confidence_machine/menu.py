@@ -1,7 +1,7 @@
 """The settings among which the tuned confidence machine chooses, and their kernels.
 
-Whatever is estimated here (widths, trees) comes from the features of all rows, labelled and unlabelled alike, and from
-no label; the order of the rows does not matter. That is what keeps the guarantee exact.
+Widths and trees come from the features of all rows and from no label, whatever the order of the rows: that is what
+keeps the guarantee exact.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ N_TREES, DEPTH, MAX_ROWS = 100, 5, 1000
 
 @dataclass(frozen=True)
 class TreeKernel:
-    """A forest grown on the features of all rows.
+    """A forest grown on the features of all rows, sorted, so that their order does not matter."""
 
-    The trees see ranks, not values: an outlier does not take every split, and no digit is lost where scikit-learn's
-    trees round to single precision. They are grown on sorted rows, so that the order of the rows does not matter.
-    """
+    # The trees see ranks, not values: an outlier does not take every split, and no digit is lost where scikit-learn's
+    # trees round to single precision.
 
     forest: RandomTreesEmbedding
     values: tuple[Array, ...]
@@ -171,11 +170,9 @@ RIDGES = (0.1, 0.3, 1.0, 3.0)
 
 
 def default_menu(X: Array) -> tuple[Setting, ...]:
-    """Return the settings to choose among if the user names none, from the features of all rows (n, d).
-
-    On the papers' tables this menu made narrower regions than longer ones: narrow kernels and tiny ridges win the
-    leave-one-out contest of a few labels by chance.
-    """
+    """Return the settings to choose among if the user names none, from the features of all rows (n, d)."""
+    # On the papers' tables this menu made narrower regions than longer ones: narrow kernels and tiny ridges win the
+    # leave-one-out contest of a few labels by chance.
     median, linear = median_width(X), 1.0 / X.shape[1]
     kernels: tuple[tuple[Mapping[KernelName, float], float], ...] = (
         ({"rbf": 1.0, "linear": linear}, median),

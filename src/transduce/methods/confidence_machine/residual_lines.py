@@ -7,21 +7,13 @@ Complete a sample with label ``prediction + t`` at one unlabelled row. After sca
 
 and ``power`` is 0, 1/2 or 1 for plain, studentized or deleted residuals. Labelled row ``i`` is at least as
 nonconforming as the unlabelled row on ``S_i = {t : |rho_i - beta_i t| >= |t|}``. The region is the set of ``t`` that
-lie in at least `rank` of the ``S_i``. One-sided regions drop the absolute values.
+lie in at least `rank` of the ``S_i``. One-sided regions drop the absolute values. Rounding must not break ties:
+everywhere here, in regions and counts alike, ``|t|`` is read as ``OWN |t| - slack`` with ``OWN`` a hair below 1.
 
-Labels repeat and rows are duplicated, so residuals tie, and rounding must not break a tie. Everywhere here, and
-in regions and counts alike, ``|t|`` is read as ``OWN |t| - slack`` with ``OWN`` a hair below 1.
-
-Three routes to the same region, each tested against the next:
-
-- *window*, of the primal form: the residuals are sorted once for all unlabelled rows, Cauchy-Schwarz bounds every
-  ``beta_i``, and the wanted order statistic is found among the few rows left open;
-- *selection*: when all ``|beta_i| < 1`` the region is one interval whose ends are order statistics;
-- *sweep*: any ``beta_i``; sorts the ends of all ``S_i`` and walks along them.
-
-The window: the ends of a region are order statistics of ``rho_i / (1 ± beta_i)``. Since the ``beta_i`` are small, the
-wanted one is near the same order statistic of the numerators, which is the same for all unlabelled rows. So guess a
-bracket around that one, and check:
+Three routes to the same region, each tested against the next: the *window* of the primal form; *selection* when all
+``|beta_i| < 1``, where the ends are order statistics of ``rho_i / (1 ± beta_i)``; else a *sweep* along the sorted ends
+of all ``S_i``. The window: since the ``beta_i`` are small, the wanted order statistic is near the same one of the
+numerators, which are sorted once for all unlabelled rows. So guess a bracket around that one, and check:
 
 - Cauchy-Schwarz bounds ``beta_i`` by the leverage of row i, so most rows are above or below the bracket for certain;
 - for the few others the ends are computed, and those above the bracket are counted;
@@ -108,10 +100,7 @@ def select_interval(rho: Array, beta: Array, rank: int, slack: float) -> tuple[f
 
 @njit(cache=True, nogil=True)
 def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
-    """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``.
-
-    Parameters as in `select_interval`; for a lower bound pass ``-rho`` and negate the result.
-    """
+    """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``."""
     above = np.empty(len(rho))
     for i in range(len(rho)):
         if not beta[i] > -1.0:
@@ -183,10 +172,7 @@ def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
 
 @njit(cache=True, nogil=True)
 def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces (k, 2).
-
-    Parameters as in `two_sided_pieces`; for a lower bound pass ``-rho`` and mirror the pieces.
-    """
+    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces (k, 2)."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -232,10 +218,7 @@ def _interval(low: float, high: float) -> Array:
 
 @njit(cache=True, nogil=True)
 def count_nonconforming(rho: Array, beta: Array, t: float, slack: float) -> tuple[int, int]:
-    """Return how many labelled rows are more nonconforming than the unlabelled row at `t`, and how many tie with it.
-
-    Shapes: rho, beta (l,).
-    """
+    """Return how many labelled rows, lines (l,), are more nonconforming than the row at `t`, and how many tie."""
     above, tied = 0, 0
     for i in range(len(rho)):
         excess = abs(rho[i] - beta[i] * t) - abs(t)
@@ -282,10 +265,7 @@ def counts_by_class(
 def residual_lines(
     residuals: Array, diagonal: Array, weights: Array, pivot: float, power: float
 ) -> tuple[Array, Array]:
-    """Return ``rho`` and ``beta`` of the labelled rows, for one unlabelled row.
-
-    Shapes: residuals, diagonal, weights (l,); returns rho, beta (l,).
-    """
+    """Return ``rho`` and ``beta`` (l,) for one unlabelled row, from residuals, diagonal and weights (l,)."""
     return row_lines(residuals, diagonal, weights, pivot, power)
 
 
@@ -299,11 +279,8 @@ def line_region(rho: Array, beta: Array, rank: int, side: int, slack: float) -> 
 def count_nonconforming_by_class(
     rho: Array, beta: Array, codes: AnyArray, prediction: Array, slack: float
 ) -> tuple[AnyArray, AnyArray]:
-    """Return, for each candidate class, how many rows are more nonconforming or tie: of all, and of that class.
-
-    The only row of its class is infinitely nonconforming, so that a class that no label shows has a p-value too.
-    Shapes: rho, beta (l,), codes (l,), prediction (n_classes,); returns overall, within (2, n_classes).
-    """
+    """Return for each class how many rows are more nonconforming, or tie: of all and of that class, (2, n_classes)."""
+    # The only row of its class is infinitely nonconforming, so that a class that no label shows has a p-value too.
     return counts_by_class(rho, beta, codes, prediction, slack)
 
 
@@ -324,15 +301,11 @@ LARGEST_RATIO = 1e3  # looser bounds are none: rounding could break them
 
 @njit(cache=True, nogil=True)
 def window_factors(leverage: float, q: float, power: float) -> tuple[float, float]:
-    """Return by how much the end that belongs to a labelled row can differ from where ``g = 0`` would put it.
-
-    Notes
-    -----
-    In feature space ``g_i = <phi_i, M^-1 phi>``, so ``g_i^2 <= q_i q`` with the leverages ``q_i`` of the
-    labelled row and ``q`` of the unlabelled row under the same ``M`` (Cauchy-Schwarz).
-    With ``s G_ii = (1 + q)(1 - q_i)`` this bounds ``1 ± g``, ``D ± g`` and, because
-    ``sqrt(1 + b^2) ± b = exp(± asinh b)``, ``sqrt(D) ± g``, where ``D = s G_ii + g^2``.
-    """
+    """Return by how much the end that belongs to a labelled row can differ from where ``g = 0`` would put it."""
+    # In feature space ``g_i = <phi_i, M^-1 phi>``, so ``g_i^2 <= q_i q`` with the leverages ``q_i`` of the
+    # labelled row and ``q`` of the unlabelled row under the same ``M`` (Cauchy-Schwarz).
+    # With ``s G_ii = (1 + q)(1 - q_i)`` this bounds ``1 ± g``, ``D ± g`` and, because
+    # ``sqrt(1 + b^2) ± b = exp(± asinh b)``, ``sqrt(D) ± g``, where ``D = s G_ii + g^2``.
     g = np.sqrt(leverage * q)
     if power == 0.0:
         shrink, grow = 1.0 - g, 1.0 + g
@@ -426,14 +399,11 @@ def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArr
 
 
 class Block(NamedTuple):
-    """Room for the labelled rows that are open for some unlabelled rows, and for their ends at `LANES` of these.
+    """Room for the labelled rows that are open for some unlabelled rows, and for their ends at `LANES` of these."""
 
-    `X` are the rows, with their sign; `parts` are their residual, share of the intercept and diagonal. The others have
-    a column for each of the unlabelled rows: loops over these are what the processor does several of at a time.
-    """
-
-    X: Array  # (size, d)
-    parts: Array  # (3, size)
+    X: Array  # (size, d) the labelled rows, with their sign
+    parts: Array  # (3, size) their residual, share of the intercept and diagonal
+    # A column for each unlabelled row: loops over these are what the processor does several of at a time.
     z: Array  # (d, n_lanes)
     pivot: Array  # (n_lanes,)
     steep: Array  # (n_lanes,) how many rows have ``|beta| >= 1``
@@ -452,10 +422,7 @@ class Unlabelled(NamedTuple):
 def window_ends(
     labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
 ) -> Array:
-    """Return the ends of the region of each unlabelled row, looking only at the rows the bounds leave open.
-
-    Shapes: z (m, d), pivot (m,), ascending (m,); returns below and above the prediction, (2, m).
-    """
+    """Return the ends (2, m) of each region about the prediction, looking only at the rows the bounds leave open."""
     size, n_lanes, d = min(len(labelled.base), LARGEST_BLOCK), min(len(z), LANES), z.shape[1]
     rows = Unlabelled(z, pivot, np.full((2, len(z)), np.nan))
     lanes = np.empty((d, n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
@@ -534,10 +501,8 @@ def _unit(pivot: float, power: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _lowest(least: float, slack: float, shrink: float, grow: float) -> float:
-    """Return below which base an end is below the bracket for certain; -inf if no base is.
-
-    A slack adds at most ``grow / shrink`` times itself to an end; the caller has multiplied it by the largest ratio.
-    """
+    """Return below which base an end is below the bracket for certain; -inf if no base is."""
+    # A slack adds at most ``grow / shrink`` times itself to an end; the caller has multiplied it by the largest ratio.
     if shrink <= 0.0:
         return -np.inf
     return (least * shrink if least >= 0.0 else least * grow) - slack * grow
@@ -547,10 +512,8 @@ def _lowest(least: float, slack: float, shrink: float, grow: float) -> float:
 def _fill_block(
     labelled: LabelledOrder, lines: Lines, q: float, bracket: tuple[float, int, float], block: Block
 ) -> tuple[int, int]:
-    """Collect the rows whose ends may lie in a bracket; return how many, and how many are above for certain.
-
-    The bracket: its ends in the unit of `base`, and between them the place of its middle among all ranks.
-    """
+    """Collect the rows whose ends may lie in a bracket; return how many, and how many are above for certain."""
+    # The bracket: its ends in the unit of `base`, and between them the place of its middle among all ranks.
     least, middle, most = bracket
     slack = LARGEST_RATIO * lines.slack / _unit(lines.ridge, lines.power)
     base, places, n, n_above = labelled.base, np.empty(len(block.X), dtype=np.intp), 0, 0

@@ -1,8 +1,7 @@
 """The exactly tuned confidence machine: every candidate label chooses its own setting.
 
-Settings that were tuned on the labels void the guarantee; labels set aside for tuning cost labels. Here, for each
-candidate label of an unlabelled row, the setting with the smallest leave-one-out error of the **completed** sample is
-chosen, that row and its label included. The choice treats all rows alike, so p-values stay exact.
+The setting with the smallest leave-one-out error of the **completed** sample is chosen, that row and its label
+included. The choice treats all rows alike, so p-values stay exact.
 """
 
 from __future__ import annotations
@@ -41,23 +40,13 @@ _IMPROPER = (
 
 @dataclass(frozen=True)
 class KernelSpectrum:
-    """A kernel on the labelled rows, diagonalised once for all ridges.
-
-    Attributes
-    ----------
-    rows : tuple of arrays
-        The labelled rows in the form that the kernel takes.
-    vectors : array of shape (l, l)
-    values : array of shape (l,)
-    span : slice
-        The eigenvectors in whose span the kernel columns of all rows lie: the last `d` of a linear kernel, else all.
-    """
+    """A kernel on the labelled rows, diagonalised once for all ridges."""
 
     kernel: MenuKernel
-    rows: tuple[AnyArray, ...]
-    vectors: Array
-    values: Array
-    span: slice
+    rows: tuple[AnyArray, ...]  # the labelled rows in the form that the kernel takes
+    vectors: Array  # (l, l)
+    values: Array  # (l,)
+    span: slice  # eigenvectors that span the kernel columns of all rows: the last `d` of a linear kernel, else all
 
     @classmethod
     def of(cls, kernel: MenuKernel, X_l: Array) -> KernelSpectrum:
@@ -155,11 +144,7 @@ def _jitter(values: Array, setting: Setting) -> float:
 
 @dataclass(frozen=True)
 class TunedMachine:
-    """Ridge regressions with all settings of a menu, ready to be bordered by unlabelled rows chunk by chunk.
-
-    `rows` arguments are as in `Machine`: features; or, precomputed, kernel values with the labelled rows followed by
-    the row's own.
-    """
+    """Ridge regressions with all settings of a menu, to be bordered by unlabelled rows, as in `Machine`."""
 
     menu: Menu
     spectra: tuple[KernelSpectrum, ...]
@@ -292,10 +277,7 @@ def label_p_values(machine: TunedMachine, rows: Array, labels: Array, tau: Array
 
 
 def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
-    """Return the p-values of every class at unlabelled rows, the setting chosen for every candidate class.
-
-    Shapes: codes (l,), tau (m,).
-    """
+    """Return the p-values of every class at rows, the setting chosen for every candidate; codes (l,), tau (m,)."""
     n_classes = machine.fit.residuals.shape[2]
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
     overall, within, scores = np.empty((3, len(rows), n_classes))

@@ -1,15 +1,12 @@
 """Regions and p-values with the setting chosen anew for every candidate label: exact, compiled.
 
-At each label the lower envelope of the leave-one-out errors says which setting is chosen. A label is in the region if
-it is in the region of the setting that is chosen there, or of one of them if several are.
-
 Complete a sample with label ``v`` at one unlabelled row. For one setting (see `bordered_ridge` for the notation,
 ``t = v - prediction``) the leave-one-out residuals are ``(s r_i - g_i t) / (s G_ii + g_i^2)`` at the labelled rows and
 ``t`` at the row itself, with an unpenalised intercept too. So the sum of their squares is a parabola in ``v``::
 
     Q(v) = c0 + c1 (v - prediction) + c2 (v - prediction)^2,     c2 >= 1
 
-stored as ``(prediction, c0, c1, c2)``. The setting with the smallest ``Q(v)`` is chosen at ``v``. Settings whose errors
+stored as ``(prediction, c0, c1, c2)``. The lower envelope says which setting is chosen at ``v``. Settings whose errors
 differ by rounding only are chosen together, and whatever is derived from the choice takes the union: this keeps the
 guarantee.
 """
@@ -208,11 +205,9 @@ def mark_least(errors: Array, slack: Array, n_rows: int, picked: AnyArray) -> in
 
 @njit(cache=True, nogil=True)
 def answer(curves: Array, choice: Choice) -> tuple[int, float]:
-    """Return the setting at the lowest point of the envelope, and its prediction as far as it is chosen there.
-
-    The value is the setting's prediction or, if another setting is chosen at that label, the nearest label at which
-    this one is. Of settings that reach the same height, the first counts.
-    """
+    """Return the setting at the lowest point of the envelope, and its prediction as far as it is chosen there."""
+    # The value is the setting's prediction or, if another setting is chosen at that label, the nearest label at which
+    # this one is. Of settings that reach the same height, the first counts.
     lowest, best = np.empty(len(choice.setting)), np.inf
     for k in range(len(lowest)):
         curve = curves[choice.setting[k]]
@@ -234,10 +229,7 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
 
 @njit(cache=True, nogil=True)
 def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
-    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is.
-
-    Returns shape starts (k,), owners (k,).
-    """
+    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is, (k,) each."""
     # A door of its own for Python; see residual_lines.
     return envelope_pieces(curves)
 
@@ -313,10 +305,7 @@ def _row_region(
 def tuned_regions(
     fit: MenuFit, border: MenuBorder, curves: Array, rule: tuple[int, int, float]
 ) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
-    """Return the regions of rows with the setting chosen at every label.
-
-    Shapes: curves (b, S, 4); returns pieces (n_pieces, 2), counts (b,), values (b,), winners (b,), used (b, S).
-    """
+    """Return pieces (n_pieces, 2), counts, values, winners (b,), and settings used (b, S), of curves (b, S, 4)."""
     n_rows, n_settings = curves.shape[:2]
     pieces, n = np.empty((2 * n_rows + 8, 2)), 0
     counts, winners = np.empty(n_rows, dtype=np.intp), np.empty(n_rows, dtype=np.intp)
@@ -349,10 +338,7 @@ def tuned_values(fit: MenuFit, curves: Array) -> Array:
 def tuned_p_values(
     fit: MenuFit, border: MenuBorder, curves: Array, labels: Array, tau: Array, power: float
 ) -> Array:
-    """Return the p-value of one candidate label for each row; ties count with weight `tau` (b,).
-
-    Where errors of settings tie, the largest p-value counts.
-    """
+    """Return the p-value of a label for each row (b,), ties weighed by `tau` (b,); the largest where settings tie."""
     n_labelled = fit.residuals.shape[1]
     p, n_settings = np.zeros(len(curves)), curves.shape[1]
     errors, picked = np.empty(n_settings), np.empty(n_settings, dtype=np.bool_)
@@ -406,10 +392,7 @@ class ClassPValues(NamedTuple):
 def tuned_classes(
     fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
 ) -> tuple[Array, Array, Array, AnyArray]:
-    """Return the fields of `ClassPValues` at rows, each class with the setting chosen for that candidate.
-
-    Shapes: own (S, l), codes (l,), tau (b,).
-    """
+    """Return the fields of `ClassPValues` at rows, each class with its setting; own (S, l), codes (l,), tau (b,)."""
     n_settings, n_rows = border.pivot.shape
     shape = (n_rows, n_classes)
     overall, within = np.zeros(shape), np.zeros(shape)
