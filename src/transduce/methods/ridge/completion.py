@@ -1,13 +1,10 @@
 """The missing labels that make ridge regression's leave-one-out error small: the transductive step.
 
-``E z`` is the vector of leave-one-out residuals of a completed label vector ``z``, with ``E = diag(C)^-1 C`` and
-``C = I - K (K'K + ridge I)^-1 K'``. The answer minimises ``|E z|^2 + tether |z_a - start|^2`` over the unlabelled
-labels ``z_a``, a least-squares problem::
+``E z`` is the vector of leave-one-out residuals of a completed label vector ``z``, with ``E = diag(C)^-1 C`` and ``C =
+I - K (K'K + ridge I)^-1 K'``. The answer minimises ``|E z|^2 + tether |z_a - start|^2`` over the unlabelled labels
+``z_a`` (Chapelle, Vapnik and Weston 1999, equation 31), with ``E_a``, ``E_l`` the columns of either kind of row::
 
     (E_a'E_a + tether I) z_a = tether start - E_a'E_l y
-
-where ``E_a`` and ``E_l`` are the columns of unlabelled and labelled rows (Chapelle, Vapnik and Weston 1999, equation
-31). `DenseSystem` holds ``E`` as an ``n x n`` matrix; `DesignSystem` never forms one.
 """
 
 from __future__ import annotations
@@ -77,12 +74,11 @@ def checked_denominators(denominators: Array) -> Array:
 
 @dataclass(frozen=True)
 class DenseSystem:
-    """``E`` for centres at all rows: the paper's method, with ``n x n`` matrices.
+    """``E`` for centres at all rows: the paper's method, with ``n x n`` matrices."""
 
-    For a symmetric kernel matrix ``C = ridge (K^2 + ridge I)^-1`` and ``(K'K + ridge I)^-1 K' = K C / ridge``. Both
-    come from a Cholesky factor of ``K^2 + ridge I`` where squaring costs no digits that matter, else from
-    eigenvectors of ``K``, which take several times as long.
-    """
+    # For a symmetric kernel matrix ``C = ridge (K^2 + ridge I)^-1`` and ``(K'K + ridge I)^-1 K' = K C / ridge``. Both
+    # come from a Cholesky factor of ``K^2 + ridge I`` where squaring costs no digits that matter, else from
+    # eigenvectors of ``K``, which take several times as long.
 
     C: Array
     fitter: Array
@@ -201,14 +197,11 @@ class DesignMatrix:
 
 @dataclass(frozen=True)
 class DesignSystem:
-    """``E`` for any design matrix; nothing ``n x n`` is formed.
+    """``E`` for any design matrix; nothing ``n x n`` is formed."""
 
-    Notes
-    -----
-    ``C`` is the identity less a matrix of rank p, so ``E_a'E_a + tether I`` is a diagonal plus rank 2p, and
-    Woodbury's identity inverts it with four weighted Gram matrices, ``O(n p^2)``. That inverse preconditions conjugate
-    gradients, which then need an iteration or none to reach `tolerance` against the operator itself.
-    """
+    # ``C`` is the identity less a matrix of rank p, so ``E_a'E_a + tether I`` is a diagonal plus rank 2p, and
+    # Woodbury's identity inverts it with four weighted Gram matrices, ``O(n p^2)``. That inverse preconditions
+    # conjugate gradients, which then need an iteration or none to reach `tolerance` against the operator itself.
 
     design: DesignMatrix
     factor: Array
@@ -266,12 +259,10 @@ class DesignSystem:
         }
 
     def _woodbury(self, unlabelled: Mask, tether: float) -> Any:
-        """Return the inverse of ``E_a'E_a + tether I`` as a function.
-
-        With ``Q = K L^-T``, ``w = diag(C)^-2`` and ``R = Q' w Q``,
-        ``E_a'E_a = w - Q_a Q_a'w - w Q_a Q_a' + Q_a R Q_a'``, so the matrix is ``delta + U S U'`` with
-        ``delta = w + tether``, ``U = [Q_a, w Q_a]`` and ``S^-1 = [[0, -I], [-I, -R]]``.
-        """
+        """Return the inverse of ``E_a'E_a + tether I`` as a function."""
+        # With ``Q = K L^-T``, ``w = diag(C)^-2`` and ``R = Q' w Q``,
+        # ``E_a'E_a = w - Q_a Q_a'w - w Q_a Q_a' + Q_a R Q_a'``, so the matrix is ``delta + U S U'`` with
+        # ``delta = w + tether``, ``U = [Q_a, w Q_a]`` and ``S^-1 = [[0, -I], [-I, -R]]``.
         w = self.denominators**-2
         xp, mask = arrays.namespace(w), arrays.beside(unlabelled, w)
         delta = xp.where(mask, w + tether, xp.ones_like(w))

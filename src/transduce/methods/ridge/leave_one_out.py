@@ -1,8 +1,7 @@
 """Leave-one-out residuals of ridge regression in closed form, and the search for the settings that make them small.
 
-Ridge regression on a design matrix ``K`` (rows by basis functions) predicts ``H y`` with
-``H = K (K'K + ridge I)^-1 K'``. Leaving row ``t`` out changes its residual from ``c_t`` to ``c_t / C_tt``, where
-``C = I - H`` and ``c = C y``: all refits follow from one (Chapelle, Vapnik and Weston 1999, equation 15).
+With ``H = K (K'K + ridge I)^-1 K'``, ``C = I - H`` and ``c = C y``, leaving row ``t`` out changes its residual from
+``c_t`` to ``c_t / C_tt``: all refits follow from one (Chapelle, Vapnik and Weston 1999, equation 15).
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
     Parameters
     ----------
     K : array of shape (l, p)
-        Design matrix: the values of p basis functions at l rows; for kernel ridge in the sense of this
-        package, the kernel values with p centres.
+        Design matrix: the values of p basis functions at l rows, such as the kernel values with p centres.
     y : array of shape (l,) or (l, c)
         Labels, a column for each of `c` problems.
     ridge : float
@@ -42,13 +40,8 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
     Returns
     -------
     array of the shape of `y`
-        Label of each row less its prediction by the fit to the other rows.
-
-    Notes
-    -----
-    ``(y - H y)_t / (1 - h_tt)`` with ``H = K (K'K + ridge I)^-1 K'``, by one singular value decomposition of `K`.
-    A row whose denominator vanishes (alone in its basis function, with a tiny ridge) cannot be predicted by the
-    others in double precision: NaN.
+        Label of each row less its prediction by the fit to the other rows; NaN where the others cannot predict it in
+        double precision (alone in its basis function, with a tiny ridge).
 
     Examples
     --------

@@ -1,9 +1,4 @@
-"""Transductive ridge (Chapelle, Vapnik and Weston 1999), for numbers and, as linear discrimination, for classes.
-
-The missing labels are chosen so that ridge regression on the completed sample has the smallest leave-one-out
-error, while staying near the inductive answer. The numbers come from `transduce.methods.ridge.leave_one_out` and
-`transduce.methods.ridge.completion`.
-"""
+"""Transductive ridge (Chapelle, Vapnik and Weston 1999), for numbers and, as linear discrimination, for classes."""
 
 from __future__ import annotations
 
@@ -51,9 +46,9 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
     ridge : float or "loo", default="loo"
         Penalty on the squared coefficients, likewise.
     tether : float, "auto" or "cv", default="auto"
-        How hard the answers are held to the inductive ones: from 0, not at all, to ``np.inf``, the inductive
-        answers themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by
-        transductive cross-validation.
+        How hard the answers are held to the inductive ones: from 0, not at all, to ``np.inf``, the inductive answers
+        themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by transductive
+        cross-validation, which costs some forty solves.
     centres : None, int or array of shape (p, d), default=None
         None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
         those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
@@ -70,72 +65,41 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,) or (n, c)
-        The labels, completed.
-    answer_ : Answer
-        Values, inductive values beside them, and the leave-one-out residual of each unlabelled row in the completed
-        sample.
+    transduction_, answer_
+        Labels completed, (n,) or (n, c); `Answer` with the inductive values and the leave-one-out residual of each
+        unlabelled row in the completed sample.
     width_, ridge_, tether_ : float
         Settings as used; the width is None for kernels that have none.
-    loo_error_ : float
-        Mean squared leave-one-out residual of the inductive step.
-    loo_path_ : pandas.DataFrame
-        The widths and ridges that were tried, with their leave-one-out error (of labels scaled to standard
-        deviation 1).
+    loo_error_, loo_path_ : float, pandas.DataFrame
+        Mean squared leave-one-out residual of the inductive step; the widths and ridges that were tried, with theirs
+        (of labels scaled to standard deviation 1).
     tether_path_ : dict
         With ``tether="cv"``, unlabelled rows and at least two labels: multiples of ``l / 2m`` that were tried, with
         their cross-validated error.
     objective_ : float
         What the answer minimises: sum of squared leave-one-out residuals of the completed sample, plus tether times
         the squared distance to the inductive answer.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-
-    See Also
-    --------
-    TransductiveRidgeClassifier : The same for classes.
-    leave_one_out : The closed form behind it.
 
     Notes
     -----
     `predict` is ridge regression on the completed sample. At an unlabelled row it differs from ``transduction_``, as
-    a fit differs from its labels; with no unlabelled row it is ordinary ridge regression.
-
-    With centres at all rows the cost is ``O(n^3)`` and ``n x n`` memory: good for some thousand rows. With p centres it
-    is ``O(n p^2)``, ``n x p`` memory at most, and about three times ``l x p`` while width and ridge are searched.
-    Several columns of labels share everything but the last solve. Transductive cross-validation of the tether costs
-    some forty solves; width and ridge are chosen once, on all labels.
-
-    References
-    ----------
-    Chapelle, Vapnik, Weston (1999). Transductive inference for estimating values of functions. NIPS 12.
+    a fit differs from its labels; with no unlabelled row it is ordinary ridge regression. With centres at all rows the
+    cost is ``O(n^3)``, with p centres ``O(n p^2)``, and about three times ``l x p`` memory while settings are searched.
 
     Examples
     --------
     >>> import numpy as np
     >>> from transduce import TransductiveRidge
     >>> X = np.linspace(0, 6, 25)[:, None]
-    >>> y = np.sin(X[:, 0])
-    >>> y[2::4] = np.nan
-    >>> model = TransductiveRidge().fit(X, y)
-    >>> np.abs(model.transduction_ - np.sin(X[:, 0])).max() < 0.01
+    >>> y = np.where(np.arange(25) % 4 == 2, np.nan, np.sin(X[:, 0]))
+    >>> np.abs(TransductiveRidge().fit(X, y).transduction_ - np.sin(X[:, 0])).max() < 0.01
     np.True_
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Answer at the rows whose label is missing.
+        """Answer at the rows of X (n, d), or of their kernel matrix, whose label in y (n,) or (n, c) is missing.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
-        y : array-like of shape (n,) or (n, c)
-            Labels, missing where the answer is wanted. Of several columns a row has all or none.
-
-        Returns
-        -------
-        TransductiveRidge
-            The fitted estimator.
+        Of several columns a row has all labels or none.
         """
         sample = validation.read_sample(self, X, y, columns=True, device=True)
         y_l = validation.numeric_labels(sample)
@@ -147,37 +111,16 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return ridge regression on the completed sample at rows, without transducing again.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not; kernel values with all rows of `fit` if the kernel is precomputed.
-
-        Returns
-        -------
-        array of shape (m,) or (m, c)
-            At an unlabelled row this differs from ``transduction_`` by a residual.
-        """
+        """Return ridge regression on the completed sample at rows (m, d), or kernel values with all rows of `fit`."""
         check_is_fitted(self)
         return self._fitted.extend(validation.read_rows(self, X, reset=False, device=True))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
 
-        Parameters
-        ----------
-        folds : sequence of (visible, hidden)
-            Positions among the labelled rows, in their order.
+        Folds are pairs (visible, hidden) of positions among the labelled rows. The answers are those of the inductive
+        step; width and ridge are chosen anew in each fold up to 500 labels, beyond they stay as they are.
 
-        Returns
-        -------
-        list of arrays
-            For each fold those of the inductive step at its hidden rows, given its visible labels. Width and ridge are
-            chosen anew in each fold up to 500 labels; beyond they stay as they are.
-
-        Examples
-        --------
         >>> import numpy as np
         >>> from transduce import TransductiveRidge
         >>> model = TransductiveRidge(kernel="linear", ridge=1e9).fit(np.arange(3.0)[:, None], [1.0, 2.0, 4.0])
@@ -209,56 +152,28 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted.
-    transduction_ : array or series of shape (n,)
-        The labels, completed.
-    answer_ : Answer
-        Values, inductive values beside them, scores, probabilities, and leave-one-out residuals of the completed
-        sample.
-    width_, ridge_, tether_, loo_error_, loo_path_, tether_path_, objective_, n_features_in_
+    transduction_, answer_
+        Labels completed (n,); `Answer` with inductive values, scores, probabilities and leave-one-out residuals of the
+        completed sample, and the status ``"tied"`` where two classes are equally good.
+    width_, ridge_, tether_, loo_error_, loo_path_, tether_path_, objective_
         As in `TransductiveRidge`, of targets -1 and +1.
-
-    See Also
-    --------
-    TransductiveRidge : The same for numbers.
 
     Notes
     -----
     Probabilities are the softmax of the scores times one factor, which minimises the log-loss of the labelled rows' own
-    leave-one-out scores: these cost nothing, and a row's score does not know its label. One factor keeps the most
-    probable class the answer. It is calibrated for the inductive step and used for the transductive one.
-
-    A status is ``"tied"`` where two classes are equally good.
-
-    References
-    ----------
-    Chapelle, Vapnik, Weston (1999). Transductive inference for estimating values of functions. NIPS 12.
+    leave-one-out scores. It is calibrated for the inductive step and used for the transductive one.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import TransductiveRidgeClassifier
-    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]])
-    >>> y = ["low", None, "low", None, "high", None, None, "high"]
+    >>> X = [[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]]
+    >>> y = ["low", None, "low", "high", None, "high"]
     >>> TransductiveRidgeClassifier(width=1.0, ridge=0.1).fit(X, y).transduction_
-    array(['low', 'low', 'low', 'low', 'high', 'high', 'high', 'high'],
-          dtype=object)
+    array(['low', 'low', 'low', 'high', 'high', 'high'], dtype=object)
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            Class labels of any type, missing where the answer is wanted.
-
-        Returns
-        -------
-        TransductiveRidgeClassifier
-            The fitted estimator.
-        """
+        """Answer at the rows of X (n, d), or of their kernel matrix, whose class in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         settings, (classes, codes) = self._checked(), validation.class_labels(sample)
         inside = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
@@ -271,26 +186,12 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         return self
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the classes of ridge regression on the completed sample at rows, without transducing again.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not; kernel values with all rows of `fit` if the kernel is precomputed.
-
-        Returns
-        -------
-        array of shape (m,)
-            At an unlabelled row this may differ from ``transduction_``, as a fit may differ from its labels.
-        """
+        """Return the classes (m,) of ridge regression on the completed sample at rows, as in `TransductiveRidge`."""
         scores = self.decision_function(X)
         return self._fitted.winners(scores)
 
     def decision_function(self, X: Any) -> Array:
-        """Return the values at rows, as in `predict`, whose sign or maximum is the class.
-
-        Shape (m,) for two classes, positive for the second, else (m, n_classes).
-        """
+        """Return values whose sign, (m,) for two classes, or maximum, (m, n_classes), is the class at rows."""
         check_is_fitted(self)
         return self._fitted.ridge.extend(validation.read_rows(self, X, reset=False, device=True))
 
@@ -300,19 +201,9 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         return self._fitted.probabilities(scores)
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
-        """Return the probability of every class at labelled rows whose labels are hidden, without whole fits.
+        """Return the probability of every class at labelled rows whose labels are hidden, as `TransductiveRidge` does.
 
-        As `TransductiveRidge.answers_in_folds`; the factor of the scores stays as it is.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from transduce import TransductiveRidgeClassifier
-        >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]])
-        >>> y = ["low", None, "low", None, "high", None, None, "high"]
-        >>> model = TransductiveRidgeClassifier(width=1.0, ridge=0.1).fit(X, y)
-        >>> model.answers_in_folds([([0, 2], [1, 3])])[0].argmax(axis=1)  # labels of rows 0 and 4 are visible
-        array([1, 0])
+        The factor of the scores stays as it is.
         """
         check_is_fitted(self)
         with few_threads(len(self._fitted.ridge.labelled_rows)):
