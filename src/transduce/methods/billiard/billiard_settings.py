@@ -181,12 +181,10 @@ def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed:
 
 
 def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
-    """Return the mean leave-one-out log-loss of every softness, by a Gaussian process. Shapes: K (l, l), codes (l,).
-
-    With the kernel ``A = K + softness I`` times an unknown scale, labels of -1 and 1 as if they were latent values, and
-    one of them left out, the latent value there is Student's t: its mean, spread and scale follow from ``A^-1`` and
-    ``A^-1 y``, which one eigendecomposition of K gives for every softness.
-    """
+    """Return the mean leave-one-out log-loss of every softness, by a Gaussian process. Shapes: K (l, l), codes (l,)."""
+    # With the kernel ``A = K + softness I`` times an unknown scale, labels of -1 and 1 as if they were latent values,
+    # and one of them left out, the latent value there is Student's t: its mean, spread and scale follow from ``A^-1``
+    # and ``A^-1 y``, which one eigendecomposition of K gives for every softness.
     values, vectors = np.linalg.eigh(K)
     values = np.maximum(values, 0.0)
     signs = np.where(codes[:, None] == held_classes(int(codes.max()) + 1), 1.0, -1.0)
@@ -203,15 +201,9 @@ def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float])
 
 
 def left_out_shares(signs: Array, weights: Array, diagonal: Array) -> Array:
-    """Return the probability of +1 at each row from all the others.
-
-    Shapes: signs (l, c), weights (l, c), diagonal (l,); returns (l, c).
-
-    Notes
-    -----
-    Without row i the mean there is ``y_i - weights_i / diagonal_i``, the spread ``1 / diagonal_i`` times the scale, and
-    the scale ``y' A^-1 y / l`` of the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``.
-    """
+    """Return the probability (l, c) of +1 at each row from all the others; signs, weights (l, c), diagonal (l,)."""
+    # Without row i the mean there is ``y_i - weights_i / diagonal_i``, the spread ``1 / diagonal_i`` times the scale,
+    # and the scale ``y' A^-1 y / l`` of the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``.
     rest = len(signs) - 1
     inverse = diagonal[:, None]
     means = signs - weights / inverse

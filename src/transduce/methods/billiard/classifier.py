@@ -1,8 +1,4 @@
-"""Bayesian transduction by kernel billiard (Graepel, Herbrich and Obermayer 1999).
-
-The label of an unlabelled row is the vote of every linear separator in feature space that gets the labelled rows
-right.
-"""
+"""Bayesian transduction by kernel billiard (Graepel, Herbrich and Obermayer 1999)."""
 
 from __future__ import annotations
 
@@ -54,13 +50,10 @@ class BayesianTransducer(ClassTransducer):
         Most bounces of each ball, about; a ball bounces at least some thirty times for each labelled row.
     predict_with : {"vote", "bayes_point"}, default="vote"
         How `predict` decides at new rows: by the balls' vote, or faster by the one separator that is their mean.
-    reject_below : float or None, default=None
-        Unlabelled rows whose confidence is below this get the status ``"rejected"``.
-    reject_share : float or None, default=None
-        This share of the unlabelled rows, the least confident, gets the status ``"rejected"``.
+    reject_below, reject_share : float or None, default=None
+        Unlabelled rows whose confidence is below the one, or the least confident share of them, are ``"rejected"``.
     max_memory_mb : float, default=1024
-        Kernel values of labelled with unlabelled rows beyond this are computed some rows at a time, again in every
-        round.
+        Kernel values of labelled with unlabelled rows beyond this are computed some at a time, again in every round.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     n_jobs : int or None, default=None
@@ -73,55 +66,32 @@ class BayesianTransducer(ClassTransducer):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed.
-    answer_ : Answer
-        Values, probabilities of all classes, confidence (the largest probability less the second largest), the Monte
-        Carlo standard error of the largest, status.
-    classes_ : array of shape (n_classes,)
-        Classes, sorted.
+    transduction_, answer_, classes_
+        Labels completed (n,); `Answer` with probabilities of all classes, confidence (the largest less the second
+        largest) and the Monte Carlo standard error of the largest; the classes, sorted.
     width_, softness_ : float
         As used; the width is None for kernels that have none.
     cv_path_ : pandas.DataFrame
         With ``"loo"`` or ``"cv"``: what was tried, with its log-loss.
     bayes_point_ : array of shape (l,) or (n_classes, l)
         Mean direction of the flights, as coefficients on the labelled rows.
-    n_bounces_ : int
-        Bounces of each ball.
-    converged_ : bool
-        Whether the tolerance was reached.
+    n_bounces_, converged_ : int, bool
+        Bounces of each ball; whether the tolerance was reached.
     r_hat_ : float
         Spread of the votes over all parts of the flights, over that within one ball's; near 1 when the balls agree. NaN
         if no ball has two parts.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-
-    See Also
-    --------
-    RidgeConfidenceClassifier : Label sets that cover whatever the distribution.
-    rejection_curve : Error against the share of answers rejected.
 
     Notes
     -----
     With ``softness=0`` a probability is the share of version space on one side of the row: how sure the separators are,
-    not how often they are right. With ``softness > 0`` it is the probability of the label, in which the row's own slack
-    and its part outside the span of the labelled rows have a say.
-
-    A bounce costs ``O(l)``, a bounce's votes ``O(m)``; the Gram matrix of the labelled rows is factorised once for all
-    classes. `predict_proba` follows the recorded flights at new rows; at an unlabelled row it gives the same
-    probability as ``answer_``. Several classes are voted one against the rest and normalised.
-
-    References
-    ----------
-    Graepel, Herbrich, Obermayer (1999). Bayesian transduction. NIPS 12.
+    not how often they are right. With ``softness > 0`` it is the probability of the label. `predict_proba` follows the
+    recorded flights at new rows; at an unlabelled row it gives the same probability as ``answer_``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import BayesianTransducer
-    >>> X = np.array([[-3.0], [-2.0], [-0.1], [2.0], [3.0]])
-    >>> model = BayesianTransducer(kernel="linear", random_state=0).fit(X, ["no", "no", None, "yes", "yes"])
-    >>> model.transduction_
+    >>> model = BayesianTransducer(kernel="linear", random_state=0)
+    >>> model.fit([[-3.0], [-2.0], [-0.1], [2.0], [3.0]], ["no", "no", None, "yes", "yes"]).transduction_
     array(['no', 'no', 'no', 'yes', 'yes'], dtype=object)
     >>> bool(model.answer_.confidence[0] < 0.5)  # separators between -2 and 2 disagree near 0
     True
@@ -144,20 +114,7 @@ class BayesianTransducer(ClassTransducer):
     missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Let the balls vote at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, or the kernel matrix of all rows if ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted.
-
-        Returns
-        -------
-        BayesianTransducer
-            The fitted estimator.
-        """
+        """Let the balls vote at the rows of X (n, d), or of their kernel matrix, whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y)
         self.classes_, codes = validation.class_labels(sample)
         settings = read_settings(self)
@@ -187,17 +144,10 @@ class BayesianTransducer(ClassTransducer):
         return np.nan_to_num(rows[:, [*fitted.labelled, -1]])  # an own value may not be needed
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every class at rows, from the recorded flights.
+        """Return the probability of every class (m, n_classes) at rows (m, d), from the recorded flights.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not. With a precomputed kernel: kernel values with all n rows of `fit` and, if labels
-            may be wrong, with the row itself as one more column (not needed if it was the same for all rows of `fit`).
-
-        Returns
-        -------
-        array of shape (m, n_classes)
+        With a precomputed kernel rows hold kernel values with all n rows of `fit` and, if labels may be wrong, with the
+        row itself as one more column (not needed if it was the same for all rows of `fit`).
         """
         check_is_fitted(self)
         rows = self._read_new(X, own_value=self.softness_ > 0.0)
@@ -207,34 +157,17 @@ class BayesianTransducer(ClassTransducer):
         return probabilities(tallies)[0]
 
     def decision_function(self, X: Any) -> Array:
-        """Return by how much the vote at rows, as in `predict_proba`, is for a class.
-
-        The probability of the second of two classes less that of the first, (m,); of several all, (m, n_classes).
-        """
+        """Return the probability of the second of two classes less the first's (m,), or that of all (m, n_classes)."""
         shares = self.predict_proba(X)
         return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
 
     def bayes_point_function(self, X: Any) -> Array:
-        """Return the value at rows, as in `predict_proba`, of one separator: the mean direction of all flights.
-
-        Shape (m,), positive for the second of two classes, or (m, n_classes), of which the largest wins.
-        """
+        """Return the value at rows of the flights' mean direction: (m,), or of several classes (m, n_classes)."""
         check_is_fitted(self)
         return self._fitted.shown.columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class at rows, by vote or by the Bayes point as `predict_with` says.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, as in `predict_proba`.
-
-        Returns
-        -------
-        array of shape (m,)
-            By vote, at an unlabelled row this is ``transduction_`` there.
-        """
+        """Return the class (m,) at rows, by vote or by the Bayes point as `predict_with` says."""
         check_is_fitted(self)
         checks.check_choice("predict_with", self.predict_with, ("vote", "bayes_point"))
         if self.predict_with == "bayes_point":

@@ -163,11 +163,9 @@ def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BayesianTrans
 def play_until(
     games: list[votes.Game], n_rows: int, voters: Callable[[], votes.Voters], settings: BayesianTransducer
 ) -> tuple[list[votes.Tally], bool]:
-    """Play rounds, each as long as all before it, until the largest standard error is small enough.
-
-    The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
-    manner, and what their starts have in common their differences cannot tell.
-    """
+    """Play rounds, each as long as all before it, until the largest standard error is small enough."""
+    # The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
+    # manner, and what their starts have in common their differences cannot tell.
     rounds: list[list[votes.Tally]] = []
     lengths: list[int] = []
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)

@@ -176,10 +176,7 @@ def _advance(
 
 @numba.njit(cache=True, nogil=True)
 def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array) -> None:
-    """Let the ball bounce as often as the traces have room for; `a` and `b` are where it starts and where it ends.
-
-    Shapes: G (l, l), signs (l,), a, b (l,), walls (k,), kicks, times (k,).
-    """
+    """Let the ball bounce as often as the traces (k,) have room for; `a`, `b` (l,) are where it starts, then ends."""
     steepness = np.empty(a.size)
     cosine, sine, wall, kick = 1.0, 0.0, 0, 0.0
     for bounce in range(walls.size + 1):

@@ -90,14 +90,8 @@ def _turn(
 def follow(
     columns: Array, p: Array, q: Array, walls: AnyArray, kicks: Array, times: Array, positive: Array
 ) -> None:
-    """Add to `positive` how long the ball was on the positive side of each of m rows.
-
-    Shapes: columns (l, m), p, q (m,), walls (k,), kicks, times (k,), positive (m,).
-
-    Notes
-    -----
-    A flight is shorter than half a turn, so it crosses a row's wall at most once, at the angle ``arctan2(|p|, -+q)``.
-    """
+    """Add to `positive` (m,) how long the ball was on the positive side of rows with columns (l, m) and p, q (m,)."""
+    # A flight is shorter than half a turn, so it crosses a row's wall at most once, at the angle ``arctan2(|p|, -+q)``.
     buffer = np.empty(_BLOCK)
     for first in range(0, p.size, _BLOCK):  # a block's state stays near the processor for the whole flight
         last = min(p.size, first + _BLOCK)
@@ -236,11 +230,9 @@ class Tally:
         return self.by_ball.std(axis=0, ddof=1) / np.sqrt(self.totals.shape[1])
 
     def r_hat(self) -> float:
-        """Return the largest ratio, over rows, of the spread of all parts of the flights to that within balls.
-
-        Parts are a ball's segments or, where labels may be wrong, its positions. Near 1 when every ball has been
-        everywhere; clearly above when the balls still differ; NaN if no ball has two parts to compare.
-        """
+        """Return the largest ratio, over rows, of the spread of all parts of the flights to that within balls."""
+        # Parts are a ball's segments or, where labels may be wrong, its positions. Near 1 when every ball has been
+        # everywhere; clearly above when the balls still differ; NaN if no ball has two parts to compare.
         sums, squares, n_parts = self.totals[2:]
         if n_parts.size == 0 or n_parts.min() < 2:
             return np.nan
@@ -345,12 +337,11 @@ class Geometry(NamedTuple):
         return games
 
     def voter(self, K_la: Array, k_aa: Array) -> Voter:
-        """Return the voter for kernel columns (l, m) and the rows' own values (m,), bias included in both.
-
-        A normal vector of feature space is a direction ``w`` of the rows' span, of r dimensions, times a length that
-        is independent of it (chi with r degrees of freedom), and a part outside the span. So the sign of a latent value
-        with slack, given ``w``, is that of ``sqrt(r) <w, phi> / outside`` less a Student's t with r degrees of freedom.
-        """
+        """Return the voter for kernel columns (l, m) and the rows' own values (m,), bias included in both."""
+        # A normal vector of feature space is a direction ``w`` of the rows' span, of r dimensions, times a length that
+        # is independent of it (chi with r degrees of freedom), and a part outside the span. So the sign of a latent
+        # value with slack, given ``w``, is that of ``sqrt(r) <w, phi> / outside`` less a Student's t with r degrees of
+        # freedom.
         columns = np.ascontiguousarray(K_la / self.norms[:, None])
         blind = np.abs(columns).max(axis=0, initial=0.0) <= 1e-14 * np.sqrt(np.maximum(k_aa, 0.0))
         if self.softness == 0.0:
@@ -361,10 +352,7 @@ class Geometry(NamedTuple):
 
 
 def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
-    """Return the probability of every class and its standard error, each of shape (m, n_classes).
-
-    Several classes are normalised ball by ball, so that the standard error is that of what is returned.
-    """
+    """Return the probability of every class and its standard error, (m, n_classes); several normalised ball by ball."""
     if len(tallies) == 1:
         share, error = tallies[0].share, tallies[0].standard_error
         return np.column_stack([1.0 - share, share]), np.column_stack([error, error])
