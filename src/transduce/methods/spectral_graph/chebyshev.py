@@ -2,8 +2,7 @@
 
 A polynomial that is small on the unwanted part of the spectrum and grows fast above it is applied to a block of
 vectors; what comes out is turned into the best eigenpairs that lie in its span (Rayleigh-Ritz), and the polynomial is
-made anew from these. Almost all time goes into sparse products with the block, whose columns are independent of each
-other: they are filtered some at a time, so that what one thread works on stays small.
+made anew from these. Columns are filtered some at a time, so that what one thread works on stays small.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ class TooFineError(ArithmeticError):
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
 def chebyshev_step(matrix: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any) -> None:
-    """Write ``scale * (S @ now - shift * now) - past`` to `out`; `past` and `out` may be one array.
-
-    Shapes: now, past, out (n, width).
-    """
+    """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `out`; `past` and `out` may be one array."""
     indptr, indices, data = matrix
     width = now.shape[1]
     total = np.empty(width, dtype=now.dtype)
@@ -165,10 +161,7 @@ def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values
 
 
 def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
-    """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms.
-
-    Shapes: block (n, width); returns values (width,), vectors (n, width), residuals (width,).
-    """
+    """Return the eigenpairs of S in the span of a block (n, width): values descending, vectors, residual norms."""
     block /= np.linalg.norm(block, axis=0)
     image, mixed, own = grams(matrix, block)
     if np.linalg.eigvalsh(own)[0] < 1e-8:  # columns nearly dependent: make them orthogonal first
@@ -200,11 +193,8 @@ def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
 def leading_pairs(
     S: Any, block: AnyArray, k: int, tol: float, known: AnyArray, work: Work = QUIET
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
-
-    Shapes: S (n, n), block (n, width), the first guess, which is used up, and known (n,), the vector of eigenvalue 1;
-    returns values (k,), vectors (n, k), residuals (k,).
-    """
+    """Return the `k` largest eigenvalues of S below its first, 1, vectors (n, k) and residual norms."""
+    # The block (n, width) is the first guess, which is used up; `known` (n,) is the vector of eigenvalue 1.
     matrix = Filter(S, work.n_jobs)
     with few_threads(0):
         lower = smallest_bound(matrix, np.random.RandomState(0))

@@ -1,9 +1,4 @@
-"""The spectral graph transducer (Joachims 2003): a few labels, spread over the neighbour graph of all rows.
-
-The graph and its spectrum are computed once; a labelling then is a small problem in the labelled rows alone. The
-numbers come from `transduce.methods.spectral_graph.graph`, `transduce.methods.spectral_graph.spectrum` and
-`transduce.methods.spectral_graph.cut`.
-"""
+"""The spectral graph transducer (Joachims 2003): a few labels, spread over the neighbour graph of all rows."""
 
 from __future__ import annotations
 
@@ -68,60 +63,29 @@ class SpectralGraphTransducer(ClassTransducer):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed; still missing where no label reaches.
+    transduction_, classes_
+        Labels completed (n,), still missing where no label reaches; the classes, sorted.
     answer_ : Answer
         Values, scores (those of ``scores_`` less the threshold), status: ``"unreached"`` where the graph has no path
         to a label, ``"tied"`` where another labelling is as good. Its diagnostics count the former.
     scores_ : array of shape (n,) or (n, n_classes)
         z of the paper, at all rows: with two classes for the second of them, else for each against the rest. Their
         squares sum to the number of reached rows; NaN at the others.
-    thresholds_ : float or array of shape (n_classes,)
-        The score above which a row is in the class.
-    objective_ : float or array of shape (n_classes,)
-        The minimum reached.
+    thresholds_, objective_ : float or array of shape (n_classes,)
+        The score above which a row is in the class, and the minimum reached.
     label_weight_ : float
         The weight of the labels, as used.
-    graph_ : NeighborGraph or None
-        The graph, with its ``diagnostics``; None if a spectrum was given.
-    spectrum_ : Spectrum
-        Its eigenvectors.
-    classes_ : array of shape (n_classes,)
-        Classes, sorted.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-
-    See Also
-    --------
-    neighbor_graph, graph_spectrum : The two steps that are done once.
-    sklearn.semi_supervised.LabelSpreading : Spreads labels along the same kind of graph, step by step.
-
-    Notes
-    -----
-    With the eigenvectors V of the normalised Laplacian, eigenvalues replaced by ``D = diag(1, 4, 9, ...)``, targets g
-    and costs C at the labelled rows, ``z = V w`` minimises ``w'Dw + label_weight (z - g)'C(z - g)`` on the sphere
-    ``w'w = n``. The solution takes one ``d x d`` eigenproblem and one root of a scalar equation for each class, and the
-    labelled rows of V; then one product ``V w``. Rows in parts of the graph without a label do not enter.
-
-    Equal eigenvalues, such as the zeros of several connected components, share the first of their ranks in D, so that
-    the answer does not depend on which of their eigenvectors were found.
-
-    References
-    ----------
-    Joachims (2003). Transductive learning via spectral graph partitioning. ICML.
+    graph_, spectrum_ : NeighborGraph or None, Spectrum
+        The graph, with its ``diagnostics`` (None if a spectrum was given), and its eigenvectors.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.datasets import load_digits
     >>> from transduce import SpectralGraphTransducer
-    >>> X, truth = load_digits(return_X_y=True)
-    >>> y = np.full(len(truth), np.nan)
-    >>> labelled = [int(np.flatnonzero(truth == digit)[0]) for digit in range(10)]  # one label for each digit
-    >>> y[labelled] = truth[labelled]
-    >>> model = SpectralGraphTransducer(random_state=0).fit(X, y)
-    >>> bool(np.mean(model.transduction_ == truth) > 0.8)
-    True
+    >>> angles = np.linspace(0, np.pi / 2, 8)
+    >>> y = ["flat", None, None, None, None, None, None, "steep"]
+    >>> SpectralGraphTransducer(n_neighbors=2).fit(np.c_[np.cos(angles), np.sin(angles)], y).transduction_
+    array(['flat', 'flat', 'flat', 'flat', 'steep', 'steep', 'steep', 'steep'], dtype=object)
     """
 
     n_neighbors: int = 10
@@ -142,22 +106,10 @@ class SpectralGraphTransducer(ClassTransducer):
         return tags
 
     def fit(self, X: Any, y: Any, *, costs: Any = None) -> Self:
-        """Build the graph and its spectrum, and answer at the rows whose label is missing.
+        """Build graph and spectrum of X (n, d), and answer at the rows whose label in y (n,) is missing.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Features of all rows; the graph, or its `Spectrum`, if ``metric="precomputed"``.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted.
-        costs : array-like of shape (n,), optional
-            How bad it is to get each labelled row wrong, times the weight of its class; entries at unlabelled rows mean
-            nothing.
-
-        Returns
-        -------
-        SpectralGraphTransducer
-            The fitted estimator.
+        X is the graph, or its `Spectrum`, if ``metric="precomputed"``. `costs` (n,) say how bad it is to get each
+        labelled row wrong, times the weight of its class.
         """
         validation.check_given(self, y)
         settings = GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
@@ -178,20 +130,9 @@ class SpectralGraphTransducer(ClassTransducer):
         return self._label(fit_graph(X, rows, settings, int(self.n_components), random), *labels)
 
     def relabel(self, y: Any, *, costs: Any = None) -> Self:
-        """Answer for another labelling of the same rows, on the same spectrum.
+        """Answer for another labelling y (n,) of the same rows, on the same spectrum, with `costs` as in `fit`.
 
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted; other rows, other classes as you like. Of the settings those of
-            the labelling may have changed since `fit`: label weight, class prior and class costs.
-        costs : array-like of shape (n,), optional
-            As in `fit`.
-
-        Returns
-        -------
-        SpectralGraphTransducer
-            The fitted estimator.
+        Other rows, other classes as you like; label weight, class prior and class costs may have changed since `fit`.
         """
         check_is_fitted(self, "spectrum_")  # a labelling that failed leaves the spectrum
         kept = {name: value for name, value in vars(self).items() if name in OF_THE_ROWS}
@@ -230,23 +171,12 @@ class SpectralGraphTransducer(ClassTransducer):
     # ------------------------------------------------------------------------------------------- new rows
 
     def decision_function(self, X: Any) -> Array:
-        """Return scores at new rows less the threshold: the mean of ``scores_`` at their neighbours, by similarity.
+        """Return the mean of ``scores_`` less the threshold at the neighbours of new rows (m, d), by similarity.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-            Rows; with ``metric="precomputed"`` their weights with the n rows of `fit`.
-
-        Returns
-        -------
-        array of shape (m,) or (m, n_classes)
-            Positive for the second of two classes; the largest wins of several.
-
-        Notes
-        -----
-        The neighbours are searched among the reached rows, all compared. A row with no similarity to any of them gets
-        their mean score. At an unlabelled row of `fit` this need not agree with ``transduction_``: there the labels
-        reach a row along the whole graph, here by one step.
+        Shape (m,), positive for the second of two classes, or (m, n_classes). With ``metric="precomputed"`` rows are
+        weights with the n rows of `fit`. All reached rows are compared; a row like none of them gets their mean score.
+        At an unlabelled row of `fit` this need not be ``transduction_``: there labels reach a row along the whole
+        graph.
         """
         check_is_fitted(self)
         rows = validation.read_rows(self, X, reset=False, sparse=True, device=True)

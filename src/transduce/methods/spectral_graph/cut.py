@@ -1,11 +1,8 @@
 """The best labelling of a graph that respects the known labels: the spectral graph transducer's numbers.
 
-With the eigenvectors V of a graph as columns, ``z = V w`` minimises::
-
-    w' D w + c (z - g)' C (z - g)    subject to    w' w = n
-
-where D replaces the eigenvalues by the squares of their ranks, g is the target at the labelled rows and C their costs.
-Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 12).
+With the eigenvectors V of a graph as columns, ``z = V w`` minimises ``w' D w + c (z - g)' C (z - g)`` subject to
+``w' w = n``, where D replaces the eigenvalues by the squares of their ranks, g is the target at the labelled rows and C
+their costs. Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 12).
 """
 
 from __future__ import annotations
@@ -36,17 +33,11 @@ class Sphere(NamedTuple):
 
 
 def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
-    """Return the w with ``w'w = n`` that minimises ``w'Gw - 2 b'w``.
-
-    Shapes: G (d, d), b (d,).
-
-    Notes
-    -----
-    With ``G = Q diag(e) Q'``, ``a = Q'b`` and ``t = e_1 - lambda`` the constraint is the secular equation
-    ``sum_i a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t > 0; one over its root is
-    nearly straight, which Newton's method follows in a few steps from any t on the left of the solution. Solving for t
-    instead of lambda keeps all digits when lambda is close to the eigenvalue.
-    """
+    """Return the w (d,) with ``w'w = n`` that minimises ``w'Gw - 2 b'w``, for G (d, d)."""
+    # With ``G = Q diag(e) Q'``, ``a = Q'b`` and ``t = e_1 - lambda`` the constraint is the secular equation ``sum_i
+    # a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t > 0; one over its root is nearly
+    # straight, which Newton's method follows in a few steps from any t on the left of the solution. Solving for t
+    # instead of lambda keeps all digits when lambda is close to the eigenvalue.
     eigenvalues, Q = np.linalg.eigh(G)
     a = Q.T @ b
     gaps = eigenvalues - eigenvalues[0]
@@ -108,10 +99,7 @@ class Cut:
 
 
 class CutBasis:
-    """The columns of a spectrum that the components with a label have.
-
-    Shapes: rows (l,), penalties (k,), V_l (l, k).
-    """
+    """The columns of a spectrum that the components with a label have: rows (l,), penalties (k,), V_l (l, k)."""
 
     def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
         self._spectrum = spectrum
@@ -141,10 +129,7 @@ class CutBasis:
         self.V_l = xp.concat([arrays.beside(null, entries), entries], axis=1)
 
     def _null_basis(self) -> Array:
-        """Return an orthonormal basis, shape (q, q - 1), of the null vectors' span less the constant one.
-
-        The columns but the first of the reflection that takes the constant one to the first axis.
-        """
+        """Return an orthonormal basis (q, q - 1) of the null vectors' span less the constant one, by a reflection."""
         sizes = self._sizes[self._known]
         constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
         constant /= np.linalg.norm(constant)
@@ -196,10 +181,8 @@ def first_ranks(values: Array) -> AnyArray:
 
 
 def default_label_weight(n: int) -> float:
-    """Return the paper's weight of the labels, 3200, or the number of rows if there are more.
-
-    The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
-    """
+    """Return the paper's weight of the labels, 3200, or the number of rows if there are more."""
+    # The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
     return float(max(3200, n))
 
 

@@ -31,10 +31,7 @@ TARGET_RECALL = 0.97
 
 @dataclass(frozen=True)
 class Work:
-    """How many threads a search has (None: as many as matrix products use), and whom it tells the share done.
-
-    A spectrum may be as rough as `tolerance` says.
-    """
+    """Threads of a search (None: as matrix products use), whom it tells the share done, how rough a spectrum may be."""
 
     n_jobs: int | None = None
     report: Callable[[float], None] = lambda share: None
@@ -91,10 +88,7 @@ def replace_worst(scores: Any, ids: Any, score: Any, row: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def keep_best(block: Any, first: int, own: Any, heaps: Any, scores: Any, ids: Any) -> None:
-    """Take the best of a block of scores into each row's heap, the row itself left out.
-
-    Shapes: block (q, c), own, heaps (q,), scores, ids (n, k).
-    """
+    """Take the best of a block of scores (q, c) into each row's heap, the row itself left out; heaps (n, k)."""
     for query in range(len(block)):
         row, best, who = block[query], scores[heaps[query]], ids[heaps[query]]
         for start in range(0, len(row), STRIP):
@@ -130,10 +124,7 @@ def empty_heaps(n: int, k: int, dtype: Any) -> tuple[Array, AnyArray]:
 def search_dense(
     Q: AnyArray, own: AnyArray, X: AnyArray, offsets: AnyArray, k: int, work: Work = QUIET
 ) -> Neighbors:
-    """Return the `k` rows of X with the largest score for each row of Q.
-
-    Shapes: Q (q, d), own (q,), X (n, d), offsets (n,).
-    """
+    """Return the `k` rows of X (n, d) with the largest score for each row of Q (q, d)."""
     scores, ids = empty_heaps(len(Q), k, X.dtype)
 
     def one(start: int) -> None:
@@ -148,10 +139,7 @@ def search_dense(
 
 
 def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> Neighbors:
-    """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q.
-
-    Shapes: Q, X (q, d), own (q,).
-    """
+    """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q."""
     scores, ids = empty_heaps(Q.shape[0], k, np.float64)
     turned = X.T.tocsr()
     height = int(np.clip(2**24 // max(X.shape[0], 1), 1, QUERIES))  # at most 2^24 products at a time
@@ -167,10 +155,7 @@ def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> 
 
 
 def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: int | None = None) -> Neighbors:
-    """Return the `k` rows of X nearest to each row of Q by any metric of scikit-learn; scores are minus distances.
-
-    Shapes: Q, X (q, d), own (q,).
-    """
+    """Return the `k` rows of X nearest to each row of Q by any metric of scikit-learn; scores are minus distances."""
     more = min(k + int((own >= 0).any()), X.shape[0])
     size = 1.0
     if metric in HOMOGENEOUS:  # squares of very large or small numbers leave the range of floating point
@@ -208,10 +193,7 @@ def n_good(row: Any, own: Any, worst: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def keep_pairs(block: Any, first: int, second: int, worst: Any, scores: Any, ids: Any) -> None:
-    """Take the best of a block of scores into the heaps of its rows and of its columns.
-
-    Shapes: block (p, q), worst (n,), scores, ids (n, k).
-    """
+    """Take the best of a block of scores (p, q) into the heaps (n, k) of its rows and of its columns."""
     height, width = block.shape
     for a in range(height):
         i, row = first + a, block[a]
@@ -269,16 +251,10 @@ def candidates(X: AnyArray, k: int, work: Work) -> tuple[Array, AnyArray]:
 
 
 def search_pairs(X: Array, k: int, work: Work = QUIET) -> Neighbors:
-    """Return the `k` other rows of X with the largest product with each row.
-
-    Shapes: X (n, d).
-
-    Notes
-    -----
-    A product of rows of norm 1 in single precision is wrong by ``(d + 2) 2^-24`` at most. A row that was refused has a
-    score in single precision no better than the worst of the candidates; if the k-th best candidate is better than that
-    by more than the error, none of the refused is among the k best.
-    """
+    """Return the `k` other rows of X (n, d) with the largest product with each row."""
+    # A product of rows of norm 1 in single precision is wrong by ``(d + 2) 2^-24`` at most. A row that was refused has
+    # a score in single precision no better than the worst of the candidates; if the k-th best candidate is better than
+    # that by more than the error, none of the refused is among the k best.
     n = len(X)
     single, ids = candidates(X.astype(np.float32), min(k + SPARE, n - 1), work)
     scores = np.empty(ids.shape)
@@ -358,10 +334,7 @@ class Cells:
 
 @njit(cache=True, nogil=True)
 def link_both_ways(ids: Any, fresh: Any) -> Any:
-    """Return each row's neighbours and, as many at most, the rows it is a neighbour of.
-
-    Shapes: ids (n, k), fresh (n, k); returns links (n, 2 k), is_new (n, 2 k), counts (n,).
-    """
+    """Return each row's neighbours and, as many at most, the rows it is one of, (n, 2 k); which are new, how many."""
     n, k = ids.shape
     links, is_new = np.full((n, 2 * k), -1, dtype=ids.dtype), np.zeros((n, 2 * k), dtype=np.bool_)
     counts = np.zeros(n, dtype=np.int64)
@@ -453,10 +426,7 @@ def reach_of(gaps: AnyArray, share: float) -> float:
 def search_cells(
     X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` nearest neighbours of each row, and the recall on a sample.
-
-    Shapes: X (n, d), offsets (n,).
-    """
+    """Return nearly all of the `k` nearest neighbours of each row (n, d), and the recall on a sample."""
     cells = Cells.of(X, offsets, random)
     rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))
     true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, Work(work.n_jobs)).ids

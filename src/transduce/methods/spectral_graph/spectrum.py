@@ -66,14 +66,10 @@ class Spectrum:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce.methods.spectral_graph import graph_spectrum
-    >>> path = np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1)  # three rows in a line
-    >>> spectrum = graph_spectrum(path)
-    >>> spectrum.values
-    array([1., 2.])
-    >>> spectrum.components
-    array([0, 0, 0], dtype=int32)
+    >>> spectrum = graph_spectrum([[0, 1, 0], [1, 0, 1], [0, 1, 0]])  # three rows in a line
+    >>> spectrum.values, spectrum.components
+    (array([1., 2.]), array([0, 0, 0], dtype=int32))
     """
 
     vectors: Array
@@ -92,16 +88,7 @@ class Spectrum:
         return int(arrays.namespace(self.components).max(self.components)) + 1
 
     def take(self, rows: AnyArray) -> Spectrum:
-        """Return the spectrum of the same graph with its rows in another order, components numbered by their first row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from transduce.methods.spectral_graph import graph_spectrum
-        >>> spectrum = graph_spectrum(np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1))
-        >>> spectrum.take(np.array([1, 0, 2])).degrees
-        array([2., 1., 1.])
-        """
+        """Return the same graph's spectrum with the rows in another order, components numbered by their first row."""
         components = self.components[rows]
         found, first = np.unique(components, return_index=True)
         number = np.empty(self.count, dtype=components.dtype)
@@ -121,18 +108,7 @@ class Spectrum:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a spectrum that `save` wrote; nothing in the file is executed.
-
-        Examples
-        --------
-        >>> import numpy as np, pathlib, tempfile
-        >>> from transduce.methods.spectral_graph import Spectrum, graph_spectrum
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder) / "spectrum.npz"
-        ...     graph_spectrum(np.ones((3, 3)) - np.eye(3)).save(path)
-        ...     Spectrum.load(path).values
-        array([1.5, 1.5])
-        """
+        """Read a spectrum that `save` wrote; nothing in the file is executed."""
         with np.load(path, allow_pickle=False) as file:
             return cls(*(file[item.name] for item in fields(cls)))
 
@@ -165,26 +141,17 @@ def graph_spectrum(
     -------
     Spectrum
 
-    See Also
-    --------
-    neighbor_graph : Graphs from features.
-    SpectralGraphTransducer : Labels from a spectrum.
-
-    Notes
-    -----
-    Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK in double precision (residuals
-    below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision on the matrix in reverse
-    Cuthill-McKee order (residuals below 1e-4, above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if
-    that is less). The residual of every pair is checked: what has not converged is tried again with a larger block,
-    then by inverting the matrix in double precision, which is how graphs like a curve are solved, then as a dense
-    matrix of up to 6,000 rows. Beyond that there are fewer vectors, with a warning, and an error if there are none.
+    Notes ----- Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK (residuals below
+    1e-8), larger ones by Chebyshev-filtered block iteration in single precision (below 1e-4, above 500,000 rows below
+    1e-3, and a hundredth of the last eigenvalue if that is less). What has not converged is tried again with a larger
+    block, then by inverting the matrix, then as a dense matrix of up to 6,000 rows. Beyond that there are fewer
+    vectors, with a warning, and an error if there are none.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce.methods.spectral_graph import graph_spectrum
-    >>> graph_spectrum(np.ones((4, 4))).values.round(2)  # all tied to all: 4 / 3, three times
-    array([1.33, 1.33, 1.33])
+    >>> graph_spectrum([[0, 1, 1], [1, 0, 1], [1, 1, 0]]).values  # all tied to all
+    array([1.5, 1.5])
     """
     checks.check_whole("n_components", n_components, least=1)
     if tolerance is not None:
@@ -247,12 +214,10 @@ def normalised(A: Any, degrees: Array) -> sp.csr_array:
 def smallest_pairs(
     S: sp.csr_array, degrees: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals.
-
-    The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0 cannot be taken for it.
-    If the d-th eigenvalue equals the next, none of these equal ones is returned, as any choice among them would be
-    arbitrary, unless nothing else is left.
-    """
+    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
+    # The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0 cannot be taken for
+    # it. If the d-th eigenvalue equals the next, none of these equal ones is returned, as any choice among them would
+    # be arbitrary, unless nothing else is left.
     n, trivial = S.shape[0], np.sqrt(degrees / degrees.sum())
     if n > ARPACK_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, work)
@@ -285,11 +250,9 @@ def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomSta
 
 
 def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Array, Array]:
-    """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet.
-
-    Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
-    Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for rounding, a block is iterated instead.
-    """
+    """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet."""
+    # Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
+    # Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for rounding, a block is iterated instead.
     laplacian = sp.csc_array(sp.eye_array(len(trivial)) - S)
     try:
         options = {"which": "LM", "sigma": -SHIFT, "tol": 1e-12, **SEED}
