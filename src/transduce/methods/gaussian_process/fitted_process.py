@@ -188,10 +188,7 @@ def scale_rows(
 def arrange_rows(
     rows: Array, labelled: Mask, y_l: Array, settings: TransductiveGPRegressor
 ) -> tuple[process.Objective, AnyArray, AnyArray]:
-    """Order the rows by their values: the order in which they came leaves no trace, not even in rounding.
-
-    Shapes: rows (n, d), labelled (n,), y_l (l,); returns order (l,).
-    """
+    """Return labelled rows in the order of their values (l,): that in which they came leaves no trace of rounding."""
     xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
     labels = arrays.beside(y_l, rows)
     order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))

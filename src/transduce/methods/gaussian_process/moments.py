@@ -52,14 +52,8 @@ class Match:
 
 
 def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
-    """Return ``g(theta)``, the log of the tilted mass, with its gradient (2,) and Hessian (2, 2).
-
-    Shapes: theta (2,); returns gradient (2,), hessian (2, 2).
-
-    Notes
-    -----
-    In the coordinates of `Spread` q is ``N((nu + t_1 s u) / w, s / w)`` with ``w = 1 + t_2 s`` and ``t = theta / m``.
-    """
+    """Return ``g(theta)``, the log of the tilted mass, with its gradient (2,) and Hessian (2, 2)."""
+    # In the coordinates of `Spread` q is ``N((nu + t_1 s u) / w, s / w)`` with ``w = 1 + t_2 s`` and ``t = theta / m``.
     m = len(p.variances)
     t1, t2 = theta / m
     w = 1.0 + t2 * p.variances
@@ -78,15 +72,9 @@ def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
 
 
 def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
-    """Find the distribution nearest to `p` whose moments are near `target`: the q-step.
-
-    Shapes: target (2,).
-
-    Notes
-    -----
-    ``theta`` minimises the convex ``g(theta) - <target, theta> + slack/2 |theta|^2``, by Newton steps cut back until
-    they descend; each costs ``O(m)``.
-    """
+    """Find the distribution nearest to `p` whose moments are near `target` (2,): the q-step."""
+    # ``theta`` minimises the convex ``g(theta) - <target, theta> + slack/2 |theta|^2``, by Newton steps cut back until
+    # they descend; each costs ``O(m)``.
     theta = np.zeros(2)
     value, gradient, hessian = _penalised(p, theta, target, slack)
     n_steps, decrement = 0, np.inf

@@ -219,10 +219,7 @@ def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> O
 
 
 def dependence(X_l: Array, y_l: Array) -> Array:
-    """Return how much of the labels' spread each feature explains alone: the correlation ratio, from binned means.
-
-    Shapes: X_l (l, d), y_l (l,); returns (d,).
-    """
+    """Return how much of the spread of y (l,) each feature explains alone (d,): correlation ratios, by binned means."""
     # Some thousand labels at most: ranks are taken on the host.
     X_l, y_l = arrays.to_numpy(X_l), arrays.to_numpy(y_l)
     n_rows, spread = len(y_l), float(y_l.var())
@@ -316,11 +313,9 @@ class Fold(NamedTuple):
         return (self.y_l - mean) / scale, mean, scale
 
     def errors(self, search: Search, prior: tuple[float, float], start: Array, grid: Array) -> Array:
-        """Return the mean squared error at the hidden rows for every (matching, slack) of `grid`, shape (g,).
-
-        Each descent begins where the one with the next smaller weight of the same slack ended, the first of a slack
-        where that without matching did.
-        """
+        """Return the mean squared error at the hidden rows for every (matching, slack) of `grid`, shape (g,)."""
+        # Each descent begins where the one with the next smaller weight of the same slack ended, the first of a slack
+        # where that without matching did.
         y_l, mean, scale = self.scaled()
         xp = arrays.namespace(self.y_l)
         if _all_equal(y_l):  # all weights agree on the only label there is
@@ -410,10 +405,7 @@ def find_parameters(
     random: np.random.RandomState,
     start: Array | None = None,
 ) -> FoundParameters:
-    """Search without matching, choose how hard to match, and search again with it; on some of very many labels.
-
-    A `start` that is known to be good replaces the search for one.
-    """
+    """Search without matching, or `start` from what is known to be good; choose how hard to match; search with it."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
     limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}

@@ -35,25 +35,14 @@ def engine(X: Array) -> ModuleType:
 
 @dataclass(frozen=True)
 class Objective:
-    """What moment matching minimises over the parameters, with its gradient.
+    """What moment matching minimises over the parameters, with its gradient."""
 
-    ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: the negative log posterior of
-    Gaussian process regression (without ``l/2 log 2 pi``), and how far the predictive distribution ``p`` of the
-    missing labels is from one, ``q``, whose mean and second moment are those of the labels.
-
-    Notes
-    -----
-    By ``log p(unlabelled | labelled) = log p(all) - log p(labelled)`` the terms that move with the parameters are
-    ``(1 - matching) L(C_ll, y y') + matching L(C, S) - log prior`` with ``L(C, S) = log|C|/2 + tr(C^-1 S)/2``, ``C``
-    the covariance of all labels and ``S`` their second moment under q. The gradient is the same whether q is held or
-    found anew: where q is best, the objective does not move with it to first order.
-
-    One evaluation takes one Cholesky factor of all rows, whose leading block is the factor of the labelled rows and
-    whose last block is that of the predictive covariance; two inverses; an eigendecomposition of the predictive
-    covariance if q is found anew; and for all relevances together one ``n x n x d`` product: the derivative with
-    respect to ``log relevance_j`` is ``-4 relevance_j^2 (w'x_j^2 - x_j'W x_j)`` with ``W`` the derivative with respect
-    to ``C`` times ``K``, entry by entry, and ``w = W 1``.
-    """
+    # ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: see
+    # docs/methods/gaussian_process.md. The gradient is the same whether q is held or found anew: where q is best, the
+    # objective does not move with it to first order. One evaluation takes one Cholesky factor of all rows, two
+    # inverses, an eigendecomposition if q is found anew, and for all relevances one ``n x n x d`` product: the
+    # derivative with respect to ``log relevance_j`` is ``-4 relevance_j^2 (w'x_j^2 - x_j'W x_j)`` with ``W`` the
+    # derivative with respect to ``C`` times ``K``, entry by entry, and ``w = W 1``.
 
     X: Array  # (l + m, d) labelled rows first, unlabelled rows last
     y_l: Array  # (l,) labels
@@ -187,23 +176,17 @@ def even_steps(count: int, most: int) -> AnyArray:
 def fit_posterior(
     X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
 ) -> Posterior | InducedPosterior:
-    """Return the process with fixed parameters: exact, or through inducing points with more labels than `max_exact`.
-
-    On a device it is exact with any number of labels.
-    """
+    """Return the process with fixed parameters: exact, or by inducing points beyond `max_exact` labels off a device."""
     if engine(X_l) is likelihood or len(y_l) <= max_exact:
         return Posterior.fit(X_l, y_l, log_parameters)
     return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
 
 
 class InducedPosterior(NamedTuple):
-    """Gaussian process regression in which labels tell of each other only through p inducing points.
+    """Gaussian process regression in which labels tell of each other only through p inducing points."""
 
-    Notes
-    -----
-    The deterministic training conditional of Seeger, Williams and Lawrence (2003). With the points at all labelled rows
-    it is the exact process.
-    """
+    # The deterministic training conditional of Seeger, Williams and Lawrence (2003). With the points at all labelled
+    # rows it is the exact process.
 
     points: Array  # (p, d)
     relevance: Array  # (d,) or (1,)

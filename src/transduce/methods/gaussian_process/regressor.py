@@ -1,8 +1,4 @@
-"""The moment-matched Gaussian process (Le, Smola, Gartner and Altun 2006).
-
-Relevances of the features and the noise are chosen so that the labels are likely and, as far as cross-validation
-trusts it, the predictions at the unlabelled rows have the mean and spread of the labels that were seen.
-"""
+"""The moment-matched Gaussian process (Le, Smola, Gartner and Altun 2006)."""
 
 from __future__ import annotations
 
@@ -55,18 +51,15 @@ class TransductiveGPRegressor(NumberTransducer):
         Whether each feature has a relevance of its own; otherwise one is common to all.
     n_restarts : int, default=3
         Descents from random starts, besides the one from a rule.
-    max_iter : int, default=200
-        Most steps of a descent.
-    tol : float, default=1e-8
-        A descent ends when a step lowers the objective by less than this share of it.
+    max_iter, tol : int and float, default=200 and 1e-8
+        A descent ends after so many steps, or when one lowers the objective by less than this share of it.
     solver : {"nested", "alternating"}, default="nested"
         How moments are matched: anew in every evaluation of the objective, or in turns with the parameters, as in
         the paper. Both lower the same objective at every step; the first needs several times fewer evaluations.
     max_matched : int, default=300
         With more unlabelled rows than this, the moments are matched at as many of them; all are answered.
     max_searched : int, default=2000
-        With more labels than this, relevances and noise are searched on as many of them; the process then uses all
-        labels.
+        With more labels, relevances and noise are searched on as many of them; the process then uses all labels.
     max_exact : int, default=3000
         With more labels than this, they tell of each other through 500 inducing points only: a row is then answered
         from 500 kernel values, not from as many as there are labels.
@@ -81,57 +74,35 @@ class TransductiveGPRegressor(NumberTransducer):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed.
-    answer_ : Answer
-        Values, their standard errors (noise included; NaN if all labels are equal), and the values without matching.
+    transduction_, answer_
+        Labels completed (n,); `Answer` with standard errors (noise included; NaN if all labels are equal), and the
+        values without matching.
     relevance_ : array of shape (d,)
         Inverse length scales, in units of the features given: the kernel is ``exp(-sum (relevance_j dx_j)^2)``. 0 for
         a feature that does not vary.
     feature_spread_ : array of shape (d,)
         Standard deviation of each feature over all rows; ``relevance_ * feature_spread_`` compares features.
-    noise_ : float
-        Variance of the noise, in squared units of the labels.
-    matching_, slack_ : float
-        As used.
+    noise_, matching_, slack_ : float
+        Variance of the noise, in squared units of the labels; settings as used.
     matching_path_ : pandas.DataFrame
         With ``"cv"``: what was tried, with its cross-validated mean squared error (labels scaled to variance 1).
-    objective_path_ : array
-        The objective after every step of the best descent; it never rises.
+    objective_path_, n_iter_, converged_ : array, int, bool
+        The objective after every step of the best descent, how many there were, and whether it ended by itself.
     log_marginal_likelihood_ : float
         Log density of the labels, scaled to mean 0 and variance 1.
     mean_, covariance_ : array of shape (m,) and (m, m)
-        The predictive distribution p of the missing labels, noise included. The covariance is computed when asked
-        for, and takes three matrices of its size while it is.
-    matched_mean_, matched_covariance_ : array
-        The distribution q nearest to p that matches the moments, at ``matched_rows_``.
-    matched_rows_ : array
-        Positions of the unlabelled rows at which moments are matched: all, up to `max_matched`.
+        The predictive distribution p of the missing labels, noise included; the covariance is computed when asked for.
+    matched_mean_, matched_covariance_, matched_rows_ : array
+        The distribution q nearest to p that matches the moments, and the positions of its rows: up to `max_matched`.
     moments_ : pandas.DataFrame
         Mean and standard deviation of the labels: seen, predicted without matching, predicted (p), matched (q, at
         ``matched_rows_``).
-    n_iter_ : int
-        Steps of the best descent.
-    converged_ : bool
-        Whether it ended by itself.
-    n_features_in_ : int
-        Number of features seen in `fit`.
-
-    See Also
-    --------
-    RidgeConfidenceMachine : Regions that cover whatever the distribution.
 
     Notes
     -----
     A Gaussian process is a function, so that `predict` at an unlabelled row is ``transduction_`` there; at a labelled
-    row ``transduction_`` holds the label and `predict` the process.
-
-    One evaluation of objective and gradient costs ``O(l^3 + l^2 d)``, with matching ``O(n^3 + n^2 d)``, and a few
-    matrices of that size; a fit takes some hundred evaluations, with ``"cv"`` some hundred more for each fold.
-
-    References
-    ----------
-    Le, Smola, Gartner, Altun (2006). Transductive Gaussian process regression with automatic model selection. ECML.
+    row ``transduction_`` holds the label and `predict` the process. One evaluation costs ``O(l^3 + l^2 d)``, with
+    matching ``O(n^3 + n^2 d)``; a fit takes some hundred, with ``"cv"`` some hundred more for each fold.
 
     Examples
     --------
@@ -143,8 +114,6 @@ class TransductiveGPRegressor(NumberTransducer):
     >>> model = TransductiveGPRegressor(random_state=0).fit(X, y)
     >>> np.abs(model.transduction_ - np.sin(X[:, 0])).max() < 0.15
     np.True_
-    >>> model.answer_.standard_errors.shape
-    (6,)
     """
 
     matching: float | str = "cv"
@@ -164,20 +133,7 @@ class TransductiveGPRegressor(NumberTransducer):
     missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the parameters and answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted.
-
-        Returns
-        -------
-        TransductiveGPRegressor
-            The fitted estimator.
-        """
+        """Choose the parameters and answer at the rows of X (n, d) whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
         settings = read_settings(self)
@@ -209,12 +165,7 @@ class TransductiveGPRegressor(NumberTransducer):
     def continue_from(self, earlier: TransductiveGPRegressor, places: AnyArray) -> None:
         """Let the next fit begin at the parameters of an earlier one, to fewer labels of the same rows, and only there.
 
-        Parameters
-        ----------
-        earlier : TransductiveGPRegressor
-            Fitted, with the same settings.
-        places : int array of shape (n,)
-            Where each row of the earlier fit is among those of the next.
+        The earlier one has the same settings; `places` (n,) say where each of its rows is among those of the next.
         """
         self._start = earlier._fitted.chosen.best.log_parameters
 
@@ -243,25 +194,10 @@ class TransductiveGPRegressor(NumberTransducer):
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Return the process at rows, without transducing again.
+        """Return the process at rows X (m, d), without transducing again.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not.
-        return_std : bool, default=False
-            Whether to return standard errors too.
-        return_cov : bool, default=False
-            Whether to return the covariance too; not both.
-
-        Returns
-        -------
-        mean : array of shape (m,)
-            At an unlabelled row this is ``transduction_`` there.
-        std : array of shape (m,)
-            Of a label, noise included; if `return_std`.
-        cov : array of shape (m, m)
-            Of the labels, noise included; if `return_cov`.
+        With `return_std` also the standard error (m,) of a label, noise included, or with `return_cov` the covariance
+        (m, m) of the labels; not both.
         """
         rows, fitted = self._read_more(X), self._fitted
         if return_std and return_cov:
@@ -275,34 +211,20 @@ class TransductiveGPRegressor(NumberTransducer):
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
 
-        Parameters
-        ----------
-        folds : sequence of (visible, hidden)
-            Positions among the labelled rows, in their order.
+        Folds are pairs (visible, hidden) of positions among the labelled rows. Up to 100 labels the parameters are
+        searched with the visible labels, from two starts; up to 500 by at most 30 steps that begin at those of the fit;
+        beyond they are those of the fit.
 
-        Returns
-        -------
-        list of arrays
-            For each fold the process at its hidden rows, given its visible labels. Up to 100 labels its parameters are
-            searched with the visible labels, from two starts; up to 500 by at most 30 steps that begin at those of the
-            fit; beyond they are those of the fit.
-
-        Notes
-        -----
-        Leave-one-out with the parameters of the fit has a closed form, but with few labels these parameters fit every
-        label too well for it to be of use.
-
-        Examples
-        --------
         >>> import numpy as np
         >>> from transduce import TransductiveGPRegressor
-        >>> X = np.linspace(0, 6, 25)[:, None]
+        >>> X, even, odd = np.linspace(0, 6, 25)[:, None], np.arange(0, 25, 2), np.arange(1, 25, 2)
         >>> y = np.sin(X[:, 0]) + 0.05 * np.random.default_rng(0).normal(size=25)
         >>> model = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
-        >>> even, odd = np.arange(0, 25, 2), np.arange(1, 25, 2)
         >>> bool(np.abs(model.answers_in_folds([(even, odd)])[0] - y[odd]).max() < 0.2)
         True
         """
+        # Leave-one-out with the parameters of the fit has a closed form, but with few labels these parameters fit every
+        # label too well for it to be of use.
         check_is_fitted(self)
         fitted = self._fitted
         with few_threads(len(fitted.order)):
@@ -312,21 +234,7 @@ class TransductiveGPRegressor(NumberTransducer):
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
     ) -> Array:
-        """Draw labels at rows from the predictive distribution, noise included.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows.
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int, RandomState or None, default=0
-            Seed.
-
-        Returns
-        -------
-        array of shape (m, n_samples)
-        """
+        """Draw labels (m, n_samples) at rows (m, d) from the predictive distribution, noise included."""
         checks.check_whole("n_samples", n_samples, least=1)
         rows, fitted = self._read_more(X), self._fitted
         factor, _ = guarded_cholesky(fitted.posterior.covariance(rows))

@@ -1,8 +1,7 @@
 """Covariances of a Gaussian process as LAPACK likes them: Fortran-ordered lower triangles of numpy arrays.
 
-What lies above the diagonal is rubbish: LAPACK needs no more, and at some thousand rows memory is what limits. All
-products go to scipy's BLAS, because the threads of numpy's and scipy's wait for each other. The same functions for
-arrays on a device are those of `transduce.device.likelihood`.
+What lies above the diagonal is rubbish: at some thousand rows memory is what limits. All products go to scipy's BLAS,
+because the threads of numpy's and scipy's wait for each other. `transduce.device.likelihood` has the same functions.
 """
 
 from __future__ import annotations
@@ -32,10 +31,7 @@ def with_ones(X: Array) -> Array:
 
 
 def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
-    """Return the kernel values of rows (n, d) and rows (k, d).
-
-    Shapes: X, Z (n, d), relevance (d,) or (1,); returns (n, k).
-    """
+    """Return the kernel values of rows X (n, d) and Z (k, d), shape (n, k)."""
     X, Z = X * relevance, Z * relevance
     K = blas.dgemm(2.0, X.T, Z.T, trans_a=1)
     K -= np.einsum("ij,ij->i", X, X)[:, None]
@@ -45,12 +41,8 @@ def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
 
 
 def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
-    """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,), a few rows at a time.
-
-    The squares of both are columns of one matrix product, so that little is left to do besides it.
-
-    Shapes: X, points (m, d), relevance (d,) or (1,), coefficients (p,); returns (m,).
-    """
+    """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,), a few rows at a time."""
+    # The squares of both are columns of one matrix product, so that little is left to do besides it.
     Z = points * relevance
     right = np.column_stack([2.0 * Z, np.ones(len(Z)), -np.einsum("ij,ij->i", Z, Z)]).T
     sums = np.empty(len(X))
@@ -63,10 +55,7 @@ def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array)
 
 
 def own_kernel(X: Array, relevance: Array) -> Array:
-    """Return the lower triangle of the kernel matrix of rows (n, d), shape (n, n); rubbish above the diagonal.
-
-    Shapes: X (n, d), relevance (d,) or (1,); returns (n, n).
-    """
+    """Return the lower triangle of the kernel matrix (n, n) of rows (n, d); rubbish above the diagonal."""
     X = X * relevance
     K = blas.dsyrk(2.0, X.T, trans=1, lower=1)
     squares = np.einsum("ij,ij->i", X, X)
@@ -81,10 +70,7 @@ def own_kernel(X: Array, relevance: Array) -> Array:
 
 
 def factor_of(K: Array, noise: float) -> tuple[Array, float]:
-    """Return the lower Cholesky factor of ``K + noise I``, rubbish above its diagonal, and any jitter added.
-
-    Shapes: K (n, n); returns factor (n, n).
-    """
+    """Return the lower Cholesky factor (n, n) of ``K + noise I``, rubbish above its diagonal, and any jitter added."""
     C = K.copy(order="F")
     C.flat[:: len(C) + 1] += noise
     factor, info = lapack.dpotrf(C, lower=1, clean=0, overwrite_a=1)
@@ -100,10 +86,7 @@ def factor_of(K: Array, noise: float) -> tuple[Array, float]:
 
 
 def inverse_of(factor: Array) -> Array:
-    """Return the lower triangle of ``(L L')^-1``, rubbish above the diagonal; the factor ``L`` is overwritten.
-
-    Shapes: factor (n, n); returns (n, n).
-    """
+    """Return the lower triangle of ``(L L')^-1`` (n, n), rubbish above it; the factor ``L`` is overwritten."""
     if len(factor) > LARGEST_HALVED:
         return lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
     _invert_triangle(factor)
@@ -157,10 +140,8 @@ def predictive(factor: Array, y_l: Array) -> tuple[Array, Array]:
 
 
 def term(factor: Array, z: Array, root: Array | None) -> tuple[float, Array]:
-    """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``, lower triangle.
-
-    ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows. The factor of ``C`` is overwritten.
-    """
+    """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``, lower triangle."""
+    # ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows. The factor of ``C`` is overwritten.
     value = log_diagonal(factor)
     weights = solve(factor, z)
     value += 0.5 * float(z @ weights)
@@ -176,10 +157,7 @@ def term(factor: Array, z: Array, root: Array | None) -> tuple[float, Array]:
 
 
 def slopes(M: Array, K: Array, columns: Array) -> Array:
-    """Return ``w'x_j^2 - x_j'W x_j`` for every feature, with ``W = M * K`` entry by entry and ``w = W 1``.
-
-    Shapes: M, K (n, n), columns (n, d + 1); returns (d,). K is overwritten.
-    """
+    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; K is overwritten."""
     products = blas.dsymm(1.0, np.multiply(M, K, out=K), columns, lower=1)
     X = columns[:, :-1]
     return products[:, -1] @ X**2 - np.einsum("ij,ij->j", X, products[:, :-1])
