@@ -27,13 +27,12 @@ if importlib.util.find_spec("triton") is not None:
         LONG: tl.constexpr,
         LISTED: tl.constexpr,
     ):
-        """Keep the rows of X with the PLACES largest products for every query.
-
-        Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products of one block of
-        queries with one block of rows stay in registers, and so do the best so far: most blocks hold nothing that is
-        good enough. LONG says that X has too many entries to be counted by 32 bits. If LISTED, the queries of program i
-        are compared with the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with all.
-        """
+        """Keep the rows of X with the PLACES largest products for every query."""
+        # Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products of one block of
+        # queries with one block of rows stay in registers, and so do the best so far: most blocks hold nothing that is
+        # good enough. LONG says that X has too many entries to be counted by 32 bits. If LISTED, the queries of program
+        # i are compared with the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with
+        # all.
         queries = tl.program_id(0) * HEIGHT + tl.arange(0, HEIGHT)
         inside = queries < n_queries
         features = tl.arange(0, WIDTH)

@@ -57,10 +57,7 @@ def row_order(X: Any) -> Any:
 
 
 def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
-    """Return the `k` rows of X with the largest score ``q' x_j - offset_j`` for each row of Q, some queries at a time.
-
-    Shapes: Q (q, d), own (q,), X (n, d), offsets (n,).
-    """
+    """Return the `k` rows of X (n, d) with the largest score ``q' x_j - offset_j`` for each row of Q (q, d)."""
     xp, n = arrays.namespace(X), X.shape[0]
     size = max(1, int(memory.work_bytes(X, BUDGET) // (4 * 8 * n)))
     columns = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
@@ -159,10 +156,8 @@ def _recall(neighbors: Neighbors, X: Any, offsets: Any, sample: Any, k: int) -> 
 
 
 def similarities(neighbors: Neighbors, scale: float | None) -> Any:
-    """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``.
-
-    d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
-    """
+    """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``."""
+    # d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
     xp, scores = arrays.namespace(neighbors.scores), neighbors.scores
     if scale is None:
         return scores
@@ -182,10 +177,7 @@ def median_scale(neighbors: Neighbors) -> float:
 
 
 def assemble(ids: Any, weights: Any, order: Any, random: Random) -> tuple[DeviceGraph, int]:
-    """Return the symmetric graph ``A' + A''`` of the neighbours' weights, and how many rows had none.
-
-    Shapes: ids, weights (n, k), order (n,).
-    """
+    """Return the symmetric graph ``A' + A''`` of the neighbours' ids and weights (n, k), and how many rows had none."""
     xp, (n, k) = arrays.namespace(weights), ids.shape
     weights = xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights))
     total = xp.sum(weights, axis=1)
@@ -243,10 +235,7 @@ def build_device_graph(rows: Any, settings: Any, random: Random) -> DeviceGraph:
 
 
 def top_k(values: Any, k: int) -> tuple[Any, Any]:
-    """Return the `k` largest of each line and where they stand, largest first; of equal ones any.
-
-    Shapes: values (m, n); returns values, positions (m, k).
-    """
+    """Return the `k` largest of each line (m, n) and where they stand, largest first; of equal ones any."""
     if arrays.library_of(values) == "torch":
         largest = values.topk(k, dim=1)
         return largest.values, largest.indices
@@ -273,10 +262,7 @@ def sum_by_group(values: Any, groups: Any, n: int) -> Any:
 
 
 class SparseRows:
-    """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks.
-
-    Shapes: indptr (n + 1,), indices (n + 1,), data (t,).
-    """
+    """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks."""
 
     def __init__(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
         self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
@@ -470,10 +456,7 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
 
 
 def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
-    """Return the `k` largest eigenvalues of S below its first, 1, their vectors and residual norms.
-
-    As `transduce.methods.spectral_graph.chebyshev.leading_pairs`, in the precision of the block.
-    """
+    """Return the same as `spectral_graph.chebyshev.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
     matrix = SparseRows(S.indptr, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
@@ -563,10 +546,8 @@ class NotConvergedError(ArithmeticError):
 
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
-    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds.
-
-    No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
-    """
+    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
+    # No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
     gain, most = (np.arccosh(1.0 + 2.0 * max(end - cut, 0.0) / (cut - lower)) for end in (wanted, 1.0))
     degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
     return int(max(min(degree, np.log(MOST_GROWTH) / max(most, 1e-3)), 1))
@@ -581,10 +562,7 @@ def whole_ties(values: Array, d: int) -> int:
 
 
 def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
-    """Return the smallest value of each of `n` groups; `n` for an empty one.
-
-    Shapes: values, groups (t,); returns (n,).
-    """
+    """Return the smallest value (t,) of each of `n` groups; `n` for an empty one."""
     xp, library = arrays.namespace(values), arrays.library_of(values)
     smallest = xp.full((n,), n, dtype=values.dtype, **arrays.on_device(values))
     if library == "torch":

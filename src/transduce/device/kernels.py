@@ -132,16 +132,10 @@ class Kernel:
 
 
 def squared_distances(X: Array, Z: Array, width: float) -> Array:
-    """Return the squared distances of rows (n, d) and rows (k, d), good to a billionth of ``width ** 2``.
-
-    Shapes: X, Z (n, d); returns (n, k).
-
-    Notes
-    -----
-    ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
-    than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
-    differences are squared one by one.
-    """
+    """Return the squared distances (n, k) of rows (n, d) and (k, d), good to a billionth of ``width ** 2``."""
+    # ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
+    # than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
+    # differences are squared one by one.
     xp = arrays.namespace(X)
     centre = xp.mean(Z, axis=0)
     centred_X = X - centre
@@ -168,15 +162,7 @@ def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
 
 
 def median_width(X: Array, *, max_rows: int = 1000) -> float:
-    """Return the median distance between two rows.
-
-    Shapes: X (n, d).
-
-    Notes
-    -----
-    The rule is a symmetric function of the rows: their order does not matter, nor which of them have
-    labels. Costs ``max_rows^2 / 2`` distances, on the host.
-    """
+    """Return the median distance between two rows (n, d), in any order; ``max_rows^2 / 2`` distances, on the host."""
     n = X.shape[0]
     if n > max_rows:
         order = arrays.to_numpy(arrays.lexsort(X))

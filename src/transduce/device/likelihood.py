@@ -1,7 +1,4 @@
-"""Covariances of a Gaussian process on a device, with the functions that numpy's triangles have.
-
-Matrices are whole, not triangles: products of whole matrices are what a device is fast at.
-"""
+"""Covariances of a Gaussian process on a device, whole, not triangles, with the functions that numpy's have."""
 
 from __future__ import annotations
 
@@ -86,10 +83,7 @@ def log_diagonal(L: Any) -> float:
 
 
 def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
-    """Return ``log|C|/2 + tr(C^-1 S)/2``, and twice its derivative, ``C^-1 - C^-1 S C^-1``.
-
-    ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows.
-    """
+    """Return ``log|C|/2 + tr(C^-1 S)/2``, and twice its derivative, ``C^-1 - C^-1 S C^-1``, as `triangles` does."""
     xp = arrays.namespace(L)
     value = log_diagonal(L)
     inverse = linalg.cholesky_inverse(L)
@@ -104,10 +98,7 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
 
 
 def slopes(M: Any, K: Any, columns: Any) -> Array:
-    """Return ``w'x_j^2 - x_j'W x_j`` for every feature, with ``W = M * K`` entry by entry and ``w = W 1``.
-
-    Shapes: M, K (n, n), columns (n, d + 1); returns (d,). M may be overwritten.
-    """
+    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; M is used up."""
     return _slopes(linalg.times(M, K) @ columns, columns)
 
 
@@ -123,10 +114,8 @@ def trace(M: Any) -> float:
 
 
 def plain_term(K: Any, noise: float, y: Any, columns: Any) -> tuple[float, float, Array]:
-    """Return `term`, the trace of its matrix, and `slopes`, where nothing is matched; no inverse is put together.
-
-    With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
-    """
+    """Return `term`, the trace of its matrix, and `slopes`, where nothing is matched; no inverse is put together."""
+    # With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
     try:
         logarithm, (upper, left, corner) = linalg.inverse_blocks_of(K, noise)
     except np.linalg.LinAlgError:  # singular to rounding: with a jitter

@@ -66,10 +66,7 @@ def eigh(A: Any) -> tuple[Any, Any]:
 
 
 def guarded_cholesky(A: Any) -> tuple[Any, float]:
-    """Return the lower Cholesky factor of a symmetric matrix, and what had to be added to its diagonal.
-
-    Shapes: A (n, n); returns factor (n, n).
-    """
+    """Return the lower Cholesky factor of a symmetric matrix (n, n), and what had to be added to its diagonal."""
     jitter = 0.0
     while True:
         try:
@@ -85,10 +82,7 @@ def guarded_cholesky(A: Any) -> tuple[Any, float]:
 
 
 def triangular_solve(factor: Any, b: Any, *, transposed: bool = False) -> Any:
-    """Return ``L^-1 b``, or ``L'^-1 b``, for a lower triangular factor and many right sides.
-
-    Shapes: factor (n, n), b (n,) or (n, k).
-    """
+    """Return ``L^-1 b``, or ``L'^-1 b``, for a lower triangular factor (n, n) and right sides (n,) or (n, k)."""
     library, turn = arrays.library_of(factor), "T" if transposed else "N"
     if library == "numpy":
         return scipy.linalg.solve_triangular(factor, b, lower=True, trans=turn, check_finite=False)
@@ -174,10 +168,8 @@ def triangular_inverse(factor: Any) -> Any:
 
 
 def _block_inverses(factor: Any, n_blocks: int) -> Any:
-    """Return the inverses of this many diagonal blocks, a power of 2, shape (n_blocks, s, s); the last is filled up.
-
-    All blocks of a size are worked on in one batch: small ones are inverted, then each two are joined to one.
-    """
+    """Return the inverses (n_blocks, s, s) of a power of 2 of diagonal blocks; the last is filled up."""
+    # All blocks of a size are worked on in one batch: small ones are inverted, then each two are joined to one.
     xp, n = arrays.namespace(factor), factor.shape[0]
     n_leaves = n_blocks
     while n > n_leaves * LEAF:
@@ -246,13 +238,9 @@ def _symmetric_product(half: Any, V: Any = None, left: Any = None) -> Any:
 
 
 def cholesky_inverse_blocks(factor: Any) -> tuple[Any, Any, Any]:
-    """Return upper left, lower left and lower right of ``(L L')^-1`` from the lower factor L.
-
-    Notes
-    -----
-    With ``L = [[L1, 0], [L21, L2]]``, ``Z2 = (L2 L2')^-1`` and ``V = L21 L1^-1`` the lower left is ``-Z2 V``, and the
-    upper left ``(L1 L1')^-1 + V' Z2 V``.
-    """
+    """Return upper left, lower left and lower right of ``(L L')^-1`` from the lower factor L."""
+    # With ``L = [[L1, 0], [L21, L2]]``, ``Z2 = (L2 L2')^-1`` and ``V = L21 L1^-1`` the lower left is ``-Z2 V``, and the
+    # upper left ``(L1 L1')^-1 + V' Z2 V``.
     halves = _block_inverses(factor, 2)
     middle, n = halves.shape[1], factor.shape[0]
     corner = _symmetric_product(halves[1, ...][: n - middle, : n - middle])

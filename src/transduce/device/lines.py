@@ -1,7 +1,4 @@
-"""Regions and counts of many rows at once, for arrays on a device: the formulas of `residual_lines`, line by line.
-
-Rows are lines of arrays of shape (m, l): ``rho`` and ``beta`` of every labelled row, for each of m unlabelled rows.
-"""
+"""Regions and counts of many rows at once on a device: `residual_lines` with ``rho``, ``beta`` of shape (m, l)."""
 
 from __future__ import annotations
 
@@ -149,10 +146,7 @@ def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
 def counts_by_class(
     rho: Any, beta: Any, inside: Any, prediction: Any, slack: float
 ) -> tuple[list[Any], list[Any]]:
-    """Return the same for every candidate class, of all labelled rows and of that class: two arrays (m, c) each.
-
-    `inside` has shape (l, c): whether a labelled row is in a class.
-    """
+    """Return the same for every class `inside` (l, c), of all labelled rows and of that class: two arrays (m, c)."""
     xp = arrays.namespace(rho)
     own = prediction @ xp.astype(inside, prediction.dtype).T
     if_same, if_other = xp.abs(rho - beta * (1.0 - own)), xp.abs(rho - beta * (-1.0 - own))
@@ -178,10 +172,7 @@ def _count(xp: Any, hit: Any) -> Any:
 
 
 def kth_largest(values: Any, k: int) -> Any:
-    """Return the `k`-th largest of each line, by selection where the library has one.
-
-    Shapes: values (m, n); returns (m,).
-    """
+    """Return the `k`-th largest (m,) of each line (m, n), by selection where the library has one."""
     library, xp, place = arrays.library_of(values), arrays.namespace(values), values.shape[1] - k
     if library == "torch":
         return values.kthvalue(place + 1, dim=1).values

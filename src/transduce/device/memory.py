@@ -12,7 +12,7 @@ from transduce.core.words import option
 
 
 def to_device(X: Any, device: str = "cuda") -> Any:
-    """Return a numpy array as one that lives on a device, for estimators to compute there.
+    """Return a numpy array as one that lives on a device, in double precision, for estimators to compute there.
 
     Parameters
     ----------
@@ -20,11 +20,6 @@ def to_device(X: Any, device: str = "cuda") -> Any:
         An array of another library is moved within that library.
     device : str, default="cuda"
         As torch names devices: ``"cuda"``, ``"cuda:1"``, ``"cpu"``. Without torch, cupy takes ``"cuda"``.
-
-    Returns
-    -------
-    torch.Tensor or cupy.ndarray
-        In double precision.
 
     Examples
     --------

@@ -35,12 +35,8 @@ def can_fuse(X: Any, k: int) -> bool:
 
 
 def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
-    """Return rows as halves, padded, whose products are the scores ``x_i' x_j - offset_j`` of rows no longer than 1.
-
-    With `fine` what halves lose is kept in further columns, so that products are good to about six digits.
-
-    Shapes: X (n, d), offsets (n,).
-    """
+    """Return rows (n, d) as halves, padded, whose products are scores ``x_i' x_j - offset_j``; lengths up to 1."""
+    # With `fine` what halves lose is kept in further columns, so that products are good to about six digits.
     import torch
 
     high = X.to(torch.float16)
@@ -68,10 +64,7 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
 
 
 def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None) -> Any:
-    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`.
-
-    Shapes: lists (q / HEIGHT, b), lengths (q / HEIGHT,).
-    """
+    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`."""
     import torch
 
     from transduce.device.fused_kernel import best_products
@@ -89,10 +82,7 @@ def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None,
 
 
 def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False) -> Neighbors:
-    """Return the `k` rows with the largest score ``x_i' x_j - offset_j`` for each row, itself left out.
-
-    Shapes: X (n, d), offsets (n,).
-    """
+    """Return the `k` rows (n, d) with the largest score ``x_i' x_j - offset_j`` for each row, itself left out."""
     import torch
 
     n = X.shape[0]
@@ -166,10 +156,7 @@ def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
 
 
 def search_device_cells(X: Any, offsets: Any, k: int, seed: int, sample: Any) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` nearest neighbours of each row, and the share found at some rows.
-
-    Shapes: X (n, d), offsets (n,).
-    """
+    """Return nearly all of the `k` nearest neighbours of each row (n, d), and the share found at some rows."""
     import torch
 
     n, device = X.shape[0], X.device
