@@ -57,8 +57,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if there was none for them. Who takes part then depends on the machine.
     device : str or None, default=None
         Where those default members compute that can: transductive ridge, the Gaussian process and the spectral graph
-        transducer, from 500 rows on. As `transduce.device.to_device` takes it, for example ``"cuda"``; answers are
-        numpy arrays.
+        transducer, from 500 rows on. As `transduce.device.to_device` takes it; answers are numpy arrays.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
@@ -66,56 +65,31 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed.
+    transduction_, classes_
+        Labels completed (n,); the classes, sorted, only for classes.
     answer_ : Answer
         Values; for classes also probabilities and confidence. Standard errors: for numbers the out-of-fold error of the
         blend, larger where members disagree; for classes how far members disagree about the probability.
-    weights_ : pandas.Series
-        Weight of each member, by name.
-    estimators_ : dict
-        Members, fitted, by name.
+    weights_, estimators_ : pandas.Series, dict
+        Weight of each member, and the members, fitted; by name.
     out_of_fold_ : pandas.DataFrame
         Out-of-fold answers of the members and the blend, at the labelled rows; for classes the share of each. Only if
         weights were estimated.
     task_ : {"regression", "classification"}
         How labels were read.
-    classes_ : array of shape (n_classes,)
-        Classes, sorted; only for classes.
-    n_features_in_ : int
-        Number of features seen in `fit`.
 
-    See Also
-    --------
-    choose_method : Compares methods instead of blending them.
-    cross_val_transduce : How well a method, or a blend, does.
-
-    Notes
-    -----
-    With E the out-of-fold errors of k members at l labels (of class shares: l times n_classes), the weights minimise
-    ``|E w|^2 + s k^2 (k + 1) / (k - 1) |w - 1/k|^2`` over ``w >= 0, sum(w) = 1``, s being the squared error per label
-    of the equal blend. The second part is a normal prior with the moments of the uniform distribution over all such
-    weights: it counts as much as ``k^2 (k + 1) / (k - 1)`` labels, 27 for four members, whatever l. Below five labels
-    weights are equal. See `transduce.ensemble.weights.shrunk_weights`.
-
-    A member's share of a class is its probability; else the softmax of its scores, or of 1 for its answer and 0 for
-    other classes, times a factor that minimises the out-of-fold log-loss. The blend's probabilities are the mean shares
-    to a power that fits the out-of-fold labels (`transduce.core.scaling.fit_power`); answers stay the same. Where a
-    member has no answer the others' weights are scaled up. A member that fails is left out, with a warning. Warnings of
-    members are in ``answer_.diagnostics``.
-
-    `predict` is the same mean of the members' `predict` at new rows, of those that have it. At an unlabelled row it may
-    differ from ``transduction_``, because the members' own `predict` may.
+    Notes ----- How weights, shares and probabilities come about is in docs/model_selection.md. A member that fails is
+    left out, with a warning; warnings of members are in ``answer_.diagnostics``. `predict` is the same mean of the
+    members' `predict`, of those that have it. At an unlabelled row it may differ from ``transduction_``, because the
+    members' own may.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.dummy import DummyRegressor
     >>> from transduce import TransductiveBlend
-    >>> members = {"low": DummyRegressor(strategy="constant", constant=0.0),
-    ...            "high": DummyRegressor(strategy="constant", constant=4.0)}
-    >>> model = TransductiveBlend(members, weights=[3, 1]).fit(np.zeros((4, 1)), [0.0, 1.0, 2.0, None])
-    >>> model.transduction_
+    >>> low, high = (DummyRegressor(strategy="constant", constant=value) for value in (0.0, 4.0))
+    >>> model = TransductiveBlend({"low": low, "high": high}, weights=[3, 1])
+    >>> model.fit([[0.0]] * 4, [0.0, 1.0, 2.0, None]).transduction_
     array([0., 1., 2., 1.])
     """
 
@@ -134,20 +108,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the members, weigh them, and answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows: numbers for the default members, whatever they take for members given.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted.
-
-        Returns
-        -------
-        TransductiveBlend
-            The fitted estimator.
-        """
+        """Fit the members to X (n, d), weigh them, and answer at the rows whose label in y (n,) is missing."""
         problem = self._read(X, y)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
@@ -171,13 +132,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     def continue_from(self, earlier: Any, places: AnyArray) -> None:
         """Let the next fit weigh its members by what an earlier fit, to fewer labels of the same rows, has answered.
 
-        Parameters
-        ----------
-        earlier : TransductiveBlend
-            Fitted, with the same settings. At labels that it saw its out-of-fold answers count, at the others its
-            answers; so no member is asked in folds again.
-        places : int array of shape (n,)
-            Where each row of the earlier fit is among those of the next.
+        At labels that the earlier fit, of the same settings, saw, its out-of-fold answers count, at the others its
+        answers; so no member is asked in folds again. `places` (n,) say where each of its rows is among those of the
+        next.
         """
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
@@ -226,21 +183,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return self._fit.extend(X)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the blend of the members' predictions at rows, without transducing again.
+        """Return the blend of the members' predictions (m,) at rows (m, d), without transducing again.
 
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Rows, seen in `fit` or not.
-        return_std : bool, default=False
-            Whether to return standard errors too: of numbers whose weights were estimated.
-
-        Returns
-        -------
-        values : array of shape (m,)
-            Numbers or classes. At an unlabelled row this may differ from ``transduction_``.
-        standard_errors : array of shape (m,)
-            Only if `return_std`; NaN where they are not known.
+        With `return_std` standard errors (m,) too, of numbers whose weights were estimated; NaN where they are not
+        known.
         """
         mean, spread = self._extend(X)
         if self.answer_.classes is not None:

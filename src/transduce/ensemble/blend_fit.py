@@ -172,11 +172,10 @@ class Earlier:
 
 @dataclass(frozen=True)
 class BlendSettings:
-    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time.
+    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time."""
 
-    With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a row
-    without its label. Members that take longer than `budget_seconds` in all are stopped.
-    """
+    # With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a
+    # row without its label. Members that take longer than `budget_seconds` in all are stopped.
 
     weights: Any
     cv: Any
@@ -270,10 +269,7 @@ class _Asking:
         return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
 
     def _forecast(self) -> dict[str, float]:
-        """Return about how long each member takes, by a line through its times on two parts of the rows.
-
-        Where time is no matter, 0 for all.
-        """
+        """Return how long each member takes, by a line through its times on two parts of the rows; 0 with no budget."""
         problem, n = self.problem, self.problem.n_rows
         if self.budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
             return dict.fromkeys(self.members, 0.0)

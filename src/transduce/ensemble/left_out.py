@@ -53,13 +53,9 @@ class Budget:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop the block with an `OutOfTimeError` if it takes longer.
-
-    Notes
-    -----
-    The work ends at its next line of Python: a long call into a library of numbers is waited for, and so is numba
-    while it compiles, which would be left in disorder.
-    """
+    """Stop the block with an `OutOfTimeError` if it takes longer."""
+    # The work ends at its next line of Python: a long call into a library of numbers is waited for, and so is numba
+    # while it compiles, which would be left in disorder.
     if seconds == float("inf"):
         yield
         return

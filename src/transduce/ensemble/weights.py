@@ -96,16 +96,11 @@ class OutOfFold:
 
 
 def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
-    """Return the weights, positive or zero with sum 1, for which the error of the blend is smallest.
-
-    Shapes: errors (r, k); returns (k,).
-
-    Notes
-    -----
-    On the simplex ``w - 1/k = (I - 11'/k) w``, so that the penalty is k more rows of errors. Non-negative least squares
-    with one more row c 1' and target c finds u = s w with ``s^2 q + c^2 (s - 1)^2`` smallest, where q is the objective
-    at w; at the best s this is ``c^2 q / (q + c^2)``, which increases with q. So w = u / sum(u) is exact for any c.
-    """
+    """Return the weights (k,), none negative, with sum 1, for which the error of the blend, of (r, k), is least."""
+    # On the simplex ``w - 1/k = (I - 11'/k) w``, so that the penalty is k more rows of errors. Non-negative least
+    # squares with one more row c 1' and target c finds u = s w with ``s^2 q + c^2 (s - 1)^2`` smallest, where q is the
+    # objective at w; at the best s this is ``c^2 q / (q + c^2)``, which increases with q. So w = u / sum(u) is exact
+    # for any c.
     k = errors.shape[1]
     rows = np.vstack([errors, np.sqrt(pull) * (np.eye(k) - 1.0 / k)])
     size = float(np.abs(rows).max())
@@ -119,18 +114,11 @@ def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
 
 
 def shrunk_weights(errors: Array, n_labels: int) -> Array:
-    """Return weights that minimise the blend's error out of fold, nearer to equal weights with fewer labels.
-
-    Shapes: errors (r, k); returns (k,).
-
-    Notes
-    -----
-    Before any label is seen, weights may be anything with sum 1, all equally likely: each then has mean 1/k and
-    variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with these moments, and errors of the blend of variance s,
-    make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to factors. Its first part grows with
-    the labels, its second does not: the prior weighs as much as ``1 / v`` labels, 27 for four members. The variance s
-    is that of the equal blend, per label.
-    """
+    """Return weights (k,) that minimise the blend's error out of fold, of (r, k), nearer to equal with fewer labels."""
+    # Before any label is seen, weights may be anything with sum 1, all equally likely: each then has mean 1/k and
+    # variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with these moments, and errors of the blend of variance
+    # s, that of the equal blend, make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to
+    # factors.
     k = errors.shape[1]
     if k == 1:
         return np.ones(1)
@@ -140,10 +128,7 @@ def shrunk_weights(errors: Array, n_labels: int) -> Array:
 
 
 def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
-    """Return the weighted mean of answers over the members that gave one, and the members' spread about it.
-
-    Shapes: answers (k, m) or (k, m, c), weights (k,), given (k, m); returns mean, spread (m,) or (m, c).
-    """
+    """Return the weighted mean of answers (k, m, ...) over the members that gave one (k, m), and their spread."""
     shape = given.shape + (1,) * (answers.ndim - 2)
     share = np.where(given, weights[:, None], 0.0)
     share = np.where(share.sum(axis=0) > 0.0, share, given)
@@ -171,17 +156,11 @@ class ErrorSize:
 
     @classmethod
     def fit(cls, values: Array, spreads: Array, errors: Array, shares: Array) -> ErrorSize:
-        """Fit the size to out-of-fold errors.
-
-        Shapes: values, spreads, errors (r,), shares (r,).
-
-        Notes
-        -----
-        Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z holds 1 and the two
-        standardised signals: ``sum(log s + e / s)`` plus a penalty on the coefficients of the signals is convex in c.
-        With few labels the size is nearly the same everywhere. The standard error is s times the root mean square of
-        ``e / s``.
-        """
+        """Fit the size to out-of-fold errors (r,), by their values, spreads and shares (r,)."""
+        # Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z holds 1 and the two
+        # standardised signals: ``sum(log s + e / s)`` plus a penalty on the coefficients of the signals is convex in c.
+        # With few labels the size is nearly the same everywhere. The standard error is s times the root mean square of
+        # ``e / s``.
         typical = float(np.sqrt(_mean(spreads**2, shares)))
         signals = _signals(values, spreads, typical)
         centres = _mean(signals, shares)
