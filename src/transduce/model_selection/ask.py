@@ -1,7 +1,4 @@
-"""Putting one question to any estimator: hide labels, fit, and read its answers at rows whose labels it may not see.
-
-`ask` is the one adapter: cross-validation, searches, blends and conformal guarantees all go through it.
-"""
+"""`ask`, the one adapter to any estimator: hide labels, fit, and read answers at rows whose labels it may not see."""
 
 from __future__ import annotations
 
@@ -279,11 +276,8 @@ class FittedEstimator:
         return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
 
     def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
-        """Return predictions at rows that it was not fitted to, with all that it says about them.
-
-        Without `spreads` no standard errors are asked for; with `once` classes are those of the largest probability,
-        where there are probabilities, which saves half of the work.
-        """
+        """Return predictions at new rows, with all that it says about them; standard errors only with `spreads`."""
+        # With `once` classes are those of the largest probability, where there are any, which saves half of the work.
         if not hasattr(self.estimator, "predict"):  # it can transduce only
             return self.unreached(_num_samples(X))
         with _dispatching(X):
@@ -364,11 +358,9 @@ class FittedEstimator:
         scores: Any = None,
         own: Any = None,
     ) -> Reply:
-        """Return answers in terms of the problem's classes; `own` are the estimator's.
-
-        A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
-        or infinite the status is "unreached".
-        """
+        """Return answers in terms of the problem's classes; `own` are the estimator's."""
+        # A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
+        # or infinite the status is "unreached".
         values = np.asarray(arrays.to_numpy(values))  # one number a row: the rest is computed on the host
         status = np.broadcast_to(np.asarray(status, dtype="<U9"), values.shape[:1])
         if self.classes is None:
@@ -438,10 +430,7 @@ def ask(
     transductive: bool | None = None,
     after: FittedEstimator | None = None,
 ) -> Reply:
-    """Fit a copy of an estimator to the visible labels, and return its answers at rows of the table.
-
-    An estimator that can continue from a fit to fewer labels does so `after` one. Shapes: rows (m,).
-    """
+    """Fit a copy of an estimator to the visible labels, `after` one to fewer if it can; return answers at rows (m,)."""
     transduces = is_transducer(estimator) if transductive is None else transductive
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
         model, transduces = DummyClassifier(), False

@@ -47,16 +47,11 @@ class CrossTransduction:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from transduce import TransductiveRidge
+    >>> from sklearn.dummy import DummyRegressor
     >>> from transduce.model_selection import cross_val_transduce
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> y = np.where(np.arange(30) % 3 == 0, np.nan, np.sin(X[:, 0]))
-    >>> found = cross_val_transduce(TransductiveRidge(), X, y, cv=4, random_state=0)
+    >>> found = cross_val_transduce(DummyRegressor(), [[0.0]] * 4, [0.0, 2.0, 4.0, None], cv=3, random_state=0)
     >>> found.folds.columns.tolist()
     ['neg_root_mean_squared_error', 'visible', 'hidden', 'fit_time', 'score_time']
-    >>> len(found.scores), len(found.answers), np.isnan(found.out_of_fold).sum()
-    (4, 20, np.int64(10))
     """
 
     scores: Array
@@ -114,33 +109,15 @@ def cross_val_transduce(  # noqa: PLR0913
     Returns
     -------
     CrossTransduction
-
-    See Also
-    --------
-    TransductiveSearchCV : Chooses settings in this way.
-    choose_method : Compares methods in this way.
-
-    Notes
-    -----
-    Scikit-learn's ``cross_val_score`` would give a transducer the rows of a fold only in `predict`, when their features
-    come too late. Labels are counted as classes if the estimator is a classifier, as numbers if it is a regressor.
-
-    If a fold hides all labels of a class, no answer there can be right: they count as wrong, the class has probability
-    0, and a warning names it. With a number for `cv` this happens to a class with one label only. If only one class
-    is left visible, that class is the answer. Where an estimator has no answer (status ``"unreached"``, or NaN), the
-    mean of the visible labels or the most frequent class takes its place, and a warning says so. A score that
-    is not finite is an error.
+        Classes that a fold hides and rows without an answer are treated as docs/model_selection.md says, with a
+        warning. A score that is not finite is an error.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.dummy import DummyRegressor
     >>> from transduce.model_selection import cross_val_transduce
-    >>> y = [0.0, 2.0, 4.0, None]
-    >>> found = cross_val_transduce(DummyRegressor(), np.zeros((4, 1)), y, cv=[([0, 1], [2]), ([1, 2], [0])])
-    >>> found.scores  # means of the visible labels: 1 for 4, 3 for 0
-    array([-3., -3.])
-    >>> found.answers.to_frame()
+    >>> folds = [([0, 1], [2]), ([1, 2], [0])]
+    >>> cross_val_transduce(DummyRegressor(), [[0.0]] * 4, [0.0, 2.0, 4.0, None], cv=folds).answers.to_frame()
        value    status
     0    3.0  answered
     2    1.0  answered
@@ -163,10 +140,8 @@ def judge(
     more: bool = False,
     quiet: bool = False,
 ) -> CrossTransduction:
-    """Return scores and out-of-fold answers from the replies of one estimator; raise if it failed in a fold.
-
-    `more` adds the log-loss if there are probabilities; `quiet` keeps the estimator's warnings from the user.
-    """
+    """Return scores and out-of-fold answers from the replies of one estimator; raise if it failed in a fold."""
+    # `more` adds the log-loss if there are probabilities; `quiet` keeps the estimator's warnings from the user.
     if problem.classes is None and 0.0 < np.ptp(problem.labels) < 1e-150:
         raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
     good: list[Reply] = []

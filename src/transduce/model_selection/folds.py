@@ -34,10 +34,7 @@ class Failure:
 def read_folds(
     cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None, quiet: bool = False
 ) -> list[Fold]:
-    """Return for each fold which of the labelled rows are visible and which are hidden, by position among them.
-
-    Shapes: groups (n,).
-    """
+    """Return which of the labelled rows are visible and hidden in each fold, by position among them; groups (n,)."""
     n = len(problem.labels)
     if n < 2:
         raise ValueError("Only one sample has a label: hiding it leaves none. Label another one.")
@@ -70,10 +67,7 @@ def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) 
 
 
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
-    """Return folds that never split a group: pairs of visible and hidden positions, of about equal size.
-
-    Shapes: groups (l,).
-    """
+    """Return folds that never split a group (l,): pairs of visible and hidden positions, of about equal size."""
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(codes)
     if len(sizes) < 2:
@@ -88,10 +82,7 @@ def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fol
 
 
 def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> Any:
-    """Return a copy of an estimator whose own folds never split a group; one without folds is returned as it is.
-
-    Shapes: groups (l,).
-    """
+    """Return a copy of an estimator whose own folds, if any, never split a group (l,)."""
     cv = getattr(last_step(estimator), "cv", None)
     cv = 5 if isinstance(cv, str) and cv == "auto" else cv
     if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or len(np.unique(np.asarray(groups))) < 2:

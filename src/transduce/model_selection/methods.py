@@ -83,10 +83,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: its names, what it is for, how it is made, and what it costs on one core.
+    """A method: its names, what it is for, how it is made, and what it costs on one core."""
 
-    Seconds are rough; those of many classes were measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
-    """
+    # Seconds are rough; those of many classes were measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
 
     name: str  # on the command line; "" if it is in comparisons and blends only
     says: str = ""  # what it does, in a line
@@ -218,10 +217,8 @@ def _boosted_trees(case: Case) -> Any:
 
 
 def _clip() -> Any:
-    """Return a step that cuts features off at 3 standard deviations.
-
-    A feature that hardly varies among few labelled rows is millions of theirs away at some of the others.
-    """
+    """Return a step that cuts features off at 3 standard deviations."""
+    # A feature that hardly varies among few labelled rows is millions of theirs away at some of the others.
     import numpy as np
     from sklearn.preprocessing import FunctionTransformer
 
@@ -362,10 +359,7 @@ MEMBERS = {method.member: method for method in REGISTRY if method.member}  # as 
 
 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return methods that suit a table, by name, and for those that do not, why.
-
-    A comparison has all methods for the task, a blend some of them.
-    """
+    """Return methods that suit a table, all or those of a blend, by name, and for those that do not, why."""
     members, left_out = {}, {}
     for name, method in MEMBERS.items():
         least, below = (

@@ -34,10 +34,8 @@ AT_FILES = ("memory", "input")  # settings by which an estimator reads files bes
 
 
 def imported(name: str) -> Any:
-    """Return the estimator that ``package.module:name`` names, of a class an instance; a ValueError if there is none.
-
-    On the command line modules may be in the folder in which it runs.
-    """
+    """Return the estimator that ``package.module:name`` names, of a class an instance, or raise a ValueError."""
+    # On the command line modules may be in the folder in which it runs.
     place, _, word = name.partition(":")
     if on_command_line() and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

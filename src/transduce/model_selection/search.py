@@ -52,57 +52,26 @@ class TransductiveSearchCV(Transducer):
     Parameters
     ----------
     estimator : estimator
-        A transducer, or any regressor, classifier or pipeline.
+        A transducer, or any regressor, classifier or pipeline; it decides what stands for a missing label.
     param_grid : dict or list of dicts
         Settings and the values to try, as for scikit-learn's ``GridSearchCV``; ``estimator__setting`` for nested ones.
-    cv : int, splitter or iterable, default=5
-        Folds, as in `cross_val_transduce`.
+    cv, n_jobs, random_state
+        As in `cross_val_transduce`; all settings see the same folds.
     scoring : None, str, callable, list or dict, default=None
         Scores, as in `cross_val_transduce`; None is one score. With several, `refit` names the one that chooses.
     refit : bool, str or callable, default=True
         Whether to fit the best settings to all labels and answer. A callable gets ``cv_results_`` and returns the index
         of the best.
-    n_jobs : int or None, default=None
-        Fits at the same time, in joblib's way.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, if `cv` is a number.
 
     Attributes
     ----------
-    transduction_ : array or series of shape (n,)
-        The labels, completed with the best settings.
-    answer_ : Answer
-        The best estimator's answer at the unlabelled rows.
-    best_params_ : dict
-        The best settings.
-    best_score_ : float
-        Their mean score.
-    best_index_ : int
-        Their place in ``cv_results_["params"]``.
-    best_estimator_ : estimator
-        Fitted to all labels.
+    transduction_, answer_
+        Labels completed with the best settings (n,); the best estimator's `Answer`.
+    best_params_, best_score_, best_index_, best_estimator_, n_splits_, scorer_, refit_time_, classes_, n_features_in_
+        As in scikit-learn's ``GridSearchCV``.
     cv_results_ : dict
-        Keys as in scikit-learn's ``GridSearchCV``: ``params``, ``param_*``, ``split*_test_score``, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, ``mean_fit_time`` and so on; ``*_test_NAME`` with several scores.
-    n_splits_ : int
-        Number of folds.
-    scorer_ : scorer, or dict of scorers
-        As used.
-    refit_time_ : float
-        Seconds of the last fit.
-    classes_ : array of shape (n_classes,)
-        Classes of the best estimator, if it has any.
-    n_features_in_ : int
-        Number of features seen by the best estimator.
-
-    See Also
-    --------
-    cross_val_transduce : The same for one choice of settings.
-
-    Notes
-    -----
-    All settings see the same folds. Settings that fail have the score NaN and rank last, and a warning says so; if
-    all fail it is an error. The estimator decides what stands for a missing label.
+        Keys as there, ``*_test_NAME`` with several scores. Settings that fail have the score NaN and rank last, with a
+        warning; if all fail it is an error.
 
     Examples
     --------
@@ -111,11 +80,8 @@ class TransductiveSearchCV(Transducer):
     >>> from transduce.model_selection import TransductiveSearchCV
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> y = np.where(np.arange(30) % 3 == 0, np.nan, np.sin(X[:, 0]))
-    >>> search = TransductiveSearchCV(TransductiveRidge(), {"width": [0.01, 1.0]}, random_state=0).fit(X, y)
-    >>> search.best_params_
+    >>> TransductiveSearchCV(TransductiveRidge(), {"width": [0.01, 1.0]}, random_state=0).fit(X, y).best_params_
     {'width': 1.0}
-    >>> search.cv_results_["rank_test_score"]
-    array([2, 1], dtype=int32)
     """
 
     estimator: Any
@@ -128,20 +94,7 @@ class TransductiveSearchCV(Transducer):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Try all settings, and with the best of them answer at the rows whose label is missing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features of all rows, in whatever form the estimator takes.
-        y : array-like of shape (n,)
-            Labels, missing where the answer is wanted.
-
-        Returns
-        -------
-        TransductiveSearchCV
-            The fitted estimator.
-        """
+        """Try all settings; with the best of them answer at the rows of X (n, d) whose label in y (n,) is missing."""
         check_given(self, y)
         check_member("estimator", self.estimator)
         checks.check_jobs(self.n_jobs)
@@ -257,11 +210,7 @@ class TransductiveSearchCV(Transducer):
         return self._best().decision_function(X)
 
     def score(self, X: Any, y: Any) -> float:  # type: ignore[override]  # as that of GridSearchCV
-        """Return the score that chose the settings, of `predict` at the rows that have a label.
-
-        With ``scoring=None`` it is the estimator's own: the coefficient of determination, or the accuracy.
-        Shapes: X (m, d), y (m,), in which labels may be missing.
-        """
+        """Return the score that chose the settings, or the estimator's own, of `predict` at the labelled rows."""
         best = self._best()
         rows, labels = self._with_label(X, y)
         if self.scoring is None:

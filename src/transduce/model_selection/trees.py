@@ -159,11 +159,10 @@ def _search(bins, rows, sums, room, settings, state):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True)
 def _grow(bins, rows, sums, most_leaves, settings, state):  # type: ignore[no-untyped-def]
-    """Grow a tree: each split takes the rows of a leaf that are above a cut to a new leaf.
-
-    Shapes: bins (d, n), rows (m,), sums (n, k + 1): what is to be fitted, and its mass. Returns splits (s, 3) of leaf,
-    feature and cut, the leaf of each of the rows, the sums of the leaves, shape (s + 1, k + 1), and the splits' gains.
-    """
+    """Grow a tree: each split takes the rows of a leaf that are above a cut to a new leaf."""
+    # Shapes: bins (d, n), rows (m,), sums (n, k + 1): what is to be fitted, and its mass. Returns splits (s, 3) of
+    # leaf, feature and cut, the leaf of each of the rows, the sums of the leaves, shape (s + 1, k + 1), and the splits'
+    # gains.
     width, n_leaves = sums.shape[1], 1
     most = max(min(most_leaves, len(rows) // settings[0]), 1)
     room = (
@@ -246,10 +245,8 @@ def _below(splits):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _add_large(bins, rows, trees, first, last, out):  # type: ignore[no-untyped-def]
-    """Add the values of some trees of many leaves at rows, shapes (d, m), (k, m).
-
-    All rows go one step down before the next step, so that the processor need not wait for one row's.
-    """
+    """Add the values of some trees of many leaves at rows, shapes (d, m), (k, m)."""
+    # All rows go one step down before the next step, so that the processor need not wait for one row's.
     splits, starts, values, below = trees
     places = np.empty(len(rows), np.int32)
     for tree in range(first, last):
