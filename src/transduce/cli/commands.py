@@ -252,10 +252,8 @@ def _write(source: tables.Table, results: list[FillResult], out: str, ways: list
 
 
 def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: dict[str, Any]) -> Show:
-    """Mark rows drawn at random from those without a label, and write the table with the marks and the seed.
-
-    The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
-    """
+    """Mark rows drawn at random from those without a label, and write the table with the marks and the seed."""
+    # The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
     seed = secrets.randbelow(2**31) if seed is None else seed
     to, options = Outputs.of(given), read_options(given)
     out = default_out(table, "draw") if to.out is None else to.out

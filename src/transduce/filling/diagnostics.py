@@ -41,6 +41,7 @@ MOST_MAPPED = 20_000
 FEWEST_COMPARED = 20  # labels whose shares of classes are compared with those of unlabelled rows
 NOTICED = 0.01  # p-values up to this are told
 SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
+FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
 SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 
@@ -178,11 +179,8 @@ class Diagnosis:
     def members(self) -> pd.DataFrame:
         """One line for each method."""
         fit, scores, model = self.fit, self._quality.scores, self.fit.values_model
-        weights, seconds, left_out = (
-            {self.options.method_name: 1.0},
-            {self.options.method_name: fit.seconds},
-            {},
-        )
+        name, left_out = self.options.method_name, dict[str, str]()
+        weights, seconds = {name: 1.0}, {name: fit.seconds}
         if self.told is not None:
             weights, seconds = {self.told.source: 1.0}, {self.told.source: np.nan}
         elif isinstance(model, TransductiveBlend):
@@ -190,8 +188,7 @@ class Diagnosis:
             weights, seconds, left_out = dict(model.weights_), known["seconds"], known["left out"]
         lines = [(name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights]
         left_out |= {} if self.told is not None else fit.plan.left_out
-        for name, why in left_out.items():
-            lines.append((name, np.nan, np.nan, np.nan, why))
+        lines += [(name, np.nan, np.nan, np.nan, why) for name, why in left_out.items()]
         members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
         members.insert(3, "scorer", SCORERS[fit.target.task])
         return members
@@ -224,13 +221,10 @@ class Diagnosis:
 
     @cached_property
     def chance(self) -> RightChance:
-        """How probable classes are; of numbers nothing is said.
-
-        Where labels were chosen by their class, what is stated is calibrated and for the right shares already.
-        """
+        """How probable classes are; of numbers nothing is said."""
         if self.fit.target.task == "regression":
             return RightChance()
-        if self.fit.shares is not None:
+        if self.fit.shares is not None:  # what is stated is calibrated, and for the right shares, already
             return RightChance(self.fit.target.n_labels)
         n_labels = int((self._weights > 0.0).sum())
         if self.unmeasured:
@@ -248,26 +242,22 @@ class Diagnosis:
     @cached_property
     def map(self) -> pd.DataFrame | None:
         """The place of every row along the two leading vectors of its neighbour graph."""
-        return self._try(
-            "The map", lambda: row_map(self.fit.features.matrix, self.options.random_state), None
-        )
+        matrix, seed = self.fit.features.matrix, self.options.random_state
+        return self._try("The map", lambda: row_map(matrix, seed), None)
 
     @cached_property
     def gain(self) -> float | None:
         """By which share errors get smaller with twice the labels."""
         if self.told is not None or self.unmeasured:  # labels that were chosen do not tell
             return None
-        return self._try(
-            "What more labels would bring", lambda: _gain(self.fit, self.options.random_state), None
-        )
+        seed = self.options.random_state
+        return self._try("What more labels would bring", lambda: _gain(self.fit, seed), None)
 
     def next_labels(self, answer: Answer) -> NextLabels:
         """Return what to label next, given the answers as they are shown."""
-        fit = self.fit
+        fit, seed = self.fit, self.options.random_state
         with stage("what to label next"):
-            rows = self._try(
-                "What to label next", lambda: _next_rows(fit, answer, self.options.random_state), []
-            )
+            rows = self._try("What to label next", lambda: _next_rows(fit, answer, seed), [])
             about = "intervals" if fit.target.task == "regression" else "errors"
             return NextLabels(tuple(rows), self.gain, about)
 
@@ -281,9 +271,6 @@ class Diagnosis:
             if note not in self.notes:
                 self.notes.append(note)
             return otherwise
-
-
-FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
 
 
 def _score_of(task: str, folds: pd.DataFrame) -> float:
@@ -383,7 +370,7 @@ class NextLabels:
 
     rows: tuple[int, ...]  # positions in the table of the rows whose labels would help most, the best first
     smaller: float | None
-    about: str  # what gets smaller
+    about: str  # what gets smaller: "intervals" or "errors"
 
     def of(self, rows: AnyArray) -> NextLabels:
         """Return the same of a table in which the rows stand at these positions."""
@@ -392,35 +379,24 @@ class NextLabels:
     def __str__(self) -> str:
         said = []
         if self.rows:
-            names = [f"{row + 1:,}" for row in self.rows]
-            which = f"Row {names[0]}" if len(names) == 1 else f"Rows {', '.join(names[:-1])} and {names[-1]}"
-            said.append(
-                f"{which} would help most if {'it was' if len(names) == 1 else 'they were'} labelled."
-            )
+            *names, last = [f"{row + 1:,}" for row in self.rows]
+            which = f"Rows {', '.join(names)} and {last}" if names else f"Row {last}"
+            said.append(f"{which} would help most if {'they were' if names else 'it was'} labelled.")
         if self.smaller is not None:
-            much = f"{100 * self.smaller:.0f} %"
-            what = f"intervals would be about {much} narrower"
-            if self.about == "errors":
-                what = f"about {much} fewer answers would be wrong"
-            if much == "0 %":
-                what = "intervals would hardly be narrower"
-                if self.about == "errors":
-                    what = "hardly fewer answers would be wrong"
+            share = f"{100 * self.smaller:.0f} %"
+            much = "hardly" if share == "0 %" else f"about {share}"
+            what = f"{much} fewer answers would be wrong"
+            if self.about == "intervals":
+                what = f"intervals would {'hardly be' if share == '0 %' else f'be {much}'} narrower"
             said.append(f"With twice the labels {what}, by the learning curve so far.")
-        if self.rows:
-            said.append(
-                "Rows picked like this are not chosen by chance: for a guarantee, draw rows at random too."
-            )
-        return " ".join(said)
+        chance = "Rows picked like this are not chosen by chance: for a guarantee, draw rows at random too."
+        return " ".join([*said, chance] if self.rows else said)
 
 
 def pick_rows(
     matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array, number: int = N_ROWS
 ) -> list[int]:
-    """Return rows that are unsure and far from all labelled rows, and from each other, the best first.
-
-    Shapes: matrix (n, d).
-    """
+    """Return rows that are unsure and far from labelled rows, and from each other, the best first; matrix (n, d)."""
     from sklearn.metrics import pairwise_distances
 
     if not len(rows):
@@ -454,11 +430,10 @@ def unsureness(answer: Answer) -> Array:
 
 def _next_rows(fit: TableFit, answer: Answer, seed: int) -> list[int]:
     """Return the rows whose labels would help most."""
-    random = np.random.default_rng(seed)
-    labelled = np.flatnonzero(~fit.target.missing)
+    random, labelled = np.random.default_rng(seed), np.flatnonzero(~fit.target.missing)
+    places = np.arange(len(answer))
     if len(labelled) > MOST_COMPARED:
         labelled = random.choice(labelled, MOST_COMPARED, replace=False)
-    places = np.arange(len(answer))
     if len(places) > MOST_COMPARED:
         places = np.sort(random.choice(places, MOST_COMPARED, replace=False))
     return pick_rows(fit.features.matrix, labelled, answer.rows[places], unsureness(answer)[places])
@@ -470,23 +445,20 @@ def _gain(fit: TableFit, seed: int) -> float | None:
     method = _quick(fit.values_model, fit.target, fit.seconds)
     if method is None or n_labels < 20 or n_labels > MOST_COMPARED:
         return None
-    sizes, errors = [], []
-    for folds, repeats in ((2, REPEATS), (5, 1)):
-        sizes.append(1.0 - 1.0 / folds)
-        errors.append(float(np.mean([_error(method, fit, folds, seed + k) for k in range(repeats)])))
-    if min(errors) <= 0.0:
+    half, most = (
+        float(np.mean([_error(method, fit, folds, seed + k) for k in range(repeats)]))
+        for folds, repeats in ((2, REPEATS), (5, 1))
+    )
+    if min(half, most) <= 0.0:
         return None
-    power = np.log(errors[0] / errors[1]) / np.log(sizes[1] / sizes[0])
+    power = np.log(half / most) / np.log((1.0 - 1.0 / 5) / (1.0 - 1.0 / 2))
     return float(1.0 - 0.5 ** np.clip(power, 0.0, 1.0))
 
 
 def _quick(model: Any, target: Target, seconds: float) -> Any:
-    """Return the method, or the member of a blend with the largest weight whose fits are quick; None if none is.
-
-    Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough. Of a
-    user's own method nothing else is known than the seconds that it took.
-    """
-    if not isinstance(model, TransductiveBlend):
+    """Return the method, or the member of a blend with the largest weight whose fits are quick; None if none is."""
+    # Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough.
+    if not isinstance(model, TransductiveBlend):  # of a user's own, nothing but its seconds is known
         return clone(model) if not isinstance(model, OwnModel) or seconds <= 2 * MOST_SECONDS else None
     is_class = target.task == "classification"
     n_classes = len(set(target.known)) if is_class else 0
@@ -512,20 +484,14 @@ def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
 
 @dataclass(frozen=True)
 class RightChance:
-    """How probable classes are, given what the method says.
+    """How probable classes are, given what the method says."""
 
-    Notes
-    -----
-    What a method states is raised to a power that fits hidden labels (a blend has done so), and one label more is
-    spread evenly over the classes, so that n labels make nothing surer than about n in n + 1. A line through the
-    log-odds of the answers, fitted to hidden labels, was too sure: at 0.95 and more it said 98.7 % with 40 labels, and
-    96.0 % were right; now it says 97.2 %, and 97.6 % are (`benchmarks/blend_calibration.py`).
-    """
-
+    # What a method states is raised to a power that fits hidden labels (a blend has done so), and one label more is
+    # spread evenly over the classes, so that n labels make nothing surer than about n in n + 1. A line through the
+    # log-odds of the answers, fitted to hidden labels, was too sure: at 0.95 and more it said 98.7 % with 40 labels,
+    # and 96.0 % were right; now it says 97.2 %, and 97.6 % are (`benchmarks/blend_calibration.py`).
     n_labels: int = 0
-    share: float = (
-        np.nan
-    )  # of right answers at hidden labels, where no probability is stated; NaN if it is not known
+    share: float = np.nan  # of right answers at hidden labels, if known, where no probability is stated
     power: float = 1.0
     silent: bool = False  # whether too few labels tell: then it is not said how probable an answer is
 

@@ -62,32 +62,14 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
         ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and ``_narrower`` (or
         ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its own, lazy for a Dask frame;
         ``answer``, ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it:
-        ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``.
-
-    See Also
-    --------
-    ConformalTransducer : Where the guarantee comes from.
-    TransductiveBlend : Where the values come from.
-
-    Notes
-    -----
-    Columns become features without looking at the target, see `transduce.tables.features.vectorize`; methods are
-    chosen by the task and the size of the table, and weighted by labels that are not held out. So nothing is known
-    about the calibration rows that is not known about the unlabelled ones, and the guarantee of `ConformalTransducer`
-    is exact. ``task="auto"`` goes by type and spelling and counts nothing; where one label decided, the guarantee says
-    so and is approximate. Values come from a second fit with all labels (``ConformalTransducer(refit=True)``);
-    intervals and sets are extended where a value would be outside. The confidence machine gives a guarantee for each
-    row, and none for the column. Warnings of the methods are in ``notes``.
+        ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``. Warnings of the methods are in ``notes``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> from transduce import fill
-    >>> size = np.arange(60.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> fill(table, "price", method="ridge").frame.columns.tolist()
-    ['size', 'price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
+    >>> from transduce.datasets import load_houses
+    >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
+    ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
     options = Options.read(given)
     return (fill_targets if isinstance(target, list) else fill_table)(table, target, options)
@@ -106,14 +88,11 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
         elsewhere = set(tasks.values()) - {tasks[name]}
         unsuited = {one: DEFAULTS[one] for one, about in OPTIONS.items() if about.kind.task in elsewhere}
         own = replace(options, ignore=[*options.ignore, *others], **unsuited)
-        result = fill_table(table, name, own)
-        verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
-        said = (
-            [f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."]
-            if others
-            else []
-        )
-        results[name] = replace(result, fit=replace(result.fit, notes=[*result.fit.notes, *said]))
+        result = results[name] = fill_table(table, name, own)
+        if others:
+            verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
+            said = f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
+            results[name] = replace(result, fit=replace(result.fit, notes=[*result.fit.notes, said]))
     return FillResults(results, options)
 
 
@@ -128,16 +107,15 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
     fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer, folder=frame.pictures)
-    diagnosis = Diagnosis(fit, settled)
     n_rows = len(frame.frame)
     counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
-    return FillResult(fit, frame, options, frame.labels, fit.answer, diagnosis, counts)
+    return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled), counts)
 
 
 def fit_fill(
     table: Any, target: Any, *, prefer: str = "", limits: Limits | None = None, **options: Any
 ) -> FittedFill:
-    """Fit a model of one column, to answer rows that come later.
+    """Fit a model of one column, to answer rows that come later; some labels are kept from it and calibrate it.
 
     Parameters
     ----------
@@ -156,19 +134,11 @@ def fit_fill(
     -------
     FittedFill
         ``new_columns(rows)`` gives the new columns of later rows, and ``guarantee_of_later(n)`` says what holds for n
-        of them.
-
-    Notes
-    -----
-    Some labelled rows are kept from the fit: they calibrate the answers at later rows, which the fit has not seen
-    either. The guarantee holds if chance decided which rows are labelled, which are in the table, and which come later.
+        of them, if chance decided which rows are labelled, which are in the table, and which come later.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> size = np.arange(200.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
     >>> fitted = fit_fill(table, "price", method="ridge")
     >>> fitted.new_columns(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
     [25.0]
@@ -213,10 +183,7 @@ def fill_told(
 
 
 def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> Answer:
-    """Return answers with intervals, or sets, of a calibrated result, extended where a value would be outside.
-
-    At rows that this one is not about, and without one, nothing is ruled out.
-    """
+    """Return answers with intervals, or sets, of a calibrated result, extended to values; elsewhere all is possible."""
     rows = np.flatnonzero(labels.missing)
     values, none = told.values[rows], pd.isna(told.values[rows])
     status = np.where(none, "unreached", "answered")
@@ -252,10 +219,7 @@ def fit_rows(
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
 ) -> TableFit:
-    """Fit what suits a table to all of its rows.
-
-    `options` suit the task; `n_outside` rows are to be answered besides; `classes` are known besides those of labels.
-    """
+    """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
     seed = [name for name in (f"{target.name}_random_seed",) if name in frame.columns]  # of `transduce draw`
     features = vectorize(
@@ -287,12 +251,9 @@ def fit_rows(
 def _planned(
     rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
 ) -> tuple[Plan, Exchangeability | None]:
-    """Return what is to be fitted and, where no label is held out, how labelled and unlabelled rows compare.
-
-    Where they differ, labels are held out and weighted, if they are enough.
-    """
+    """Return what is to be fitted; where no label is held out, compare rows: if they differ, enough labels are."""
     target, matrix = rows.labels, features.matrix
-    n_classes = len(set(target.labels[~target.missing].tolist())) if target.task == "classification" else 0
+    n_classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
     computing: dict[str, Any] = {"random_state": options.random_state, "device": options.device}
     case = Case(target.task, *sizes, standardize=False, **computing)
@@ -337,10 +298,7 @@ def _fit(
 def _values(
     model: Any, plan: Plan, features: Features, target: Target, options: Options
 ) -> tuple[Answer, Any, AnyArray, ClassShares | None]:
-    """Return the answer with values from a fit to all labels, the estimator that was fitted so, and to which rows.
-
-    And the shares of the classes that the values are for, where labels were chosen by their class.
-    """
+    """Return the answer with values from a fit to all labels, that estimator, its rows, and shares of classes."""
     if isinstance(model, ConformalTransducer):
         return model.answer_, model.refitted_, model.fitted_rows_, model.class_shares_
     every = np.arange(len(target.labels))
@@ -356,25 +314,22 @@ def _values(
     answer = model.answer_
     if shares is not None:
         last = shares.applied(reply)
-        own = replace(own, values=named(last, problem.classes), status=last.status)
-        own = replace(own, probabilities=last.probabilities)
+        values, probabilities = named(last, problem.classes), last.probabilities
+        own = replace(own, values=values, status=last.status, probabilities=probabilities)
         answer = replace(answer, unseen=None, p_unseen=None)  # classes that were chosen by are known
     answer = with_values(answer, own.values, own.status, own.standard_errors, own.probabilities)
     return answer, reply.fitted.estimator, every, shares
 
 
 def _about_features(features: Features) -> list[str]:
-    """Return notes on columns that were dropped although nobody asked for it, and on many rows that are copies.
-
-    Rows with numbers in them are rarely copies of others unless a table was entered twice.
-    """
+    """Return notes on columns that were dropped although nobody asked for it, and on many rows that are copies."""
     notes, columns = [], features.columns
     dropped = columns[columns["treatment"].str.startswith("dropped")]
     if len(dropped):
         pairs = zip(dropped["name"], dropped["kind"], strict=True)
         notes.append(f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}.")
     n = distinct = len(features.matrix)
-    if "number" in set(columns["kind"]):
+    if "number" in set(columns["kind"]):  # then rows are rarely copies unless a table was entered twice
         distinct = len(np.unique(features.matrix.round(9), axis=0))
     if distinct <= 0.7 * n:
         notes.append(
@@ -389,14 +344,12 @@ def _about_features(features: Features) -> list[str]:
 
 
 def is_sampled(source: FrameSource, options: Options) -> bool:
-    """Return whether a table in memory has too many rows for a fit that sees them all.
-
-    With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
-    """
+    """Return whether a table in memory has too many rows for a fit that sees them all."""
     labels = source.labels
     if int(labels.missing.sum()) <= options.sample:
         return False
     design = options.design.read(labels.missing, source.frame)
+    # With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
     few = options.guarantee == "row" or design.needs_all_rows or options.device is not None
     few |= options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
     if isinstance(design, Drawn):
@@ -426,10 +379,7 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
 
 
 def fill_sample(source: Source, target: Any, options: Options, seen: Limits | None = None) -> FillResult:
-    """Fit to a sample of a table, calibrate the fit for all other rows, and return the result that shows the sample.
-
-    `seen` are the limits among the labels of the whole table, where this is only a part of it.
-    """
+    """Fit to a sample of a table, calibrate the fit for other rows, and show the sample; `seen` are all limits."""
     with stage("reading"):
         scans = source.scan(target, options)
         roles = draw(scans, target, options)
@@ -463,10 +413,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
 
 
 def _other_classes(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:
-    """Return the classes of labels that are kept from the fit where chance left one class to it.
-
-    That class is the answer then, as where all others are held out of the fit. Given shares are of all classes.
-    """
+    """Return the classes of labels kept from the fit where chance left it one, or where shares of all are given."""
     every = isinstance(options.design, ByClass) and options.design.shares is not None
     if shown.task != "classification" or (len({*shown.known.tolist()}) > 1 and not every):
         return ()
@@ -489,17 +436,11 @@ def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
             report((start + len(some)) / len(others))
     answer = join_answers(answers, by_class=fitted.options.by_class)
     lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
-    id = fitted.options.id
+    id, outside = fitted.options.id, (len(others) - lost, lost)
     index = source.frame.index if id is None else pd.Index(source.frame[id])
-    return replace(
-        sample,
-        source=source,
-        labels=source.labels,
-        unasked=replace(answer, index=index[answer.rows]),
-        rows=rows,
-        outside=(len(others) - lost, lost),
-        totals=None,
-    )
+    answer = replace(answer, index=index[answer.rows])
+    about: dict[str, Any] = {"source": source, "labels": source.labels, "totals": None}
+    return replace(sample, unasked=answer, rows=rows, outside=outside, **about)
 
 
 def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:

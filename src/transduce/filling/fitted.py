@@ -95,57 +95,30 @@ def estimator_rows(
 class FittedFill:
     """A fitted model of one column, and labelled rows that it has not seen, which calibrate it for all other rows.
 
-    Parameters
-    ----------
-    labels : array
-        The labels that were fitted to.
-    reading : LabelReading
-        How the cells of the target are read.
-    encoder : Encoder
-        Turns the columns of any row into features.
-    outside : OutsideCalibration
-        Answers any row that was not fitted to.
-    chance : RightChance
-        How probable classes are.
-    options : Options
-        What was asked for.
-    held : array of shape (c, d)
-        Features of calibration rows, at most 1000 of them, with which later rows are compared.
-    verdict : Verdict or None
-        How labelled and unlabelled rows compare.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> from transduce.filling import fit_fill
-    >>> size = np.arange(200.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> fitted = fit_fill(table, "price", method="ridge")
-    >>> new = fitted.new_columns(pd.DataFrame({"size": [10.5], "price": [np.nan]}))
-    >>> bool(new["price_lower"][0] <= 21.0 <= new["price_upper"][0])
-    True
-    >>> fitted.guarantee_of_later(1000).outside.at_most < 250
+    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
+    >>> fit_fill(table, "price", method="ridge").guarantee_of_later(1000).outside.at_most < 250
     True
     """
 
-    labels: AnyArray
-    reading: LabelReading
-    encoder: Encoder
-    outside: OutsideCalibration
-    chance: RightChance
-    options: Options
-    held: Array
-    verdict: Verdict | None = None
+    labels: AnyArray  # those that were fitted to
+    reading: LabelReading  # how the cells of the target are read
+    encoder: Encoder  # turns the columns of any row into features
+    outside: OutsideCalibration  # answers any row that was not fitted to
+    chance: RightChance  # how probable classes are
+    options: Options  # what was asked for
+    held: Array  # (c, d) features of some calibration rows, with which later rows are compared
+    verdict: Verdict | None = None  # how labelled and unlabelled rows compare
 
     @classmethod
     def of(
         cls, fit: TableFit, chance: RightChance, held: Rows, reading: LabelReading, options: Options
     ) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
-        known, missing = fit.target.known, list(options.missing)
+        known, missing, classes = fit.target.known, list(options.missing), None
         shown, kept = known, held.labels.known
-        classes = None
         if fit.target.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
             shown, kept = class_codes(shown, classes), class_codes(kept, classes)
@@ -160,23 +133,13 @@ class FittedFill:
             shares=None if fit.shares is None or classes is None else fit.shares.at(classes),
             empty=kept_rows[held.labels.missing],
         )
-        drawn = isinstance(options.design, Drawn)
-        outside = replace(outside, by_class=options.by_class, drawn=drawn)
+        outside = replace(outside, by_class=options.by_class, drawn=isinstance(options.design, Drawn))
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
         return cls(known, reading, encoder, outside, chance, options, some, verdict)
 
     def below(self, folder: str | Path) -> FittedFill:
-        """Return the same model for rows of a table in another folder, below which its pictures are.
-
-        Parameters
-        ----------
-        folder : str or Path
-
-        Returns
-        -------
-        FittedFill
-        """
+        """Return the same model for rows of a table in another folder, below which its pictures are."""
         return replace(self, encoder=self.encoder.below(folder))
 
     def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
@@ -185,19 +148,7 @@ class FittedFill:
         return self.outside.answer(X, float(self.options.confidence), rows)
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
-        """Return the answers at rows, whether or not they have a label.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            The columns that were there in the fit; others are not looked at.
-        rows : int array, optional
-            Where the rows are in their table.
-
-        Returns
-        -------
-        Answer
-        """
+        """Return the answers at rows, whether or not they have a label; `rows` says where they are in their table."""
         limits, level = self.options.limits_with(self.reading.limits), float(self.options.confidence)
         answer = self.unasked(frame, rows).opened(limits.below, limits.above)
         return self.chance.of_classes(answer, level).within(*self.options.limits)
@@ -209,12 +160,6 @@ class FittedFill:
         ----------
         frame : pandas.DataFrame
             With the target, which is empty where an answer is wanted, or without it.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``<target>_filled``, ``_lower``, ``_upper`` and ``_narrower`` (or ``_set``, ``_probability`` and
-            ``_confidence``), and ``_status``.
         """
         frame = without(frame, list(self.options.missing))
         labels = self.reading.read(frame)
@@ -226,9 +171,7 @@ class FittedFill:
         level, shares = float(self.options.confidence), self.options.probabilities
         right = None if self.reading.task == "regression" else self.chance.right(answer)
         new = new_columns(labels, answer, level, index, right=right, probabilities=shares, known=self.labels)
-        plain = [
-            name for name in new.columns if new[name].dtype.kind == "O" and new[name].dtype != "category"
-        ]
+        plain = [name for name, kind in new.dtypes.items() if kind.kind == "O" and kind != "category"]
         kinds = dict.fromkeys(plain, "string")
         moments, name = self.reading.spelling.moments, self.reading.name
         if moments is not None and moments.cells in ("date", "time"):  # objects are not for files
@@ -241,18 +184,7 @@ class FittedFill:
         return new.astype(kinds)
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
-        """Return how rows that come later compare with the calibration rows, by their features.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            The later rows; of many, 1000 are drawn at random.
-
-        Returns
-        -------
-        Exchangeability
-            The later rows are its unlabelled ones.
-        """
+        """Return how later rows, 1000 of them at most, compare with the calibration rows by their features."""
         later = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:MOST_COMPARED]]
         features = self.encoder.transform(without(later, list(self.options.missing)))
         known = np.arange(len(self.held) + len(later)) < len(self.held)
@@ -278,17 +210,13 @@ class FittedFill:
             Of the bounds for all of them together; that of the options by default.
         compared : Exchangeability, optional
             What `compare_later` found. If it saw too few rows to tell, what was found in the table counts.
-
-        Returns
-        -------
-        Guarantee
         """
         verdict, by_class = self.verdict, self.outside.shares is not None
         if compared is not None and not by_class:  # labels by class differ from later rows anyhow
             blind = compared.verdict.p_value is None and verdict is not None and verdict.shifted
             verdict = verdict if blind else compared.verdict
-        counts = (n_answered, n_unreached)
-        return replace(self, verdict=verdict).guarantee_of_others(*counts, certainty=certainty).of_later
+        later = replace(self, verdict=verdict)
+        return later.guarantee_of_others(n_answered, n_unreached, certainty=certainty).of_later
 
     def guarantee_of_others(
         self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
@@ -302,5 +230,4 @@ class FittedFill:
             certainty=float(options.certainty) if certainty is None else certainty,
             verdict=self.verdict,
         )
-        found = found.limited(options.limits_with(self.reading.limits))
-        return found.decided_by(self.reading.decisive)
+        return found.limited(options.limits_with(self.reading.limits)).decided_by(self.reading.decisive)

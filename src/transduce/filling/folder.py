@@ -45,28 +45,17 @@ ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".
 
 @dataclass(frozen=True, eq=False)
 class FilledFolder:
-    """A table that was filled part by part into a folder; nothing is read before it is asked for.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the parts and their manifest are.
-    parts : list of str
-        The files, in the order of the rows.
-    by_class : dict
-        Of classes, how often each was answered.
+    """A table that was filled part by part into a folder, as by `fill_folder`; nothing is read before it is asked for.
 
     Examples
     --------
-    See `fill_folder`.
-
     >>> FilledFolder(Path("filled"), ["part-00000-a.parquet"]).paths[0].name
     'part-00000-a.parquet'
     """
 
-    folder: Path
-    parts: list[str]
-    by_class: dict[str, int] = field(default_factory=dict)
+    folder: Path  # where the parts and their manifest are
+    parts: list[str]  # the files, in the order of the rows
+    by_class: dict[str, int] = field(default_factory=dict)  # of classes, how often each was answered
 
     @property
     def paths(self) -> list[Path]:
@@ -103,7 +92,7 @@ class _FileSource(PartSource):
 def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
     """Do some work on the rows of a part."""
     (work, files, batch_rows), (part, about) = shared, item
-    return part.number, work(about, files.frames(part, batch_rows))
+    return part.number, work(about, map(files.frame_of, files.batches(part, batch_rows)))
 
 
 def _write(
@@ -138,8 +127,8 @@ def _within(sampled: SampledColumns | None, start: int, length: int) -> SampledC
     if sampled is None:
         return None
     rows, new = sampled
-    mine = (rows >= start) & (rows < start + length)
-    return rows[mine] - start, new.iloc[np.flatnonzero(mine)]
+    mine = np.flatnonzero((rows >= start) & (rows < start + length))
+    return rows[mine] - start, new.iloc[mine]
 
 
 # --------------------------------------------------------------------------------------------------- the manifest
@@ -246,33 +235,20 @@ def fill_folder(
         Its ``frame`` is the folder and its parts; ``totals`` are counts of the whole table, and the rows that it shows
         are those that the fit saw.
 
-    Notes
-    -----
-    All rows are read three times: to see where labels are missing and draw the rows that the fit sees, to gather these,
-    and to answer all. Which rows are drawn depends on what is in them and on the seed alone.
-
     Examples
     --------
     >>> import tempfile
-    >>> size = np.arange(300.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> from transduce.datasets import load_houses
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table.to_parquet(f"{folder}/prices.parquet")
-    ...     result = fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge")
-    ...     names = [path.name for path in sorted(result.frame.folder.iterdir())]
-    >>> names
-    ['_manifest.json', 'part-00000-prices.parquet']
-    >>> result.totals["answered"]
-    100
+    ...     load_houses()[0].to_parquet(f"{folder}/houses.parquet")
+    ...     fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge").frame.parts
+    ['part-00000-houses.parquet']
     """
     read, folder = Options.read(options, questions=True), Path(out)
     read.check_sampled()
     runner = runner or LocalRunner(read.n_jobs)
-    with (
-        _made(folder),
-        locked(folder / ".lock", f"{folder} is being filled by another process."),
-        _disk(folder),
-    ):
+    taken = f"{folder} is being filled by another process."
+    with _made(folder), locked(folder / ".lock", taken), _disk(folder):
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
         names = read.columns(target)

@@ -1,8 +1,7 @@
-"""The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files.
+"""The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files."""
 
-A new option is one field of `Options`, one name in `FillOptions` or `Questions`, and one place where it is used. This
-module imports nothing heavy, so that help is quick.
-"""
+# A new option is one field of `Options`, one name in `FillOptions` or `Questions`, and one place where it is used.
+# Nothing heavy is imported here, so that help is quick.
 
 from __future__ import annotations
 
@@ -685,10 +684,7 @@ def _as_code(value: Any) -> str:
 
 
 def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
-    """Give a function that takes some options its signature, and its docstring their descriptions.
-
-    They stand in the docstring where it says ``OPTIONS``.
-    """
+    """Give a function some options: in its signature, and described in its docstring where that says ``OPTIONS``."""
 
     def describe(function: Callable[..., Any]) -> Any:
         plain = inspect.signature(function)

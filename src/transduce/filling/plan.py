@@ -31,8 +31,6 @@ ROW_BELOW = {"regression": 200, "classification": 50}
 NOTE_WEIGHTS = (
     "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated odds of a label."
 )
-
-
 BLENDS = ("auto", "blend")
 
 
@@ -51,11 +49,7 @@ class Plan:
 def make_plan(
     case: Case, options: Options, design: Design, *, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> Plan:
-    """Choose what to fit, by task and size of the table: looking at labels would spoil exact guarantees.
-
-    `n_outside` rows are to be answered one by one besides those of the table; `classes` are known besides those with a
-    label in the fit.
-    """
+    """Choose what to fit, for `n_outside` more rows and `classes`, by task and size: labels would spoil guarantees."""
     parts, n_calibration = options.parts, _held_out(case, options, design)
     if parts == ["confidence-machine"]:
         return Plan(_machine(case.task, options, design), False, {}, 1.0, [])
@@ -141,10 +135,7 @@ def _machine(task: str, options: Options, design: Design) -> Any:
 
 
 def slow_to_answer(members: Collection[str], case: Case, n_outside: int, budget: float) -> dict[str, float]:
-    """Return the members that are too slow where very many rows are answered one by one, and their seconds on one core.
-
-    Counts alone decide, and not the number of processes, so that these change no answer.
-    """
+    """Return the members too slow to answer very many rows, and their seconds on one core: counts alone decide."""
     most = max(ANSWER_SHARE * budget, QUICK * n_outside)
     seconds = {name: n_outside * MEMBERS[name].answer_seconds(case) for name in members}
     slow = {name: time for name, time in seconds.items() if time > most}

@@ -41,84 +41,25 @@ class FillResult:
     takes time besides (``members``, ``out_of_fold``, ``relevance``, ``map``, ``advice``) is computed when it is first
     asked for, as by the report; if it cannot be computed, a note says so.
 
-    Attributes
-    ----------
-    frame : pandas, polars or Dask DataFrame, or FilledFolder
-        The table as it came, with the new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and
-        ``_probability``, that the class is right), ``_narrower`` (or ``_confidence``) and ``_status`` after its own.
-        ``_narrower`` is how much narrower an interval is than one made without features, from 0 to 1; the confidence
-        of a class is the level up to which no other is possible. Of a Dask frame it is lazy; of files, the folder.
-    new : pandas.DataFrame
-        The new columns alone.
-    target : str
-        The column that was filled.
-    task : {"regression", "classification"}
-    answer : Answer
-        The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw.
-    guarantee : Guarantee
-        What is guaranteed of all answers.
-    model : estimator
-        What the intervals, or sets, come from: the fitted `ConformalTransducer`; or the confidence machine, where
-        labels were too few to hold any out.
-    values_model : estimator
-        What the values come from, fitted to all labels: the blend, or the one method asked for.
-    miscoverage : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
-        The distribution of the number of rows outside; None if there is none.
-    exchangeability : Exchangeability or None
-        How labelled and unlabelled rows compare.
-    sensitivity : pandas.DataFrame or None
-        How wide intervals, or how large sets, get if the odds of a label also depend on the value itself, by factors of
-        1, 1.5 and 2; None if no label calibrates.
-    class_shares : ClassShares or None
-        The shares of the classes among the unlabelled rows, where labels were chosen by their class.
-    members : pandas.DataFrame
-        One line for each method: ``name``, ``weight`` (NaN if it was not blended), ``score`` (out of fold), ``scorer``,
-        ``seconds``, ``note`` (why it was left out, or empty).
-    out_of_fold : pandas.DataFrame
-        ``true`` and ``answered`` at the labelled rows, each answered while it was hidden; for classes also
-        ``probability`` of the answered class, if there is one.
-    columns : pandas.DataFrame
-        What was done to each column: ``name``, ``kind`` (number, category, date, text, identifier, constant, empty,
-        target, ignored), ``treatment`` (a few words), ``n_missing``, ``n_features``.
-    relevance : pandas.Series or None
-        How much each original column matters, from 0 to 1, largest first, where a method says so.
-    map : pandas.DataFrame or None
-        ``x`` and ``y`` of every row along the two leading vectors of its neighbour graph.
-    advice : NextLabels or None
-        What to label next, and how much twice the labels would help.
-    options : Options
-        What was asked for, as it was given.
-    counts : dict
-        Rows (``n_rows``), labels (``n_labels``), and rows that the fit saw (``n_fitted``).
-    notes : list of str
-        What the user should know: how the task was guessed, columns left out, time budget, too few labels.
-    again : str
-        The command, or the call, that does it again.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> from transduce import fill
-    >>> size = np.arange(60.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
-    >>> result = fill(table, "price", method="ridge", guarantee="column")
+    >>> from transduce.datasets import load_houses
+    >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
     >>> result
-    FillResult: 20 of 60 cells of 'price' filled (regression, ridge)
+    FillResult: 250 of 400 cells of 'price' filled (regression, ridge)
     exact if chance chose the labels: The interval of a row picked at random holds its true value with probability ...
-    >>> result.guarantee_at(certainty=0.99).outside.certainty
-    0.99
-    >>> bool(result.table(maximum=118)["price_upper"].max() <= 118)
+    >>> bool(result.table(maximum=500_000)["price_upper"].max() <= 500_000)
     True
     """
 
     fit: TableFit
     source: Source
-    options: Options
+    options: Options  # what was asked for, as it was given
     labels: Target  # of the rows that are shown
     unasked: Answer  # at these rows, before anything is asked of it
     diagnosis: Diagnosis
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # n_rows, n_labels, and n_fitted, which the fit saw
     fitted: FittedFill | None = None  # what answers rows that the fit did not see
     rows: AnyArray | None = None  # where in the table the rows of the fit are, if not all take part in it
     outside: tuple[int, int] = (0, 0)  # rows that the fit did not see with an answer, and without one
@@ -133,11 +74,6 @@ class FillResult:
         Parameters
         ----------
         OPTIONS
-
-        Returns
-        -------
-        FillResult
-            With a ``frame``, a ``guarantee`` and a ``report`` that answer these questions.
         """
         options = Options.read({**vars(self.options), **questions}, questions=True)
         options.check_labels(self.labels)
@@ -153,11 +89,6 @@ class FillResult:
         Parameters
         ----------
         OPTIONS
-
-        Returns
-        -------
-        DataFrame
-            As ``frame``, which is the table if nothing is asked.
         """
         return self.ask(**questions).frame
 
@@ -170,10 +101,6 @@ class FillResult:
             Of the guarantee for the whole column; 0.95 unless something else was asked for before.
         tolerance : float, optional
             Numbers: bound how many answers are off by more than this.
-
-        Returns
-        -------
-        Guarantee
         """
         certainty = self.options.certainty if certainty is None else certainty
         tolerance = self.options.tolerance if tolerance is None else tolerance
@@ -187,11 +114,7 @@ class FillResult:
 
     @property
     def _guarantee(self) -> Guarantee:
-        """What is guaranteed of all answers, before labels that are limits are thought of.
-
-        Where the fit saw a sample, bounds are sums of one for the sample and one for the other rows, which share the
-        uncertainty.
-        """
+        """What is guaranteed without limits; bounds for a sample and for other rows are added, and share the doubt."""
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
         if self.told is not None:
             return self.told.guarantee
@@ -224,7 +147,7 @@ class FillResult:
 
     @cached_property
     def answer(self) -> Answer:
-        """The answers at the rows whose label was missing."""
+        """The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw."""
         answer = self._possible(replace(self.unasked, guarantee=self.guarantee))
         if answer.probabilities is not None:
             answer = self.diagnosis.chance.of_classes(answer, self.confidence)
@@ -237,7 +160,7 @@ class FillResult:
 
     @cached_property
     def new(self) -> pd.DataFrame:
-        """The new columns."""
+        """The new columns: ``<target>_filled``, ``_lower``, ``_upper`` (or ``_set``, ``_probability``), and so on."""
         index = self.shown.index
         if self.fitted is not None:
             new = self.fitted.as_columns(self.labels, self.answer, index)
@@ -254,7 +177,7 @@ class FillResult:
 
     @cached_property
     def frame(self) -> Any:
-        """The table with its new columns."""
+        """The table with its new columns; lazy of a Dask frame, and of files the `FilledFolder`."""
         return self.source.with_columns(self)
 
     # ------------------------------------------------------------------------------------------- what is known of it
@@ -291,17 +214,17 @@ class FillResult:
 
     @property
     def model(self) -> Any:
-        """What the intervals, or sets, come from."""
+        """What the intervals, or sets, come from: a `ConformalTransducer`, or the confidence machine."""
         return self.fit.model
 
     @property
     def values_model(self) -> Any:
-        """What the values come from."""
+        """What the values come from, fitted to all labels: the blend, or the one method asked for."""
         return self.fit.values_model
 
     @property
     def columns(self) -> pd.DataFrame:
-        """What was done to each column."""
+        """What was done to each column: ``name``, ``kind``, ``treatment``, ``n_missing``, ``n_features``."""
         return self.fit.features.columns
 
     @property
@@ -317,7 +240,7 @@ class FillResult:
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame | None:
-        """How wide intervals get if the chance of a label also depends on the value; None if none calibrates."""
+        """How wide intervals get if the odds of a label depend on the value by factors; None if no label calibrates."""
         model, certainty = self.fit.model, self.certainty
         if not isinstance(model, ConformalTransducer) or self.told is not None:
             return None
@@ -334,7 +257,7 @@ class FillResult:
 
     @property
     def members(self) -> pd.DataFrame:
-        """One line for each method."""
+        """One line for each method: ``name``, ``weight``, ``score`` out of fold, ``scorer``, ``seconds``, ``note``."""
         return self.diagnosis.members
 
     @property
@@ -344,7 +267,7 @@ class FillResult:
 
     @property
     def relevance(self) -> pd.Series | None:
-        """How much each column matters, where a method says so."""
+        """How much each column matters, from 0 to 1, largest first, where a method says so."""
         return self.diagnosis.relevance
 
     @cached_property
@@ -367,15 +290,27 @@ class FillResult:
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know."""
+        """What the user should know: how the task was guessed, columns left out, time budget, too few labels."""
         notes = list(self.fit.notes)
         if self.class_shares is not None:
             weighed = "How good the answers are is counted by these shares."
             notes.insert(0, f"{self.class_shares} {weighed}")
         if self.fitted is not None:
-            notes.append(_sample_note(self.counts, len(self.fitted.outside.labels)))
+            saw, of = f"{self.counts['n_fitted']:,}", f"{self.counts['n_rows']:,}"
+            notes.append(
+                f"The fit saw {saw} of the {of} rows, drawn at random; all others are answered one by one, and "
+                f"{len(self.fitted.outside.labels):,} labels that the fit did not see calibrate their answers. The "
+                "comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are those "
+                "of the sample."
+            )
         if self.options.reject is not None:
-            notes.append(_reject_note(self.answer))
+            count = int(np.sum(self.answer.status == "rejected"))
+            notes.append(
+                f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values stay, "
+                "and the guarantee is about all answers together."
+                if count
+                else "No answer is marked as rejected: this method is equally certain of all of them."
+            )
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
@@ -422,10 +357,8 @@ class FillResult:
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""
-        shown = FrameSource(
-            self.shown, self.shown, self.labels, name=self.source.name, flags=self.source.flags
-        )
-        return summarize(replace(self, source=shown))
+        about: dict[str, Any] = {"name": self.source.name, "flags": self.source.flags}
+        return summarize(replace(self, source=FrameSource(self.shown, self.shown, self.labels, **about)))
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if one is named.
@@ -436,28 +369,12 @@ class FillResult:
             Where to write it, in one piece.
         force : bool, default=False
             Whether an existing file may be replaced.
-
-        Returns
-        -------
-        str
         """
         with stage("report"):
             return _written(render_html(self.summary()), path, force)
 
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the numbers of the report as JSON, and write them to a file if one is named.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to write them, in one piece.
-        force : bool, default=False
-            Whether an existing file may be replaced.
-
-        Returns
-        -------
-        str
-        """
+        """Return the numbers of the report as JSON, and write them to a file as `report` does."""
         return _written(render_json(self.summary()), path, force)
 
 
@@ -465,31 +382,18 @@ class FillResult:
 class FillResults(Mapping[Any, FillResult]):
     """A table of which several columns were filled: the result of each, by its name, and one table.
 
-    Parameters
-    ----------
-    results : dict
-        The result of each target.
-    options : Options
-        What was asked for.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> from transduce import fill
-    >>> size = np.arange(60.0)
-    >>> empty = size % 3 == 0
-    >>> table = pd.DataFrame({"size": size, "price": np.where(empty, np.nan, 2 * size)})
-    >>> table["kind"] = np.where(empty, None, np.where(size < 30, "small", "large"))
-    >>> results = fill(table, ["price", "kind"], method="ridge")
-    >>> results["kind"].new["kind_filled"][:3].tolist()
-    ['small', 'small', 'small']
+    >>> from transduce.datasets import load_houses
+    >>> table = load_houses()[0].assign(age=lambda houses: houses["house_age"].where(houses["price"] > 0))
+    >>> results = fill(table, ["price", "age"], method="ridge", guarantee="column")
     >>> [name for name in results.frame if name.endswith("_filled")]
-    ['price_filled', 'kind_filled']
+    ['price_filled', 'age_filled']
     """
 
-    results: dict[Any, FillResult]
-    options: Options
+    results: dict[Any, FillResult]  # of each target
+    options: Options  # what was asked for
 
     def __getitem__(self, target: Any) -> FillResult:
         return self.results[target]
@@ -516,10 +420,6 @@ class FillResults(Mapping[Any, FillResult]):
         Parameters
         ----------
         OPTIONS
-
-        Returns
-        -------
-        FillResults
         """
         tasks = {result.task for result in self.values()}
 
@@ -531,12 +431,7 @@ class FillResults(Mapping[Any, FillResult]):
         return replace(self, results=results)
 
     def table(self, **questions: Unpack[Questions]) -> Any:
-        """Return the table with the new columns of all targets, as the questions of ``ask`` want them.
-
-        Returns
-        -------
-        DataFrame
-        """
+        """Return the table with the new columns of all targets, as the questions of ``ask`` want them."""
         return self.ask(**questions).frame
 
     def __repr__(self) -> str:
@@ -557,37 +452,12 @@ def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> 
     return CountBound(certainty, one.at_most + other.at_most, one.of + other.of, expected)
 
 
-def _sample_note(counts: dict[str, int], n_calibration: int) -> str:
-    """Return what the user should know about a fit to a sample."""
-    return (
-        f"The fit saw {counts['n_fitted']:,} of the {counts['n_rows']:,} rows, drawn at random; all others are "
-        f"answered one by one, and {n_calibration:,} labels that the fit did not see calibrate their answers. The "
-        "comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are those of the "
-        "sample."
-    )
-
-
 def reject_unsure(answer: Answer, share: float) -> Answer:
-    """Return the answer with the most unsure rows rejected.
-
-    For numbers those with the widest intervals; for classes those whose two likeliest classes are closest, since many
-    rows have the same confidence.
-    """
-    certain = answer.confidence
+    """Return the answer with the most unsure rows rejected: those with the widest intervals, or the closest classes."""
+    certain = answer.confidence  # which many rows share
     if answer.regions is not None:
         certain = -answer.regions.measure()
     elif answer.probabilities is not None:
         ranked = np.sort(answer.probabilities, axis=1)
         certain = ranked[:, -1] - ranked[:, -2]
     return replace(replace(answer, confidence=certain).reject(share=share), confidence=answer.confidence)
-
-
-def _reject_note(answer: Answer) -> str:
-    """Return how many answers are rejected."""
-    count = int(np.sum(answer.status == "rejected"))
-    if not count:
-        return "No answer is marked as rejected: this method is equally certain of all of them."
-    return (
-        f"{count} of {len(answer)} answers, the least certain, are marked as rejected; their values stay, and the "
-        "guarantee is about all answers together."
-    )

@@ -47,20 +47,16 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
 
     Notes
     -----
-    The file is a zip archive of the rows, as Parquet, and the options, as JSON: nothing in it is code, so that a file
-    from a stranger can be opened. It holds data, and small copies of pictures: treat it as you treat the table. `load`
-    fits again, with the same result.
+    The file holds data, and small copies of pictures, and no code: a file from a stranger can be opened.
 
     Examples
     --------
     >>> import tempfile
-    >>> size = np.arange(200.0)
-    >>> table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(Path(folder) / "prices.transduce", table, "price", method="ridge")
-    ...     model = load(Path(folder) / "prices.transduce")
-    >>> model.new_columns(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
-    [25.0]
+    ...     save(f"{folder}/prices.transduce", table, "price", method="ridge")
+    ...     load(f"{folder}/prices.transduce").new_columns(table[:1])["price_status"].tolist()
+    ['answered']
     """
     read = Options.read(options, questions=True)
     source = FrameSource.read(table, target, read)
@@ -81,13 +77,13 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
             frame = frame.assign(**{target: source.labels.labels[rows]})
-        archive.writestr(_TABLE, _parquet(_with_copies(frame, read.pictures or source.pictures)))
-
-
-def _with_copies(frame: pd.DataFrame, folder: str) -> pd.DataFrame:
-    """Return a table with small copies of its pictures in place of the names of their files."""
-    columns = [name for name in frame.columns if holds_pictures(frame[name])]
-    return frame.assign(**{name: PictureCells(folder).copies(frame[name]) for name in columns})
+        cells, pictures = (
+            PictureCells(read.pictures or source.pictures),
+            [one for one in frame if holds_pictures(frame[one])],
+        )
+        archive.writestr(
+            _TABLE, _parquet(frame.assign(**{name: cells.copies(frame[name]) for name in pictures}))
+        )
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
@@ -117,13 +113,10 @@ def load(path: str | Path) -> FittedFill:
     Returns
     -------
     FittedFill
-        ``new_columns(rows)`` gives the new columns of later rows; ``guarantee_of_later(n)`` says what holds for n of
-        them.
+        As `fit_fill` returns it.
 
     Examples
     --------
-    See `save`.
-
     >>> load("nothing.transduce")
     Traceback (most recent call last):
     FileNotFoundError: There is no file nothing.transduce.

@@ -92,10 +92,8 @@ class FrameSource(Source):
         if not isinstance(table, Table):
             return cls(given, frame, labels)
         labels = replace(labels, notes=[*labels.notes, *table.notes])
-        flags = {} if table.sheet is None else {"sheet": table.sheet}
-        return cls(
-            given, frame, labels, name=table.name, flags=flags, prefer=table.prefer, pictures=table.folder
-        )
+        about: dict[str, Any] = {"name": table.name, "prefer": table.prefer, "pictures": table.folder}
+        return cls(given, frame, labels, flags={} if table.sheet is None else {"sheet": table.sheet}, **about)
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of the table."""
@@ -117,9 +115,8 @@ class FrameSource(Source):
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
     """Return what a draw needs to know of some rows."""
-    drawn, design = None, options.design
-    if isinstance(design, Drawn):
-        drawn = read_marks(frame, design.rows)
+    design = options.design
+    drawn = read_marks(frame, design.rows) if isinstance(design, Drawn) else None
     seen = frame.drop(columns=[name for name in options.ignore if name in frame.columns])
     return scan_part(seen, target, missing, options.random_state, drawn)
 
@@ -238,9 +235,8 @@ class DaskSource(PartSource):
         table = self.given if table is None else table
         meta = _with_columns(result.fitted, None, table._meta)
         sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
-        tasks = [
-            delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in enumerate(table.to_delayed())
-        ]
+        parts = enumerate(table.to_delayed())
+        tasks = [delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in parts]
         return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
 
 
@@ -286,18 +282,15 @@ class Runner(Protocol):
 class LocalRunner:
     """The cores of this machine, through joblib.
 
-    Parameters
-    ----------
-    n_jobs : int or None, default=None
-        Processes at the same time, in joblib's way; None is 1, without a process of its own.
-
     Examples
     --------
     >>> sorted(LocalRunner().map(pow, 2, [1, 2, 3]))
     [2, 4, 8]
     """
 
-    n_jobs: int | None = None
+    n_jobs: int | None = (
+        None  # processes at the same time, in joblib's way; None is 1, without one of its own
+    )
 
     @property
     def n_here(self) -> int:
@@ -329,9 +322,8 @@ class DaskRunner:
         """How many processes share the memory of this machine: the workers of a local cluster, else 1."""
         from distributed import LocalCluster
 
-        if not isinstance(self.client.cluster, LocalCluster):
-            return 1
-        return max(1, len(self.client.nthreads()))
+        local = isinstance(self.client.cluster, LocalCluster)
+        return max(1, len(self.client.nthreads())) if local else 1
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
@@ -367,10 +359,6 @@ def cluster_runner(
     timeout : float, default=10.0
         Seconds to wait for a scheduler to answer.
 
-    Yields
-    ------
-    DaskRunner
-
     Examples
     --------
     >>> from transduce.filling import fill_folder
@@ -382,17 +370,14 @@ def cluster_runner(
     except ImportError as error:
         raise ValueError("A cluster needs Dask: pip install 'transduce[dask]'.") from error
     if address == "local":
-        with (
-            LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
-            Client(cluster) as client,
-        ):
+        here = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        with here as cluster, Client(cluster) as client:
             yield DaskRunner(client)
         return
     try:
         client = Client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ConnectionError(
-            f"No Dask scheduler answers at {address}: check the address and that it runs."
-        ) from error
+        said = f"No Dask scheduler answers at {address}: check the address and that it runs."
+        raise ConnectionError(said) from error
     with client:
         yield DaskRunner(client)

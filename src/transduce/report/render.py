@@ -48,10 +48,6 @@ def render_json(summary: dict[str, Any]) -> str:
     summary : dict
         Of `summarize`.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> print(render_json({"target": "prix €", "counts": {"rows": 3}}))
@@ -71,20 +67,13 @@ def render_html(summary: dict[str, Any]) -> str:
     Parameters
     ----------
     summary : dict
-        Of `summarize`, or of `render_json` read back.
-
-    Returns
-    -------
-    str
-        The same summary gives the same page. Everything from the table is escaped, and the page tells browsers to run
-        no script except its own and to load nothing.
+        Of `summarize`, or of `render_json` read back; the same one gives the same page. Everything from the table is
+        escaped, and the page tells browsers to run no script except its own and to load nothing.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.loader = PackageLoader("transduce.report")
+    usual: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(autoescape=True, loader=PackageLoader("transduce.report"), **usual)
     environment.filters.update(
         number=plain.number,
         percent=plain.rough_percent,

@@ -231,10 +231,7 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
 
 
 def cards(facts: Facts) -> list[dict[str, str]]:
-    """Return questions with their answers: in a few large words, in a sentence, and how it looks.
-
-    How good the answers are is a question where known values were hidden to see it.
-    """
+    """Return questions with their answers, in a few large words and in a sentence, and how it looks."""
     if not facts.counts["unlabelled"]:
         return []
     answered, unmeasured = {}, facts.filled.diagnosis.unmeasured

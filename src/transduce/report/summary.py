@@ -40,13 +40,8 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     Parameters
     ----------
     filled : FillResult
-        As `fill` returns it.
-
-    Returns
-    -------
-    dict
-        Only numbers, texts, lists and dictionaries. A number that does not exist is None; so is an end of an
-        interval that is infinite. The same table, settings and versions give the same dictionary.
+        As `fill` returns it; the same table, settings and versions give the same dictionary. A number that does not
+        exist is None, and so is an end of an interval that is infinite.
     """
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = sentences.Facts(

@@ -131,11 +131,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:
-    """Return whether the first line holds data and no names.
-
-    Then numbers stand above numbers everywhere, and a text comes again below or, as years and wavelengths in names do
-    not, the numbers neither rise nor fall from left to right.
-    """
+    """Return whether the first line holds data and no names: numbers above numbers, which do not rise or fall."""
     cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
     columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
     known = [[cell for cell in column if cell] for column in columns]
@@ -146,6 +142,7 @@ def _is_data(first: list[str], others: list[list[str]]) -> bool:
     texts = [j for j in range(len(first)) if j not in numbers and first[j].strip()]
     if any(first[j].strip() in columns[j] for j in texts):
         return True
+    # Years and wavelengths in names do rise, or fall, from left to right.
     steps = np.diff([float(head.replace(",", ".")) for head in heads])
     return len(heads) > 2 and not (np.all(steps > 0.0) or np.all(steps < 0.0))
 

@@ -82,13 +82,10 @@ def vectorize(  # noqa: PLR0913
     random_state: int = 0,
     folder: str | Path = ".",
 ) -> Features:
-    """Turn all columns except the target into features, as docs/report.md says, without a look at any label.
-
-    Each column of numbers has standard deviation 1, and the features of a category, date, vector or picture have it
-    together, so that a column does not count the more the more features it becomes; each word or direction of a text
-    has it by itself. Whether a cell is missing is a feature besides. Methods that would standardise every feature again
-    undo this (``standardize=False``). All rows are treated in the same way, which exact guarantees need.
-    """
+    """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
+    # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
+    # 1, and the features of a category, date, vector or picture have it together, so that a column does not count the
+    # more the more features it becomes; methods that would standardise every feature again undo this.
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
     roles, columns = _Roles(target, ignore, text, id, prefer, random_state, str(folder)), []

@@ -105,10 +105,6 @@ class PartFiles:
         except pa.ArrowException as error:
             raise ValueError(f"{part.file} cannot be read: it is damaged.") from error
 
-    def frames(self, part: Part, n_rows: int) -> Iterator[pd.DataFrame]:
-        """Yield the same rows as frames of their columns."""
-        yield from map(self.frame_of, self.batches(part, n_rows))
-
     def frame_of(self, batch: pa.Table) -> pd.DataFrame:
         """Return a batch of rows as a frame of its columns."""
         return to_pandas(batch.select(self.columns))
