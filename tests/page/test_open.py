@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -24,7 +25,6 @@ import functools
 import operator
 
 from tests.page.serving import Client, Served
-from transduce.conformal.selection import pick
 from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import GivenLabels, Run, leave, work
 from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
@@ -376,27 +376,49 @@ def test_rows_are_sorted_filtered_and_in_pages(filled):
     number = every[5]["row"]
     assert number in [line["row"] for line in client.get(f"/open/rows?search={number + 1}").json()["rows"]]
     assert client.get("/open/rows?status=unreached").json()["total"] == 0
-    for bad in ("start=x", "sort=nonsense", "trust=2", "trust=x"):
+    for bad in ("start=x", "sort=nonsense"):
         assert client.get(f"/open/rows?{bad}").status == 400
 
 
 def test_rows_to_trust_are_a_selection(filled):
-    client, folder, _, truth = filled
-    answers = pd.read_feather(folder / ".transduce" / "houses.csv" / "result" / "answers.feather")
-    tolerances = client.get("/open/answers").json()["trust"]["tolerances"]
-    assert tolerances == sorted(tolerances)
+    client, _, _, truth = filled
+    offered = client.get("/open/answers").json()["trust"]["offered"]
+    assert offered == sorted(offered)
     counts = []
-    for number in range(len(tolerances)):
-        found = client.get(f"/open/rows?trust=0.2&tolerance={number}&count=200").json()
-        picked = answers["row"][pick(answers[f"trust_{number}"].to_numpy(), 0.2)]
-        assert {line["row"] for line in found["rows"]} == set(picked.tolist())
+    for tolerance in (*offered, 12_345.6):  # any amount that somebody types
+        found = client.get(f"/open/rows?trust=0.2&tolerance={tolerance}&count=200").json()
         counts.append(found["trusted"])
-        off = [abs(line["first"] - line["value"]) > tolerances[number] for line in found["rows"]]
+        assert found["trusted"] == len(found["rows"])
+        off = [abs(line["first"] - line["value"]) > tolerance for line in found["rows"]]
         assert found["other"] == sum(off)  # filled with another answer than the one that was checked
-    assert counts == sorted(counts)
-    assert counts[-1] > 0
-    off = [abs(line["first"] - truth[line["row"]]) for line in found["rows"]]
-    assert np.mean(np.array(off) > tolerances[-1]) <= 0.2
+    assert counts[:-1] == sorted(counts[:-1])
+    assert counts[-2] > 0
+    found = client.get(f"/open/rows?trust=0.2&tolerance={offered[-1]}&count=200").json()["rows"]
+    assert np.mean([abs(line["first"] - truth[line["row"]]) > offered[-1] for line in found]) <= 0.2
+    share = client.get("/open/rows?trust=0.2&tolerance=0.3&relative=1&count=200").json()
+    assert share["trusted"] > 0
+    for bad in (
+        "trust=2&tolerance=1",
+        "trust=x",
+        "trust=0.1",
+        "trust=0.1&tolerance=-1",
+        "trust=0.1&tolerance=x",
+    ):
+        assert client.get(f"/open/rows?{bad}").status == 400
+        assert client.get(f"/open/file/trusted?{bad}").status == 400
+
+
+def test_the_pick_goes_into_the_download(filled):
+    client, _, frame, _ = filled
+    asked = "trust=0.2&tolerance=20000"
+    found = client.get(f"/open/rows?{asked}&count=200").json()["rows"]
+    file = client.get(f"/open/file/trusted?{asked}")
+    assert 'filename="houses-trusted.csv"' in file.headers["content-disposition"]
+    marked = pd.read_csv(io.BytesIO(file.content))
+    plain = pd.read_csv(io.BytesIO(client.get("/open/file/filled").content))
+    pd.testing.assert_frame_equal(marked.drop(columns="price_trusted"), plain)
+    assert np.flatnonzero(marked["price_trusted"] == "yes").tolist() == sorted(line["row"] for line in found)
+    assert marked["price_trusted"].isna().tolist() == frame["price"].notna().tolist()
 
 
 def test_a_row_comes_with_those_most_like_it(filled):

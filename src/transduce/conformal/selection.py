@@ -125,6 +125,43 @@ def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
     ).doubted(verdict)
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What rows to trust are picked by: how unsure answers are and, where a label was held out, how far off."""
+
+    unsure: Array  # (m,) of the unlabelled rows; infinite where no answer can be judged
+    answers: Array  # (m,) at these; the number of a class
+    of_known: tuple[
+        Array, Array, Array
+    ]  # each (c,): the same of calibration rows, and by how much these are off
+
+    @classmethod
+    def of(cls, table: CalibratedTable) -> Judged:
+        """Return what the calibration labels of a table show; a class is off by 1, a row with no label infinitely."""
+
+        def unsure(reply: Reply) -> Array:
+            measure = table.scoring.measure(reply)
+            every = np.arange(len(measure))
+            return measure if table.classes is None else measure[every, np.maximum(reply.values, 0)]
+
+        rows, values = unsure(table.unlabelled), np.asarray(table.unlabelled.values, dtype=float)
+        known, empty = table.calibration.given, table.unlabelled.given & ~table.covered
+        off = np.abs(np.asarray(table.labels - table.calibration.values, dtype=float)[known])
+        off = off if table.classes is None else (off > 0).astype(float)
+        spread = np.append(unsure(table.calibration)[known], rows[empty])
+        answered = np.append(np.asarray(table.calibration.values, dtype=float)[known], values[empty])
+        of_known = (spread, answered, np.append(off, np.full(empty.sum(), np.inf)))
+        return cls(np.where(table.covered, rows, np.inf), values, of_known)
+
+    def p_values(self, tolerance: float, *, relative: bool = False) -> Array:
+        """Return p-values of "this answer is off by more", or by more than this share of itself. Returns (m,)."""
+        unsure, answers, off = self.of_known
+        own, known = (np.abs(self.answers), np.abs(answers)) if relative else (1.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p_values = selection_p_values(-self.unsure / own, -unsure / known, off <= tolerance * known)
+        return np.where(np.isfinite(self.unsure), p_values, 1.0)
+
+
 def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     """Return, for every unlabelled row, a p-value of "its label is not as wanted".
 
@@ -188,6 +225,8 @@ class Selection:
         Names of the rows picked.
     answers : array of shape (m,), optional
         The answers at all unlabelled rows that this is about, in the order of `p_values`.
+    judged : Judged, optional
+        What p-values of "this answer is off by more than ..." come from, for any amount.
 
     Examples
     --------
@@ -205,6 +244,7 @@ class Selection:
     guarantee: Guarantee
     index: Any = None
     answers: AnyArray | None = None
+    judged: Judged | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -20,7 +20,7 @@ from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, named
 from transduce.conformal.designs import Chance, Design, read_design
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
-from transduce.conformal.selection import Goal, Selection, select_rows
+from transduce.conformal.selection import Goal, Judged, Selection, select_rows
 from transduce.conformal.shares import ClassShares
 from transduce.core import checks
 from transduce.core.answer import Answer
@@ -431,6 +431,7 @@ class ConformalTransducer(Transducer):
             guarantee=guarantee,
             index=None if answer.index is None else answer.index[picked],
             answers=values,
+            judged=Judged.of(table),
         )
 
     # ------------------------------------------------------------------------------------------- prediction

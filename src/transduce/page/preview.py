@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +19,14 @@ from pyarrow import feather
 
 from transduce.conformal.designs import ByClass, Design, Drawn, Grouped, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
-from transduce.conformal.selection import pick
+from transduce.conformal.selection import Judged, pick
+from transduce.core import checks
 from transduce.core.guarantee import ESTIMATE, STILL, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.filling.plan import ROW_BELOW
 from transduce.filling.sources import FrameSource
 from transduce.labelling.table import LabelTable
-from transduce.page.run import GivenLabels
+from transduce.page.run import KNOWN, GivenLabels
 from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
@@ -32,6 +34,7 @@ from transduce.tables.features import Features, NumberReading, vectorize
 from transduce.tables.labels import Target
 from transduce.tables.numbers import hole_words, number_text, sentinels, without
 from transduce.tables.workbooks import Workbook
+from transduce.tables.writing import write
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
 FIRST_ROWS = 8
@@ -291,7 +294,7 @@ class AnswerRows:
         changes = folder / "changes.json"
         self.changes = json.loads(changes.read_text("utf-8")) if changes.exists() else None
         self._table = feather.read_table(folder / "answers.feather", memory_map=True)
-        self._preview = preview
+        self._preview, self._folder = preview, folder
         names = [name for name in map(str, preview.frame.columns) if name in self.brief["context"]]
         self.context = sorted(names, key=self.brief["context"].index)
         self._orders: dict[Any, AnyArray] = {}
@@ -326,13 +329,16 @@ class AnswerRows:
         """Return some rows, as they are asked for."""
         start, count = _whole(asked, "start", 0), min(_whole(asked, "count", 50), MOST_A_PAGE)
         sort, down = asked.get("sort", ""), asked.get("down") == "1"
-        trusted, counts = self._trusted(asked)
-        kept = self._found(asked.get("search", "").strip())
+        kept, counts = self._found(asked.get("search", "").strip()), dict[str, int]()
+        if asked.get("trust"):
+            trusted, other = self.trusted(asked)
+            counts = {"trusted": int(trusted.sum()), "other": int((trusted & other).sum())}
+            kept &= trusted
         if asked.get("status"):
             kept &= pc.equal(self._table["status"], asked["status"]).to_numpy()
         places = self._order(sort, down)
         places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
-        places = places[(kept & trusted)[places]]
+        places = places[kept[places]]
         shown = places[start : start + count]
         return {
             "total": len(places),
@@ -368,24 +374,40 @@ class AnswerRows:
             found &= one
         return found
 
-    def _trusted(self, asked: dict[str, str]) -> tuple[Mask, dict[str, int]]:
-        """Return which rows are picked such that a bounded share is wrong, how many, and how many filled otherwise.
+    @cached_property
+    def _judged(self) -> Judged:
+        """What rows to trust are picked by."""
+        known = feather.read_table(self._folder / "judged.feather")
+        first = self._table["first"].to_numpy() if self.brief["task"] == "regression" else np.zeros(len(self))
+        of_known = tuple(known[name].to_numpy() for name in KNOWN)
+        return Judged(self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2]))
+
+    def trusted(self, asked: Mapping[str, str]) -> tuple[Mask, Mask]:
+        """Return which rows are picked such that a bounded share is wrong, and which were filled otherwise.
 
         What is picked is an answer of the fit that saw no calibration label; the table has those of a second fit.
         """
-        if not asked.get("trust"):
-            return np.ones(len(self), dtype=bool), {}
-        trust, share = self.brief["trust"], float(asked["trust"])
-        if trust["why_not"]:
-            raise ValueError(trust["why_not"])
-        if not 0.0 < share < 1.0:
-            raise ValueError("The share of mistakes lies between 0 and 1.")
-        number = min(max(_whole(asked, "tolerance", 0), 0), len(trust["tolerances"]) - 1)
-        picked = pick(self._table[f"trust_{number}"].to_numpy(), share)
+        if self.brief["trust"]["why_not"]:
+            raise ValueError(self.brief["trust"]["why_not"])
+        share, relative = (
+            checks.check_share("The share of mistakes", float(asked["trust"])),
+            bool(asked.get("relative")),
+        )
         first, value = (self._table[name].to_numpy() for name in ("first", "value"))
-        tolerance = trust["tolerances"][number]
-        other = first != value if tolerance is None else np.abs(first - value) > tolerance
-        return picked, {"trusted": int(picked.sum()), "other": int((picked & other).sum())}
+        if self.brief["task"] != "regression":
+            return pick(self._judged.p_values(0.5), share), first != value
+        tolerance = checks.check_positive("An amount to be off by", float(asked.get("tolerance", "nan")))
+        picked = pick(self._judged.p_values(tolerance, relative=relative), share)
+        return picked, np.abs(first - value) > tolerance * (np.abs(first) if relative else 1.0)
+
+    def with_trusted(self, asked: Mapping[str, str]) -> Path:
+        """Write the filled table with a column that says which rows may be trusted, and return the file."""
+        name, n_rows = Path(str(self.brief["filled"])), self.brief["counts"]["rows"]
+        picked = np.full(n_rows, None, dtype=object)
+        picked[self.rows] = np.where(self.trusted(asked)[0], "yes", "no")
+        path, new = self._folder / f"trusted-{name}", {f"{self.brief['target']}_trusted": picked}
+        write(path, files.read(self._folder / name), pd.DataFrame(new), force=True)
+        return path
 
     def _lines(self, places: AnyArray) -> list[dict[str, Any]]:
         """Return answers with the cells that tell which row is meant."""

@@ -26,6 +26,7 @@ from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
 from transduce.core.safe_files import write_text
+from transduce.core.types import Array
 from transduce.core.words import command_line
 from transduce.filling import FillResult, fill
 from transduce.labelling.journal import Label
@@ -41,6 +42,7 @@ from transduce.tables.writing import write
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
 USUAL_SHARE = 0.1  # of the rows to trust that may be wrong
+KNOWN = ("unsure", "answered", "off")  # of the known values that were kept aside
 
 
 # -------------------------------------------------------------------------------------------- labels of the page
@@ -209,7 +211,7 @@ def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, A
     with stage("writing"):
         name = files.named_after(table.name, "filled").name
         write(part / name, table, rounded(result.new, result.target, result.task))
-        trusted, trust = _trust(result)
+        trusted, trust = _trust(result, part)
         answers = _answers(result).assign(**trusted)
         answers.to_feather(part / "answers.feather", compression="uncompressed")
         del summary["rows"]
@@ -254,8 +256,8 @@ def _scale(answers: pd.DataFrame) -> list[float] | None:
     return [float(max(ends.min(), low - (high - low) / 2)), float(min(ends.max(), high + (high - low) / 2))]
 
 
-def _trust(result: FillResult) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return p-values of "this answer is wrong" as columns of the answers, and what they are about.
+def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write what rows to trust are picked by; return columns of the answers for it, and what is offered.
 
     Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of the
     fit that saw no calibration label.
@@ -271,26 +273,25 @@ def _trust(result: FillResult) -> tuple[dict[str, Any], dict[str, Any]]:
             "why_not": "No known value was kept aside, by which this could be told.",
             "can_hold_out": can,
         }
-    tolerances = [None] if result.task == "classification" else _tolerances(result)
-    columns: dict[str, Any] = {}
-    guarantee, usual = "", None
-    for number, tolerance in enumerate(tolerances):
-        goal = {"correct": True} if tolerance is None else {"tolerance": tolerance}
-        picked = model.select(**goal, false_discovery=0.999)
-        if picked.guarantee.kind == "none":
-            return {}, {"why_not": str(picked.guarantee)}
-        columns[f"trust_{number}"] = picked.p_values[order]
-        usual = number if usual is None and pick(picked.p_values, USUAL_SHARE).any() else usual
-        first, guarantee = np.asarray(picked.answers)[order], picked.guarantee.headline
-        columns["first"] = [name_of(one) for one in first] if tolerance is None else first.astype(float)
-    return columns, {"tolerances": tolerances, "usual": usual, "headline": guarantee, "why_not": ""}
+    numbers = result.task == "regression"
+    picked = model.select(**({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5)
+    judged = picked.judged
+    assert judged is not None
+    if picked.guarantee.kind == "none":
+        return {}, {"why_not": str(picked.guarantee)}
+    pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
+    first = np.asarray(picked.answers)[order]
+    columns = {"unsure": judged.unsure[order], "first": first if numbers else [name_of(one) for one in first]}
+    offered = _tolerances(judged.of_known[2]) if numbers else []
+    some = [one for one in offered if pick(judged.p_values(one), USUAL_SHARE).any()]
+    usual = next(iter([*some, *offered]), None)
+    return columns, {"offered": offered, "usual": usual, "headline": picked.guarantee.headline, "why_not": ""}
 
 
-def _tolerances(result: FillResult) -> list[float]:
+def _tolerances(off: Array) -> list[float]:
     """Return round numbers that answers may be off by: from a small to a large error at labels that were hidden."""
-    found = result.out_of_fold
-    errors = np.abs(pd.to_numeric(found["true"]) - pd.to_numeric(found["answered"])).dropna().to_numpy(float)
-    typical = float(np.median(errors)) if len(errors) else 1.0
+    off = off[np.isfinite(off)]
+    typical = float(np.median(off)) if len(off) else 1.0
     start = np.floor(np.log10(max(typical, 1e-12) / 2))
     steps = [float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)]
     return [one for one in steps if one >= typical / 2][:TOLERANCES]

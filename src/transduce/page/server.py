@@ -347,10 +347,18 @@ class OpenServer:
         return Response(json.dumps({"name": name}), media_type="application/json")
 
     def _file(self, request: Request) -> Response:
-        """Return a file of the last fill: the filled table, the report, or the numbers."""
+        """Return a file of the last fill: the filled table, also with the rows to trust, the report, or the numbers."""
         wanted, folder = request.path_params["name"], self.workspace.computed / RESULT
-        if not (folder / "brief.json").exists() or wanted not in ("filled", "report", "show", "numbers"):
+        names = ("filled", "trusted", "report", "show", "numbers")
+        if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
+        if wanted == "trusted":
+            try:
+                file = self.answers.with_trusted(request.query_params)
+            except (ValueError, KeyError, OSError) as error:
+                return PlainTextResponse(str(error), 400)
+            called = named_after(self.workspace.path, wanted).name
+            return FileResponse(file, filename=called, media_type="application/octet-stream")
         table = Path(str(self.answers.brief["filled"])).name
         name = {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
         if wanted == "show":

@@ -2,7 +2,7 @@
 
 import { read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
-import { count, number, percent, seconds, text } from "/page/locale.js";
+import { count, number, percent, seconds, text, typed } from "/page/locale.js";
 import { redraw, showCell } from "/page/table.js";
 import { label } from "/page/ways.js";
 
@@ -13,8 +13,12 @@ const STAGES = {
 };
 const STATUSES = { answered: "answered", below: "below a limit", above: "above a limit", unusual: "unusual", tied: "undecided", rejected: "too unsure", unreached: "no answer" };
 const SHARES = [0.05, 0.1, 0.2];
+const COLUMNS = {
+  regression: { filled: "the known value, or the answer", lower: "where the range begins", upper: "where it ends", narrower: "how much the other columns helped: 0 if the range is as wide as without them, 0.8 if it is 80 % narrower", status: "“given” where the value was known" },
+  classification: { filled: "the known class, or the answer", set: "all classes that are possible", probability: "how likely the answer is right", confidence: "up to which level no other class is possible", status: "“given” where the class was known" },
+};
 const A_PAGE = 25;
-const asked = { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "0" };
+const asked = { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "", relative: "" };
 let brief = null;
 let shown = null;
 let latest = 0;
@@ -68,7 +72,7 @@ export async function drawAnswers(page) {
     }
     if (shown !== key) return;
     const trust = brief.trust.why_not ? "" : asked.trust; // who asked for this before the fill still does
-    Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust, tolerance: String(brief.trust.usual ?? 0) });
+    Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust, tolerance: String(brief.trust.usual ?? ""), relative: "" });
     $("search").value = "";
     drawBrief(page);
     page.say(brief.reply[0]);
@@ -110,6 +114,7 @@ function drawChanges() {
 function drawDownloads(page) {
   const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
   fill($("downloads"), ...[["filled", "The filled table"], ["report", "The report, to pass on"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
+    make("li", {}, make("details", {}, make("summary", { text: "What the new columns of the table say" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
     make("li", {}, make("a", { href: "/open/file/show", target: "_blank", rel: "noopener", text: "Read the report now" })),
     make("li", { class: "again" }, make("span", { class: "fine", text: "The command that does it again" }), make("code", { text: brief.again }), copy));
 }
@@ -128,11 +133,22 @@ function drawTrust(page) {
     fill($("trust"), make("p", { text: brief.trust.why_not }), ...again);
     return;
   }
-  const share = make("select", { "aria-label": "How many may be wrong", onchange: () => { asked.trust = share.value; asked.start = 0; drawRows(page); } },
-    ...SHARES.map((one) => make("option", { value: one, text: `at most ${percent(one)} of them wrong`, selected: String(one) === asked.trust })));
-  const off = make("select", { "aria-label": "When an answer counts as wrong", onchange: () => { asked.tolerance = off.value; asked.start = 0; drawRows(page); } },
-    ...brief.trust.tolerances.map((one, place) => make("option", { value: place, text: `wrong if off by more than ${number(one)} ${brief.answers.unit ?? ""}`, selected: String(place) === asked.tolerance })));
-  redraw($("trust"), make("div", { class: "filters" }, make("span", { text: "Pick rows with" }), share, brief.task === "regression" ? off : null), make("p", { class: "fine", id: "trust-said", role: "status" }));
+  const share = amount("most-wrong", percent(Number(asked.trust)).replace(/[\s%]/g, ""), SHARES.map((one) => 100 * one), (value) => { asked.trust = String(value / 100); }, (value) => value > 0 && value < 100);
+  const off = amount("most-off", number(Number(asked.tolerance) * (asked.relative ? 100 : 1)), asked.relative ? [5, 10, 20] : brief.trust.offered, (value) => { asked.tolerance = String(asked.relative ? value / 100 : value); }, (value) => value > 0);
+  const unit = make("select", { "aria-label": "In which unit", onchange: () => { Object.assign(asked, unit.value ? { relative: "1", tolerance: "0.1" } : { relative: "", tolerance: String(brief.trust.usual) }); drawTrust(page); again(); } },
+    make("option", { value: "", text: brief.answers.unit || "in the unit of the column" }), make("option", { value: "1", text: "% of the answer", selected: asked.relative !== "" }));
+  function again() { asked.start = 0; drawRows(page); }
+  function amount(id, value, offered, take, fits) {
+    const field = make("input", { id, list: `${id}-offered`, value, inputmode: "decimal", size: 9, autocomplete: "off", maxlength: 20, onchange: () => {
+      const found = typed(field.value);
+      field.setAttribute("aria-invalid", String(!fits(found)));
+      if (fits(found)) { take(found); again(); } else $("trust-said").textContent = `“${field.value}” is not an amount: write a number such as ${number(offered[0] ?? 10)}.`;
+    } });
+    return [field, make("datalist", { id: `${id}-offered` }, ...offered.map((one) => make("option", { value: number(one) })))];
+  }
+  const wrong = brief.task === "regression" ? [make("label", { for: "most-off", text: "% are off by more than" }), ...off, unit] : [make("span", { text: "% are wrong" })];
+  redraw($("trust"), make("div", { class: "filters" }, make("label", { for: "most-wrong", text: "Pick rows of which at most" }), ...share, ...wrong), make("p", { class: "fine", id: "trust-said", role: "status" }),
+    make("a", { id: "trust-file", download: "", text: `Download the table with these rows marked, in a column “${brief.target}_trusted”` }));
 }
 
 async function drawRows(page) {
@@ -161,8 +177,7 @@ function showRows(page, found) {
     const arrow = { descending: " ↓", ascending: " ↑", none: "" }[sorted];
     return make("th", { scope: "col", "aria-sort": sorted, class: of }, sortable.has(key) ? make("button", { type: "button", text: `${name}${arrow}`, onclick: () => sort(page, key) }) : name);
   }));
-  const off = brief.trust.tolerances?.[Number(asked.tolerance)] ?? null;
-  const other = (line) => trusted && (off === null ? line.first !== line.value : Math.abs(line.first - line.value) > off);
+  const other = (line) => trusted && (numbers ? Math.abs(line.first - line.value) > Number(asked.tolerance) * (asked.relative ? Math.abs(line.first) : 1) : line.first !== line.value);
   const body = found.rows.map((line) => {
     const open = () => openRow(page, line.row);
     const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: count(line.row + 1), "aria-label": `Row ${line.row + 1}: ${answerOf(line, trusted)}`, onclick: open })),
@@ -176,14 +191,18 @@ function showRows(page, found) {
   $("page").textContent = found.total ? `${count(found.start + 1)} to ${count(found.start + found.rows.length)} of ${count(found.total)}` : "none";
   $("earlier").disabled = found.start === 0;
   $("later").disabled = found.start + found.rows.length >= found.total;
-  if ($("trust-said")) $("trust-said").textContent = trustSaid(found.trusted, found.other);
+  if ($("trust-said")) {
+    $("trust-said").textContent = trustSaid(found.trusted, found.other);
+    $("trust-file").href = `/open/file/trusted?${new URLSearchParams({ trust: asked.trust, tolerance: asked.tolerance, relative: asked.relative })}`;
+    $("trust-file").hidden = !found.trusted;
+  }
   document.body.dataset.rows = latest;
 }
 
 // The answers that were checked are those of a fit that had not seen the known values kept aside.
 function trustSaid(picked, other) {
-  const tolerance = brief.trust.tolerances[Number(asked.tolerance)];
-  const wrong = tolerance === null ? "wrong" : `off by more than ${number(tolerance)}${brief.answers.unit ? ` ${brief.answers.unit}` : ""}`;
+  const amount = asked.relative ? percent(Number(asked.tolerance)) : `${number(Number(asked.tolerance))} ${brief.answers.unit ?? ""}`.trim();
+  const wrong = brief.task === "regression" ? `off by more than ${amount}` : "wrong";
   if (!picked) return "No row can be picked so surely. Let more of them be wrong, or let an answer be off by more; more known values help too.";
   return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${brief.trust.headline}).${other ? ` ${count(other)} of them were filled with another answer, from all known values: look at these twice.` : ""}`;
 }
@@ -300,7 +319,7 @@ export function answersBegin(page) {
   $("status").addEventListener("change", () => { Object.assign(asked, { status: $("status").value, start: 0 }); drawRows(page); });
   for (const [id, step] of [["earlier", -A_PAGE], ["later", A_PAGE]]) $(id).addEventListener("click", () => { asked.start = Math.max(asked.start + step, 0); drawRows(page); });
   $("ask-doubt").addEventListener("click", () => { Object.assign(asked, { trust: "", sort: "", down: "0", start: 0 }); drawTrust(page); drawRows(page); });
-  $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(brief.trust.usual ?? 0) }); drawTrust(page); drawRows(page); });
+  $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(brief.trust.usual ?? ""), relative: "" }); drawTrust(page); drawRows(page); });
   $("label").addEventListener("click", () => label(page, false));
   $("label-draw").addEventListener("click", () => label(page, true));
 }

@@ -41,3 +41,12 @@ export function seconds(time) {
 }
 
 export const day = (time) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(new Date(time * 1000));
+
+// A number that somebody types as the browser's language writes it; NaN for anything else.
+export function typed(text) {
+  const sign = (type) => new Intl.NumberFormat(undefined, { useGrouping: true }).formatToParts(1234567.5).find((part) => part.type === type)?.value ?? "";
+  const plain = text.trim().replace(/\s/g, " "), group = sign("group").replace(/\s/g, " ");
+  const escaped = (one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  if (!new RegExp(`^-?(\\d+|\\d{1,3}(${escaped(group || ",")}\\d{2,3})*${escaped(group || ",")}\\d{3})(${escaped(sign("decimal"))}\\d+)?$`).test(plain)) return NaN;
+  return Number(plain.replaceAll(group || ",", "").replace(sign("decimal"), "."));
+}
