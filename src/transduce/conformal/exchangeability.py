@@ -275,18 +275,18 @@ def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
     leaves = forest.fit_transform(ranks)
     shared = (leaves @ leaves.T).toarray() / N_TREES
     linear = ranks @ ranks.T / ranks.shape[1]
-    return [np.mean([_out_of_fold(K, fold) for fold in folds], axis=0) for K in (linear, shared)]
+    inverses = [linalg.inv(K + RIDGE * np.eye(n)) for K in (linear, shared)]
+    return [np.mean([_out_of_fold(inverse, fold) for fold in folds], axis=0) for inverse in inverses]
 
 
-def _out_of_fold(K: Array, fold: AnyArray, ridge: float = RIDGE) -> Array:
+def _out_of_fold(inverse: Array, fold: AnyArray) -> Array:
     """Return the matrix of kernel ridge regression that predicts each fold from the others, with means removed."""
-    smoother = np.zeros_like(K)
+    smoother = np.zeros_like(inverse)
     for k in range(N_FOLDS):
         test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-        factor = linalg.cho_factor(K[np.ix_(train, train)] + ridge * np.eye(len(train)))
-        weights = linalg.cho_solve(factor, K[np.ix_(train, test)]).T
-        weights -= weights.mean(axis=1, keepdims=True)
-        smoother[np.ix_(test, train)] = weights
+        # Blocks of the inverse (K + ridge I)^-1 of all rows give the weights without this fold: one factor for all.
+        weights = linalg.solve(-inverse[np.ix_(test, test)], inverse[np.ix_(test, train)], assume_a="sym")
+        smoother[np.ix_(test, train)] = weights - weights.mean(axis=1, keepdims=True)
     return smoother
 
 
