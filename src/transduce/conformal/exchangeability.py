@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
+from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.types import AnyArray, Array, Mask
 
 N_FOLDS = 5
@@ -23,6 +24,7 @@ N_TREES = 60
 MOST_LEVELS = 10  # of a column of texts that are compared, the most frequent
 MOST_WORDS = 200  # likewise, of texts, and columns of a sparse matrix
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
+FEW_STEPS = 8  # values of a feature below which a product counts the rows up to each
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
 FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
@@ -175,7 +177,7 @@ def exchangeability_test(
         return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
-    scores = [smoother @ members for smoother in _smoothers(features, random)]
+    scores = _scores(features, members, random)
     areas, distances = [_areas(part, members) for part in scores], _distances(features, members)
     farthest = distances.max(axis=0)
     statistics = np.array([*areas, farthest])
@@ -261,33 +263,36 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
     return np.sort(np.concatenate(drawn))
 
 
-def _smoothers(features: Array, random: np.random.RandomState) -> list[Array]:
-    """Return matrices that turn memberships into out-of-fold scores: one by ranks, one by shared leaves."""
-    from sklearn.ensemble import RandomTreesEmbedding
-
+def _scores(features: Array, members: Array, random: np.random.RandomState) -> list[Array]:
+    """Return out-of-fold scores of every column of memberships (n, b): one by ranks, one by shared leaves."""
     n = len(features)
     # Several divisions into folds: the fewer the rows, the more the scores depend on it.
     folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
     ranks = rankdata(features, axis=0)
     ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
-    seed = random.randint(2**31 - 1)
-    forest = RandomTreesEmbedding(N_TREES, max_depth=6, min_samples_leaf=2, random_state=seed)
-    leaves = forest.fit_transform(ranks)
+    trees = random_trees(ranks, N_TREES, depth=6, fewest=2, seed=random.randint(2**31 - 1))
+    places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
+    leaves = sparse.csr_array((np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES)))
     shared = (leaves @ leaves.T).toarray() / N_TREES
     linear = ranks @ ranks.T / ranks.shape[1]
-    inverses = [linalg.inv(K + RIDGE * np.eye(n)) for K in (linear, shared)]
-    return [np.mean([_out_of_fold(inverse, fold) for fold in folds], axis=0) for inverse in inverses]
+    return [_out_of_fold(K, folds, members) for K in (linear, shared)]
 
 
-def _out_of_fold(inverse: Array, fold: AnyArray) -> Array:
-    """Return the matrix of kernel ridge regression that predicts each fold from the others, with means removed."""
-    smoother = np.zeros_like(inverse)
-    for k in range(N_FOLDS):
-        test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-        # Blocks of the inverse (K + ridge I)^-1 of all rows give the weights without this fold: one factor for all.
-        weights = linalg.solve(-inverse[np.ix_(test, test)], inverse[np.ix_(test, train)], assume_a="sym")
-        smoother[np.ix_(test, train)] = weights - weights.mean(axis=1, keepdims=True)
-    return smoother
+def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:
+    """Return what kernel ridge regression on centred labels (n, b) predicts for each fold from the others.
+
+    The residuals of a fold that is left out are ``G_kk^-1 G_k y``, with ``G = (K + ridge I)^-1``.
+    """
+    half = linalg.lapack.dpotri(linalg.cholesky(K + ridge * np.eye(len(K))))[0]
+    G = half + np.triu(half, 1).T
+    product, scores = G @ members, np.zeros_like(members)
+    for fold in folds:
+        for k in range(N_FOLDS):
+            own = np.flatnonzero(fold == k)
+            mean = (members.sum(axis=0) - members[own].sum(axis=0)) / (len(K) - len(own))
+            centred = product[own] - np.outer(G[own].sum(axis=1), mean)
+            scores[own] += members[own] - mean - linalg.solve(G[np.ix_(own, own)], centred, assume_a="pos")
+    return scores / len(folds)
 
 
 def _areas(scores: Array, members: Array) -> Array:
@@ -310,12 +315,14 @@ def _distances(features: Array, members: Array) -> Array:
 
 def _steps_apart(column: Array, members: Array) -> Array:
     """Return the Kolmogorov-Smirnov distance between members and others in one feature, for every column."""
-    order = np.argsort(column, kind="stable")
-    ends = np.append(np.diff(column[order]) > 0, True)  # steps that belong to equal values are one
-    unlabelled, n = members[:, 0].sum(), len(members)
-    seen = np.cumsum(members[order], axis=0)[ends]
-    others = np.arange(1, n + 1)[ends][:, None] - seen
-    return np.abs(seen / unlabelled - others / (n - unlabelled)).max(axis=0)
+    values, counts = np.unique(column, return_counts=True)  # steps that belong to equal values are one
+    unlabelled, n, below = members[:, 0].sum(), len(members), np.cumsum(counts)
+    if len(values) < FEW_STEPS:
+        seen = (column <= values[:, None]).astype(float) @ members
+    else:
+        seen = np.cumsum(members[np.argsort(column, kind="stable")], axis=0)[below - 1]
+    apart = n * seen - unlabelled * below[:, None]
+    return np.asarray(np.maximum(apart.max(axis=0), -apart.min(axis=0)) / (unlabelled * (n - unlabelled)))
 
 
 def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0) -> Drift:

@@ -1,4 +1,4 @@
-"""Ranks: which of n scores is the threshold at a level, and folds that do not depend on the order of the rows."""
+"""Ranks: which of n scores is the threshold at a level, folds whatever the order of the rows, trees on ranks."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -
     """Return a fold for each labelled row (l,) at random, every class spread over the folds as evenly as it can be."""
     order = np.lexsort([random.permutation(len(codes)), codes])
     return np.argsort(order) % n_folds
+
+
+def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:
+    """Return trees that split rows (n, d) at random: scikit-learn's RandomTreesEmbedding, in half its time."""
+    from sklearn.tree import ExtraTreeRegressor
+
+    ranks, y = ranks.astype(np.float32), np.random.RandomState(seed).uniform(size=len(ranks))
+    settings = {"max_features": 1, "max_depth": depth, "min_samples_leaf": fewest}
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=number)
+    trees = [ExtraTreeRegressor(**settings, random_state=one) for one in seeds]
+    return [tree.fit(ranks, y, check_input=False).tree_ for tree in trees]
+
+
+def leaves_of(trees: list[Any], ranks: Array) -> AnyArray:
+    """Return the leaf of each row (n, d) in each of t trees, shape (n, t)."""
+    ranks = ranks.astype(np.float32)
+    return np.column_stack([tree.apply(ranks) for tree in trees])

@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import iadd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy.stats import rankdata
 
 from transduce.core import checks
+from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import Kernel, check_kernel, median_width, uses_width
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import RandomTreesEmbedding
 
 N_TREES, DEPTH, MAX_ROWS = 100, 5, 1000
 
@@ -33,15 +31,13 @@ class TreeKernel:
     # The trees see ranks, not values: an outlier does not take every split, and no digit is lost where scikit-learn's
     # trees round to single precision.
 
-    forest: RandomTreesEmbedding
+    trees: list[Any]
     values: tuple[Array, ...]
     ranks: tuple[Array, ...]
 
     @classmethod
     def grow(cls, X: Array) -> TreeKernel:
         """Grow the trees on rows (n, d), labelled and unlabelled: on all, or on `MAX_ROWS` spread evenly."""
-        from sklearn.ensemble import RandomTreesEmbedding
-
         ordered = X[np.lexsort(X.T[::-1])]
         if len(ordered) > MAX_ROWS:
             ordered = ordered[np.linspace(0, len(X) - 1, MAX_ROWS).round().astype(int)]
@@ -50,18 +46,14 @@ class TreeKernel:
             distinct, first = np.unique(column, return_index=True)
             values.append(distinct)
             ranks.append(rankdata(column)[first] / len(column))
-        forest = RandomTreesEmbedding(N_TREES, max_depth=DEPTH, random_state=0)
-        kernel = cls(forest, tuple(values), tuple(ranks))
-        forest.fit(kernel._to_ranks(ordered))
-        return kernel
+        kernel = cls([], tuple(values), tuple(ranks))
+        return replace(kernel, trees=random_trees(kernel._to_ranks(ordered), N_TREES, depth=DEPTH, seed=0))
 
     def leaves(self, X: Array) -> AnyArray:
         """Return the leaf of each row (n, d) in each tree, shape (n, N_TREES)."""
         if len(X) == 0:
             return np.empty((0, N_TREES), dtype=np.int16)
-        ranks = self._to_ranks(X).astype(np.float32)
-        # Tree by tree: the forest's own method spends more time on its preparations than on the trees.
-        return np.column_stack([tree.tree_.apply(ranks) for tree in self.forest.estimators_]).astype(np.int16)
+        return leaves_of(self.trees, self._to_ranks(X)).astype(np.int16)
 
     def _to_ranks(self, X: Array) -> Array:
         columns = zip(X.T, self.values, self.ranks, strict=True)
