@@ -156,9 +156,13 @@ class DesignMatrix:
                 total += scaled.T @ scaled
         return total
 
+    def squared(self, ridge: float) -> Array:
+        """Return ``K'K + ridge I``, shape (p, p)."""
+        return arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+
     def factor(self, ridge: float) -> Array:
         """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
-        A = arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+        A = self.squared(ridge)
         values = arrays.namespace(A).linalg.eigvalsh(A)
         if not float(values[0]) > LARGEST_LOSS * float(values[-1]):
             raise SmallRidgeError(
@@ -168,13 +172,8 @@ class DesignMatrix:
         return guarded_cholesky(A)[0]
 
     def coefficients(self, y: Array, ridge: float) -> Array:
-        """Return the coefficients of ridge regression on labels (n, c), shape (p, c)."""
-        if self.rows.shape[0] > 20_000:
-            return linalg.cholesky_solve(self.factor(ridge), self.transposed_times(y))
-        # Few enough rows for singular vectors, which lose no digits to squaring.
-        xp = arrays.namespace(self.rows)
-        left, values, right = xp.linalg.svd(xp.concat([b for _, b in self.blocks()]), full_matrices=False)
-        return right.T @ ((values / (values**2 + ridge))[:, None] * (left.T @ y))
+        """Return the coefficients of ridge regression on labels (n, c), shape (p, c), to some eight digits."""
+        return linalg.cholesky_solve(guarded_cholesky(self.squared(ridge))[0], self.transposed_times(y))
 
     def times(self, coefficients: Array) -> Array:
         """Return ``K coefficients``, shape (n, c)."""

@@ -168,11 +168,11 @@ class Basis:
         p = rows.shape[1] if self.centres is None else self.centres.shape[0]
         return DesignMatrix.of(self.lines, rows, p, max_bytes=max_bytes)
 
-    def spectrum(self, rows: Array, labelled: Mask, y_l: Array) -> RidgeSpectrum:
+    def spectrum(self, rows: Array, labelled: Mask, y_l: Array, *, rough: bool = False) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
         rows_l = arrays.pick(rows, labelled)
         if not self.at_all_rows:
-            return RidgeSpectrum.of_design(self.lines(rows_l), y_l)
+            return RidgeSpectrum.of_design(self.lines(rows_l), y_l, rough=rough)
         if self.centres is None:
             return RidgeSpectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
         return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
@@ -229,13 +229,16 @@ class Regression:
         return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
 
 
-def inductive(basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask) -> Array:
+def inductive(
+    basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask, spectrum: RidgeSpectrum | None = None
+) -> Array:
     """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
     if shown.all():
         return arrays.zeros((0, y.shape[1]), y)
     here, there, y_l = arrays.pick(rows, shown), arrays.pick(rows, ~shown), arrays.pick(y, shown)
     if not basis.at_all_rows:
-        return basis.design(there).times(basis.design(here).coefficients(y_l, ridge))
+        own = spectrum.coefficients(ridge) if spectrum else basis.design(here).coefficients(y_l, ridge)
+        return basis.design(there).times(own)
     if basis.centres is None:
         K_ll, K_al = (arrays.pick_block(rows, part, shown) for part in (shown, ~shown))
     else:
@@ -264,7 +267,7 @@ def choose_width_and_ridge(
     y_some = arrays.pick(y_l, some)
 
     def spectrum(width: float | None) -> RidgeSpectrum:
-        return basis.with_width(width).spectrum(rows, shown, y_some)
+        return basis.with_width(width).spectrum(rows, shown, y_some, rough=ridge is None)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
 
@@ -425,7 +428,8 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     y = arrays.beside(y, rows)
     regression = Regression.of(basis, rows, choice.ridge, settings)
     tether, path = choose_tether(regression, y, labelled, settings)
-    start = inductive(basis, rows, regression.ridge, y, labelled)
+    spectrum = basis.spectrum(rows, labelled, arrays.pick(y, labelled))
+    start = inductive(basis, rows, regression.ridge, y, labelled, spectrum)
     completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
     if not completion.solver.get("converged", True):
         warnings.warn(
@@ -434,7 +438,6 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
             "ridge or tether helps.",
             stacklevel=4,
         )
-    spectrum = basis.spectrum(rows, labelled, arrays.pick(y, labelled))
     residuals, denominators = spectrum.residuals(regression.ridge)
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
