@@ -85,7 +85,6 @@ def read_target(
         if moments is not None and moments.cells not in ("text", "number"):
             column = column.astype(str).astype(object).mask(column.isna(), None)
         target = _plain_target(column, name, task, cells)
-    _check_labels(target)
     classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
         said = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
@@ -135,7 +134,7 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
         as_read = column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
         spelling = _spelling(values, as_read, column.dtype)
         values[~missing] = objects([spelling.classes.get(label, label) for label in values[~missing]])
-    target = replace(target, limits=reading.limits_in(limit_texts(column)), spelling=spelling)
+    target = _checked(replace(target, limits=reading.limits_in(limit_texts(column)), spelling=spelling))
     if said != "auto":
         return target
     guess = _guess_note(name, labels[~missing], task, could_be=amounts is not None)
@@ -244,7 +243,8 @@ def _dated_target(column: pd.Series, moments: numbers.Moments, task: str, cells:
     classes = option("task", "classification")
     notes = [f"{name!r} was read as {moments.what}{such}; {classes} reads them as classes."]
     notes = [*(notes if task == "auto" else []), *_about_markers(name, {}, cells.markers)]
-    return Target(name, values, missing, "regression", notes, spelling=Spelling(moments.unit, moments))
+    spelling = Spelling(moments.unit, moments)
+    return _checked(Target(name, values, missing, "regression", notes, spelling=spelling))
 
 
 def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
@@ -296,8 +296,8 @@ def _alike(labels: AnyArray, name: Any) -> list[str]:
     return [note] if said else []
 
 
-def _check_labels(target: Target) -> None:
-    """Raise a ValueError if the labels are too few, all the same, or all different classes."""
+def _checked(target: Target) -> Target:
+    """Return the labels; raise a ValueError if they are too few, all the same, or all different classes."""
     name, n_labels, labels = target.name, target.n_labels, target.known.tolist()
     if n_labels < FEWEST_LABELS:
         few = f"{counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn anything"
@@ -312,6 +312,7 @@ def _check_labels(target: Target) -> None:
     if target.task == "classification" and len(set(labels)) == n_labels:
         said = f"Each of the {n_labels} labels of column {name!r} is different"
         raise ValueError(f"{said}: fill a column of numbers, or of classes that occur more than once.")
+    return target
 
 
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
