@@ -8,9 +8,7 @@ import pytest
 from transduce.device.kernels import Kernel, median_width
 from transduce.methods.confidence_machine import menu as menu_module
 from transduce.methods.confidence_machine.menu import (
-    DEPTH,
     MAX_ROWS,
-    N_TREES,
     Menu,
     Setting,
     TreeKernel,
@@ -89,7 +87,8 @@ def test_leaves_are_those_of_scikit_learns_forest():
     from sklearn.ensemble import RandomTreesEmbedding
 
     kernel, ordered = TreeKernel.grow(rows()), rows()[np.lexsort(rows().T[::-1])]
-    forest = RandomTreesEmbedding(N_TREES, max_depth=DEPTH, random_state=0).fit(kernel._to_ranks(ordered))
+    forest = RandomTreesEmbedding(menu_module.N_TREES, max_depth=menu_module.DEPTH, random_state=0)
+    forest.fit(kernel._to_ranks(ordered))
     X = rows(seed=1)
     np.testing.assert_array_equal(kernel.leaves(X), forest.apply(kernel._to_ranks(X)))
 
