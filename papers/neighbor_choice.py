@@ -16,7 +16,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Mask
 from transduce.device.graph import median_scale, similarities
 from transduce.device.neighbors import Neighbors
-from transduce.display.base import INSIDE, OUTSIDE, REGION, Display, finish
+from transduce.display import INSIDE, OUTSIDE, REGION, Display, finish
 from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, known_labels
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,

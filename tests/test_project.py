@@ -252,14 +252,14 @@ def test_the_front_door_is_light(code):
         "transduce.cli.terminal",
     }
     light |= {"transduce.core", "transduce.core.words", "transduce.core.computing"}
-    light |= {"transduce.core.lazy", "transduce.model_selection", "transduce.model_selection.methods"}
+    light |= {"transduce.model_selection", "transduce.model_selection.methods"}
     light |= {
         "transduce.core.checks",
         "transduce.core.types",
         "transduce.filling",
         "transduce.filling.options",
     }
-    assert ours <= (light if "cli" in code else {"transduce", "transduce.core", "transduce.core.lazy"})
+    assert ours <= (light if "cli" in code else {"transduce", "transduce.core"})
 
 
 def test_a_fill_imports_what_it_asks_for():

@@ -6,14 +6,14 @@ The main names are here and are imported when first used; everything else is in 
 
 from typing import TYPE_CHECKING
 
-from transduce.core.lazy import lazy_names
+from transduce.core import lazy_names
 
 if TYPE_CHECKING:
     from transduce.conformal import ConformalTransducer as ConformalTransducer
     from transduce.core.answer import Answer as Answer
+    from transduce.core.answer import Regions as Regions
     from transduce.core.computing import show_progress as show_progress
     from transduce.core.guarantee import Guarantee as Guarantee
-    from transduce.core.regions import Regions as Regions
     from transduce.ensemble import TransductiveBlend as TransductiveBlend
     from transduce.filling import FillResult as FillResult
     from transduce.filling import fill as fill
@@ -33,7 +33,7 @@ _HOMES = {
     "ConformalTransducer": "transduce.conformal",
     "FillResult": "transduce.filling",
     "Guarantee": "transduce.core.guarantee",
-    "Regions": "transduce.core.regions",
+    "Regions": "transduce.core.answer",
     "RidgeConfidenceClassifier": "transduce.methods.confidence_machine",
     "RidgeConfidenceMachine": "transduce.methods.confidence_machine",
     "SpectralGraphTransducer": "transduce.methods.spectral_graph",

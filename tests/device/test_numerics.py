@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import RidgeConfidenceMachine, TransductiveRidge
 from transduce.core import arrays
-from transduce.core.regions import Regions
+from transduce.core.answer import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.validation import read_array

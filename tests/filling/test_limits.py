@@ -8,7 +8,7 @@ import pytest
 
 from tests import brute
 from transduce import fill
-from transduce.core.regions import Regions
+from transduce.core.answer import Regions
 from transduce.filling import fill_folder, fit_fill, load, save
 
 SETTINGS = {"method": "ridge", "task": "regression"}

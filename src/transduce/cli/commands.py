@@ -21,7 +21,7 @@ from transduce.core.computing import stage
 from transduce.core.safe_files import check_free, whole_file, write_text
 from transduce.core.words import counted, option
 from transduce.datasets import load_houses
-from transduce.display.estimators import plot_comparison
+from transduce.display import plot_comparison
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
 from transduce.filling.engine import fill_targets

@@ -31,7 +31,7 @@ from transduce.conformal.miscoverage import (
 )
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.conformal.shares import ClassShares
-from transduce.core.answer import Answer
+from transduce.core.answer import Answer, Regions
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import (
     BY_CLASS,
@@ -46,7 +46,6 @@ from transduce.core.guarantee import (
     Verdict,
 )
 from transduce.core.ranks import calibration_rank, fewest_calibration, nonconformity_rank
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, percent
@@ -90,10 +89,8 @@ class CalibratedTable:
             parts = [(known & (first == cell), given & (rest == cell)) for cell in np.unique(rest)]
         rankings = []
         for own, at in parts:
-            ties, heavy = (
-                (self.ties[0][own], self.ties[1][at]),
-                (weights.calibration[own], weights.unlabelled[at]),
-            )
+            ties = self.ties[0][own], self.ties[1][at]
+            heavy = weights.calibration[own], weights.unlabelled[at]
             ranks = WeightedRanks(self.scores[own], *ties, *heavy, weights.factor, self._n_empty(at))
             rankings.append((own, at, ranks))
         return rankings
@@ -181,10 +178,8 @@ class CalibratedTable:
 
     def _law_among(self, confidence: float, c: int, at: Mask) -> Miscoverage:
         """Return the distribution of the number outside among some rows, compared with c labels."""
-        n_empty = self._n_empty(at)
-        law = Miscoverage.at(
-            confidence, n_unlabelled=int((at & self.covered).sum()), n_calibration=c + n_empty
-        )
+        n_empty, m = self._n_empty(at), int((at & self.covered).sum())
+        law = Miscoverage.at(confidence, n_unlabelled=m, n_calibration=c + n_empty)
         # A rank beyond these, of a row that was drawn and has no label, is no threshold: then nothing is outside.
         return law if law.rank <= c else replace(law, rank=c + n_empty + 1)
 
@@ -206,10 +201,8 @@ class CalibratedTable:
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
-        sets, unseen = (
-            label_sets(each if self.supports(confidence) else np.ones(each.shape), confidence)
-            for each in (p, new)
-        )
+        told = (p, new) if self.supports(confidence) else (np.ones(p.shape), np.ones(new.shape))
+        sets, unseen = (label_sets(each, confidence) for each in told)
         ranked = np.sort(p, axis=1)
         sure, credible = 1.0 - np.maximum(ranked[:, -2], new), ranked[:, -1]
         answer = replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
@@ -390,12 +383,10 @@ class CalibratedTable:
         if weights.kind == GROUPS:
             return self._too_few_groups(confidence)
         if weights.kind == CLASSES:
-            few = (
-                f"The {counted(len(self.labels), 'calibration label')} are too few of each class for {level}"
-            )
-            shares = law is None and len(self.labels)
-            none = f"No class has the {needed} labels that {level} takes within it"
-            return f"{few} with these shares of the classes" if shares else none
+            if law is None and len(self.labels):
+                few = f"{counted(len(self.labels), 'calibration label')} are too few of each class"
+                return f"The {few} for {level} with these shares of the classes"
+            return f"No class has the {needed} labels that {level} takes within it"
         cells = weights.cells is not None and self.supports(confidence)
         if cells or (self.by_class and law is not None and len(self.labels)):
             kind, least = ("category", needed) if cells else ("class", fewest_calibration(confidence))
@@ -476,11 +467,8 @@ class CalibratedTable:
         if not short:
             return None
         rarest = min(short, key=lambda y: law.n_calibration[y])
-        more = (
-            f" (and {counted(len(short) - 1, 'more that has', 'more that have')} too few)"
-            if len(short) > 1
-            else ""
-        )
+        others = counted(len(short) - 1, "more that has", "more that have")
+        more = f" (and {others} too few)" if len(short) > 1 else ""
         return f"{self._too_few(confidence, n_labelled, rarest)}; that class{more} is in every set."
 
 
@@ -596,13 +584,11 @@ def named(reply: Reply, classes: AnyArray | None) -> AnyArray:
 
 
 def with_values(
-    answer: Answer, values: AnyArray, status: AnyArray, errors: Array | None, probabilities: Array | None
+    answer: Answer, values: AnyArray, status: AnyArray, errors: Array | None, chances: Array | None
 ) -> Answer:
     """Return an answer with the values of a better one; its intervals or sets are extended to contain them."""
     # A larger interval contains the truth no less often.
-    answer = replace(
-        answer, values=values, status=status, standard_errors=errors, probabilities=probabilities
-    )
+    answer = replace(answer, values=values, status=status, standard_errors=errors, probabilities=chances)
     if answer.p_values is not None and answer.classes is not None:
         codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
@@ -615,9 +601,8 @@ def with_values(
 def confidence_in(codes: AnyArray, p: Array, unseen: Array | None = None) -> Array:
     """Return the highest level at which all classes except the answered one are ruled out. Shapes: p (m, n_classes)."""
     others = p.copy()
-    others[np.arange(len(p)), np.where(codes >= 0, codes, p.argmax(axis=1))] = (
-        0.0 if unseen is None else unseen
-    )
+    own = np.where(codes >= 0, codes, p.argmax(axis=1))
+    others[np.arange(len(p)), own] = 0.0 if unseen is None else unseen
     return np.asarray(1.0 - others.max(axis=1), dtype=float)
 
 

@@ -420,11 +420,9 @@ class Grouped(Design):
         answered = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
         weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
-        n_groups, ones = len(np.unique(groups)), np.ones(len(unlabelled))
-        sizes = np.unique(self.groups[unlabelled[~others]], return_counts=True)[1]
-        return Weights(
-            weights, ones, GROUPS, n_groups=n_groups, n_other=int(others.sum()), sizes=tuple(sizes.tolist())
-        )
+        sizes = tuple(np.unique(self.groups[unlabelled[~others]], return_counts=True)[1].tolist())
+        weighed = Weights(weights, np.ones(len(unlabelled)), GROUPS, n_groups=len(np.unique(groups)))
+        return replace(weighed, n_other=int(others.sum()), sizes=sizes)
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: each group counts once."""
@@ -529,14 +527,12 @@ class ByClass(Design):
         names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
         lost = [name for name in names if name not in by_name]
         if lost:
-            raise ValueError(
-                f"The shares lack class {lost[0]!r}: give its share among the unlabelled rows too."
-            )
+            lack = f"The shares lack class {lost[0]!r}"
+            raise ValueError(f"{lack}: give its share among the unlabelled rows too.")
         more = [name for name, share in by_name.items() if name not in names and share > 0.0]
         if more:
-            raise ValueError(
-                f"{more[0]!r} has a share, and no label is of that class: correct its name, or label some of its rows."
-            )
+            why = f"{more[0]!r} has a share, and no label is of that class"
+            raise ValueError(f"{why}: correct its name, or label some of its rows.")
         return np.array([by_name[name] for name in names])
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
@@ -567,9 +563,8 @@ class ByClass(Design):
         like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
         if len(like) and len(hidden[1]):
             ends = share_intervals(like, hidden, found.confidence, random)
-        return replace(
-            found, lower=np.minimum(ends[0], found.shares), upper=np.maximum(ends[1], found.shares)
-        )
+        lower, upper = np.minimum(ends[0], found.shares), np.maximum(ends[1], found.shares)
+        return replace(found, lower=lower, upper=upper)
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         assert problem.classes is not None
@@ -577,9 +572,8 @@ class ByClass(Design):
         return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
 
 
-FEWEST_OF_CLASS = (
-    5  # labels held out; where a class has fewer, labels are hidden in turn to see how sure shares are
-)
+# Labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are.
+FEWEST_OF_CLASS = 5
 
 
 def _hidden_in_turn(
@@ -624,7 +618,7 @@ def _class_name(value: Any) -> str:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read_design(labels: Any, missing: Mask, frame: pd.DataFrame | None = None) -> Design:
+def read_design(labels: Any, missing: Mask) -> Design:
     """Return how the labels came about, `Chance` by default, with an array in place of each column."""
     design = Chance() if labels is None else labels
     if not isinstance(design, Design):
@@ -632,7 +626,7 @@ def read_design(labels: Any, missing: Mask, frame: pd.DataFrame | None = None) -
             "labels says how the labels came about: Chance(), Drawn(rows), Sampled(probability), Grouped(groups), "
             f"ByClass() or Estimated(); got {labels!r}."
         )
-    return design.read(missing, frame)
+    return design.read(missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -706,9 +700,8 @@ def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
     marked = marks.cells.to_numpy() if known else read_marks(column, marks.name)
     drawn = marked & ~missing
     if not drawn.any():
-        raise ValueError(
-            f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
-        )
+        what = f"No row that {marks.name!r} marks as drawn at random has a label"
+        raise ValueError(f"{what}: label some first.")
     if drawn[~missing].all():
         what = "leave it out, since chance chose all labels"
         if (marked & missing).any():  # which may be harder than the others
@@ -728,10 +721,8 @@ def _read_probability(cells: _Cells, missing: Mask) -> Array:
         )
     sure = np.flatnonzero(missing & (numbers == 1.0))
     if len(sure):
-        row = cells.row(sure[0])
-        raise ValueError(
-            f"{cells}: {row} was sure to be labelled, and it has no label: say how likely it was."
-        )
+        why = f"{cells.row(sure[0])} was sure to be labelled, and it has no label"
+        raise ValueError(f"{cells}: {why}: say how likely it was.")
     return numbers
 
 

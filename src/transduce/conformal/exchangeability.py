@@ -242,11 +242,9 @@ def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
 
 
 def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_rows: Any) -> Mask:
-    mask = np.asarray(labelled)
-    if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
-        raise ValueError(
-            f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
-        )
+    mask, n = np.asarray(labelled), _num_samples(X)
+    if mask.dtype.kind != "b" or mask.shape != (n,):
+        raise ValueError(f"labelled must be True or False for each of the {n} rows: pd.notna(y).")
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
     checks.check_share("significance", significance)

@@ -97,11 +97,9 @@ def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tup
     calibration = goal.looks(table.calibration, table.scoring.measure(table.calibration))
     good = goal.met(table.calibration, table.labels)
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
-    judged, met = (
-        np.append(calibration[known], unlabelled[empty]),
-        np.append(good[known], np.zeros(empty.sum())),
-    )
-    p_values[given] = selection_p_values(unlabelled[given], judged, met.astype(bool))
+    judged = np.append(calibration[known], unlabelled[empty])
+    met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
+    p_values[given] = selection_p_values(unlabelled[given], judged, met)
     picked[given] = pick(p_values[given], bound)
     return p_values, picked, _guarantee(table, goal, bound)
 

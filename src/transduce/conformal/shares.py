@@ -72,9 +72,8 @@ class ClassShares:
 
     def applied(self, reply: Reply) -> Reply:
         """Return answers as they are at these shares."""
-        said = self.reweigh(
-            class_probabilities(reply, self.labels, self.unit or score_unit(reply, len(self.classes)))
-        )
+        unit = self.unit or score_unit(reply, len(self.classes))
+        said = self.reweigh(class_probabilities(reply, self.labels, unit))
         ranked = np.sort(said, axis=1)
         status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
         status = np.where(reply.given, status, reply.status)
@@ -107,10 +106,8 @@ class ClassShares:
         more = f", and {counted(left, 'more class', 'more classes')}" if left > 0 else ""
         if self.given:
             return f"Answers are for the given shares of the classes: {', '.join(said)}{more}."
-        level = f"intervals at about {100 * self.confidence:.0f} %"
-        return (
-            f"Shares of the classes among the unlabelled rows, estimated ({level}): {', '.join(said)}{more}."
-        )
+        how = f"estimated (intervals at about {100 * self.confidence:.0f} %)"
+        return f"Shares of the classes among the unlabelled rows, {how}: {', '.join(said)}{more}."
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each class: its share of the labels, of the unlabelled rows, and the interval."""
@@ -155,11 +152,9 @@ def share_intervals(
     said, codes = hidden
     k, random = said.shape[1], check_random_state(random_state)
     own = codes == np.arange(k)[:, None]
-    noise = (
-        np.cov(probabilities, rowvar=False) / len(probabilities)
-        if len(probabilities) > 1
-        else np.zeros((k, k))
-    )
+    noise = np.zeros((k, k))
+    if len(probabilities) > 1:
+        noise = np.cov(probabilities, rowvar=False) / len(probabilities)
     means = random.multivariate_normal(probabilities.mean(axis=0), noise, N_RESAMPLES, check_valid="ignore")
     draws = []
     for mean in means:

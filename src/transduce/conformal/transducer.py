@@ -207,13 +207,9 @@ class ConformalTransducer(Transducer):
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
                 assert first.fitted is not None
-                weighed = hasattr(
-                    first.fitted.estimator, "out_of_fold_"
-                )  # a blend need not cross-validate again
-                how: dict[str, Any] = {
-                    "transductive": transductive,
-                    "after": first.fitted if weighed else None,
-                }
+                # A blend need not cross-validate again.
+                after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
+                how: dict[str, Any] = {"transductive": transductive, "after": after}
                 second = ask(again, problem, every, unlabelled, order=order, **how)
         # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
         for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
@@ -267,9 +263,7 @@ class ConformalTransducer(Transducer):
         if fit.shares is None:
             self.mean_ = table.mean(confidence, fit.shown)
         else:
-            self.mean_ = fit.shares.to_frame()[["share", "lower", "upper"]].set_axis(
-                ["estimate", "lower", "upper"], axis=1
-            )
+            self.mean_ = fit.shares.to_frame().drop(columns="labels").rename(columns={"share": "estimate"})
         self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
         values = self.answer_.values
         if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
@@ -330,9 +324,8 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
-            raise ValueError(
-                "There is no bound on wrong answers: numbers need a tolerance, and labels must be held out."
-            )
+            why = "numbers need a tolerance, and labels must be held out"
+            raise ValueError(f"There is no bound on wrong answers: {why}.")
         return bound.at_most
 
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
@@ -483,9 +476,8 @@ def check_wrapped(estimator: Any) -> bool:
         name = estimator.__name__
         raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
-        raise TypeError(
-            f"estimator must be a regressor or a classifier with fit and predict; got {estimator!r}."
-        )
+        what = "a regressor or a classifier with fit and predict"
+        raise TypeError(f"estimator must be {what}; got {estimator!r}.")
     if not is_classifier(estimator) and not is_regressor(estimator):
         name = type(estimator).__name__
         if "task" in estimator.get_params(deep=False):

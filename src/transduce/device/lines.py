@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.regions import Regions
+from transduce.core.answer import Regions
 from transduce.core.types import AnyArray
 
 OWN = 1.0 - 1e-12

@@ -15,11 +15,10 @@ from transduce.conformal import Chance, ConformalTransducer, Exchangeability, ex
 from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.designs import ByClass, Drawn, Estimated, calibration_number
 from transduce.conformal.shares import ClassShares
-from transduce.core.answer import Answer
+from transduce.core.answer import Answer, Regions
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
 from transduce.core.ranks import fewest_calibration
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from transduce.core.lazy import lazy_names
+from transduce.core import lazy_names
 
 if TYPE_CHECKING:
     from transduce.model_selection.compare import MethodChoice, choose_method

@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 
 from transduce.conformal.miscoverage import Miscoverage
-from transduce.core.regions import Regions
+from transduce.core.answer import Regions
 from transduce.core.words import counted, percent
-from transduce.display.answers import MiscoverageDisplay, RegionDisplay, RejectionCurveDisplay
-from transduce.display.base import INSIDE, OUTSIDE, REGION, VALUE
-from transduce.display.estimators import RelevanceDisplay
+from transduce.display import (
+    INSIDE,
+    OUTSIDE,
+    REGION,
+    VALUE,
+    MiscoverageDisplay,
+    RegionDisplay,
+    RejectionCurveDisplay,
+    RelevanceDisplay,
+)
 from transduce.report.plain import about, clean, decimals_for, number, rough_percent
 from transduce.report.quality import OTHERS, ClassQuality, NumberQuality, evenly
 from transduce.report.rows import FilledClasses, FilledNumbers

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import Answer
+from transduce.core.answer import Answer, Regions
 from transduce.core.guarantee import Limits
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain, with_unit

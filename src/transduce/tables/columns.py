@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import UNSEEN, Answer
+from transduce.core.answer import UNSEEN, Answer, Regions
 from transduce.core.guarantee import Limits
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.tables.vectors import to_pandas

@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from transduce.core import arrays, checks, validation
-from transduce.core.answer import Answer
+from transduce.core.answer import Answer, Regions
 from transduce.core.estimator import ClassTransducer, NumberTransducer
 from transduce.core.guarantee import CHANCE, Guarantee
 from transduce.core.ranks import nonconformity_rank, p_values
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.confidence_machine.fitted_machine import (
     FittedMachine,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.regions import Regions
+from transduce.core.answer import Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device import lines as device_lines
 from transduce.device import memory

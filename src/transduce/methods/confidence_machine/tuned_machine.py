@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transduce.core import arrays
+from transduce.core.answer import Regions
 from transduce.core.computing import few_threads, stage
-from transduce.core.regions import Regions
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
 from transduce.device.linalg import EPSILON
