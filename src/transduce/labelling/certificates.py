@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
+MOST_POINTS = 60  # of a curve
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 
@@ -307,13 +308,13 @@ def _allowed(remaining: int, share: float) -> int:
     return int(remaining * _written(share))
 
 
-def bound_curve(audit: Audit, level: float, *, most_points: int = 60) -> list[tuple[int, int]]:
+def bound_curve(audit: Audit, level: float) -> list[tuple[int, int]]:
     """Return pairs for some of the draws and the last: how many were made, the largest total not rejected by then."""
     count, first = len(audit.draws), audit.pool
     if count:  # hits found since among them, rows that could be hits before the first draw
         first = int(audit.draws.unlabelled[0] + audit.draws.known[0]) - audit.found - audit.doubtful
     before = replace(audit, pool=max(audit.pool, first))
-    points = np.unique(np.linspace(0, count, min(count + 1, most_points)).round().astype(int)).tolist()
+    points = np.unique(np.linspace(0, count, min(count + 1, MOST_POINTS)).round().astype(int)).tolist()
     curve = [(point, total_at_most(before, level, after=point)) for point in points[:-1]]
     return [*curve, (count, total_at_most(audit, level))]
 
@@ -499,9 +500,8 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
 def about_intervals(intervals: Intervals) -> str:
     """Return how far the calibration is, in sentences."""
     if intervals.planned == 0:
-        return (
-            "The first random draws calibrate by themselves, with no assumption at all: audit when you like."
-        )
+        alone = "The first random draws calibrate by themselves, with no assumption at all"
+        return f"{alone}: audit when you like."
     planned, skipped = counted(intervals.planned, "random draw"), intervals.drawn - intervals.answered
     if intervals.complete:
         done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."

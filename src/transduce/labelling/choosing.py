@@ -85,9 +85,8 @@ class Chooser:
         self._teaching.update(labelled)
         gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
         scores, reason = gains, "diverse"
-        margins = (
-            np.zeros(1) if answers is None else np.where(np.isnan(answers.certain), 0.0, answers.certain)
-        )
+        certain = np.zeros(1) if answers is None else answers.certain
+        margins = np.where(np.isnan(certain), 0.0, certain)
         if margins.any():
             spread = np.sqrt(variance)
             scores, reason = gains * spread / (margins + spread + 1e-12), "teaches"

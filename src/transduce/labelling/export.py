@@ -30,12 +30,8 @@ from transduce.tables import files
 from transduce.tables.writing import write
 
 FOLDS = 5
-FOUND_BY = {
-    "find": "found by searching",
-    "learn": "chosen to teach",
-    "chosen": "chosen by you",
-    "table": "in the table before",
-}
+FOUND_BY = {"find": "found by searching", "learn": "chosen to teach"}
+FOUND_BY |= {"chosen": "chosen by you", "table": "in the table before"}
 
 
 def write_files(session: Session, path: Path, *, force: bool) -> Exported:
@@ -167,10 +163,14 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     judged = answers.judged(session)
     about = (answers.source, judged, guarantee, _origins(state), _to_do(session), again, notes)
     told = Told(session.named(answers.values), *about)
-    task = "regression" if session.task == "numbers" else "classification"
-    folder = str(table.folder)
-    result = fill_told(frame, table.target, told, calibrated, task=task, confidence=level, pictures=folder)
+    result = fill_told(frame, table.target, told, calibrated, **_options(session, level))
     return replace(result, source=replace(result.source, name=table.name))
+
+
+def _options(session: Session, level: float) -> dict[str, Any]:
+    """Return the options of a fill that a session settles."""
+    task = "regression" if session.task == "numbers" else "classification"
+    return {"task": task, "confidence": level, "pictures": str(session.table.folder)}
 
 
 def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
@@ -231,8 +231,11 @@ def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
     """Return the table with the labels that a fill may learn from, and how they came about."""
     labels, drawn = labels_to_fill(session)
     frame = _with_labels(session, {**session.state.given, **labels})
-    if drawn is None:
-        return frame, Estimated()
+    return (frame, Estimated()) if drawn is None else _with_draws(session, frame, drawn)
+
+
+def _with_draws(session: Session, frame: pd.DataFrame, drawn: list[int]) -> tuple[pd.DataFrame, Drawn]:
+    """Return a table with a further column that marks the rows drawn, and the design that names it."""
     marks = f"{session.table.target}_random"
     return frame.assign(**{marks: np.isin(np.arange(len(frame)), drawn)}), Drawn(marks)
 
@@ -250,9 +253,8 @@ class CalibrationBlock:
     def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
         """Return a block; where too few labels were there before, its first draws teach, too."""
         state, events = session.state, session.events
-        before, after = (
-            replay(state.header, state.given, events[:end]) for end in (block.began, block.ended)
-        )
+        before = replay(state.header, state.given, events[: block.began])
+        after = replay(state.header, state.given, events[: block.ended])
         rows, taught = state.calibrating(block, level), before.labelled
         first = [row for row in state.drawn_in(block) if row not in rows]
         taught |= {row: state.labels[row] for row in first if row in state.labels}
@@ -261,20 +263,11 @@ class CalibrationBlock:
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""
-        labels, target = session.state.labels, session.table.target
+        labels = session.state.labels
         known = {row: labels[row] for row in self.rows if row in labels}
         frame = _with_labels(session, {**self.taught, **known})
-        drawn = np.isin(np.arange(len(frame)), [*self.rows, *self.aside])
-        task = "regression" if session.task == "numbers" else "classification"
-        marks = f"{target}_random"
-        folder = str(session.table.folder)
-        about: dict[str, Any] = {
-            "task": task,
-            "labels": Drawn(marks),
-            "confidence": level,
-            "pictures": folder,
-        }
-        return fill(frame.assign(**{marks: drawn}), target, **about)
+        frame, design = _with_draws(session, frame, [*self.rows, *self.aside])
+        return fill(frame, session.table.target, labels=design, **_options(session, level))
 
     def guarantee(self, session: Session, found: Guarantee) -> Guarantee:
         """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""

@@ -75,10 +75,8 @@ class Journal:
         self._new = not path.exists()
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
-            take(
-                self._file,
-                f"{path.name} is in use by another process: close the other page or notebook first.",
-            )
+            how = "close the other page or notebook first"
+            take(self._file, f"{path.name} is in use by another process: {how}.")
             self._read()
             if self._new:
                 _sync_folder(path.parent)

@@ -137,11 +137,8 @@ class NumberOpinion:
 
     def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
         """Return the answers that follow from labels."""
-        n, rows, y = (
-            len(self._matrix),
-            np.array([*labels], dtype=np.int64),
-            np.array([*labels.values()], float),
-        )
+        n, rows = len(self._matrix), np.array([*labels], dtype=np.int64)
+        y = np.array([*labels.values()], dtype=float)
         values, lower, upper = np.full((3, n), np.nan)
         source = f"nobody: {FEWEST_NUMBERS} labels are needed"
         if len(rows) >= FEWEST_NUMBERS:
@@ -181,9 +178,7 @@ class Question:
     rows: AnyArray  # (l,) labelled rows
     labels: AnyArray  # (l,) their places in the list of classes, or their numbers
     machine: tuple[float, float] = (1.0, 0.9)  # width and level of the confidence machine
-    shares: Array | None = (
-        None  # (n_classes,) each class's share in the rows without a label; None: estimate it
-    )
+    shares: Array | None = None  # (n_classes,) of the classes in rows without a label; None: estimate them
 
 
 class SecondOpinion:

@@ -224,9 +224,8 @@ def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:
     texts = parts[0].str.cat(parts[1:], sep="\n")
     frequency = {"min_df": 2 if len(frame) > 50 else 1, "max_df": 0.5, "max_features": MOST_WORDS}
     try:
-        return sp.csr_array(
-            TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **frequency).fit_transform(texts)
-        )
+        weigh = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **frequency)
+        return sp.csr_array(weigh.fit_transform(texts))
     except ValueError:  # no words that two rows share
         return None
 

@@ -148,9 +148,8 @@ class Preparation:
         """How far it is, or why there is none, in words; none once it is there."""
         if self.error is not None:
             return f"The rows cannot be compared: {self.error}"
-        return (
-            "" if self.model is not None else f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
-        )
+        far = f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
+        return far if self.model is None else ""
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until it is done, so many seconds at most; return whether it is."""
@@ -491,9 +490,8 @@ class Session:
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
         certain = np.full(self.table.n_rows, np.nan)
-        values: AnyArray = (
-            certain.copy() if self.task == "numbers" else np.full(len(certain), -1, dtype=np.int16)
-        )
+        classes: AnyArray = np.full(len(certain), -1, dtype=np.int16)
+        values = certain.copy() if self.task == "numbers" else classes
         labels = self.state.labelled if self.task == "numbers" else self.state.codes()
         values[[*labels]] = np.array([*labels.values()], dtype=values.dtype)
         return Answers(values, certain, "nobody yet: all rows are being compared")

@@ -67,9 +67,7 @@ class Answers:
     lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
     upper: Array | None = None  # (n,) where they end
     hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
-    shares: Array | None = (
-        None  # (n_classes,) of the classes at rows without a label, where they were estimated
-    )
+    shares: Array | None = None  # (n_classes,) of the classes at rows without a label, if estimated
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,7 @@ class State:
         self._draw_of: dict[int, int] = {}  # rows that were drawn, and in which draw
         self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
         self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
-        self.undoable: list[
-            tuple[Event, Decision | None, Label]
-        ] = []  # with what was there before, the last last
+        self.undoable: list[tuple[Event, Decision | None, Label]] = []  # with what was there before
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -207,11 +203,8 @@ class State:
 
     def _searched(self) -> list[bool]:
         """Return of each proposal of the search, the last last, whether it was of the wanted class."""
-        return [
-            one.label == self.wanted
-            for one in self.decisions.values()
-            if one.mode == "find" and one.label is not None
-        ]
+        found = (one.label for one in self.decisions.values() if one.mode == "find")
+        return [label == self.wanted for label in found if label is not None]
 
     @property
     def n_misses(self) -> int:

@@ -203,9 +203,8 @@ def as_number(value: object) -> float:
             ways = f"type {text.replace(',', '')}, or {text.replace(',', '.', 1)}"
             raise ValueError(f"“{text}” can be read in two ways: {ways}.")
         found = read_numbers([text])
-        if not np.isfinite(found.values[0]) or not re.match(
-            r"[^<>≤≥~≈]*\d", text
-        ):  # a limit is no label here
+        limit = not re.match(r"[^<>≤≥~≈]*\d", text)  # which is no label here
+        if limit or not np.isfinite(found.values[0]):
             raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
         value = found.values[0]
     try:
