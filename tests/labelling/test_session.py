@@ -879,10 +879,45 @@ def test_prices_with_a_sign_are_numbers():
     assert sorted(session.state.given.values()) == [120000.0, 229000.0, 300000.0]
 
 
+@pytest.mark.parametrize(
+    ("column", "typed", "number"),
+    [
+        (["252.100", "1.250.000", "73.755"], "410.000", 410_000),
+        (["252,100", "1,250,000", "73,755"], "410,000", 410_000),
+        (["12.5", "7.125", "9.0"], "4.250", 4.25),
+        (["12,5", "7,125", "9,0"], "4,250", 4.25),
+        (["12,5", "7,125", "9,0"], "4.250", 4250),
+        (["12.5", "7.125", "9.0"], "4,250", 4250),
+        (["€ 252.100,00", "€ 73.755,50", "€ 9,00"], "410.000", 410_000),
+        ([252100, 73755, 90000], "1.250.000", 1_250_000),
+        ([252100, 73755, 90000], "410.00", 410),
+    ],
+)
+def test_the_decimal_sign_of_the_column_decides(column, typed, number, tmp_path):
+    frame = pd.DataFrame({"x": range(5), "y": [*column, None, None]})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep="\t")
+    with Session(tmp_path / "t.csv", "y", settings=SessionSettings(task="numbers", wait=False)) as session:
+        session.preparation.join()
+        session.answer(typed, row=4)
+        assert session.state.labels[4] == number
+
+
+def test_what_the_column_does_not_tell_is_asked_about():
+    frame = pd.DataFrame({"x": range(5), "y": [252100.0, 73755.0, 90000.0, None, None]})
+    session = Session(frame, "y", settings=SessionSettings(wait=False))
+    session.preparation.join()
+    with pytest.raises(
+        ValueError, match=r"“410\.000” can be read in two ways: give 410000 or 410 as a number"
+    ):
+        session.answer("410.000", row=4)
+    assert session.state.labels == {}
+
+
 @pytest.mark.parametrize("typed", ["<0.5", "about 3 or 4", "", "12,345"])
 def test_numbers_that_could_only_be_guessed_are_asked_about(typed):
     with pytest.raises(
-        ValueError, match=r"is not a number: type one|can be read in two ways: type 12345, or 12\.345\."
+        ValueError,
+        match=r"is not a number: type one|in two ways: give 12345 or 12\.345 as a number",
     ):
         as_number(typed)
 

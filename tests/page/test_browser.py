@@ -391,16 +391,20 @@ def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
         field = page.find("#number")
         page.wait(lambda: field.get_attribute("value") == "1")
         field.send_keys("2,345", Keys.ENTER)
-        page.wait(lambda: "can be read in two ways: type 12345, or 12.345" in page.text("#toasts"))
+        page.wait(lambda: "“12,345” can be read in two ways" in page.text("#ask-title"))
+        page.press(Keys.ESCAPE)
+        page.no_dialog()
         assert page.labelled() == 120
         field.clear()
         field.send_keys("€ 123.456,75", Keys.ENTER)
+        page.wait(lambda: "123,456.75 is far above all known values" in page.text("#ask-title"))
+        page.find("#ask-body .primary").click()
         page.wait(lambda: page.labelled() == 121)
         field.send_keys(Keys.ESCAPE)
         page.press("h")
         marks = "#history-list .mark"
         page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, marks)) == 100)
-        assert page.text(marks) == "123456.75"
+        assert page.text(marks) == "123,456.75"
         page.find("#history-more").click()
         page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, marks)) == 121)
         assert not page.find("#history-more").is_displayed()
@@ -408,7 +412,7 @@ def test_numbers_by_keyboard_and_a_long_history(browser, tmp_path):
         page.wait(lambda: page.row() == 0)
         page.press(Keys.ARROW_RIGHT)
         page.wait(lambda: page.row() == 1)
-        assert [message.partition(" - ")[0][-11:] for message in page.errors()] == ["/api/answer"]  # refused
+        assert page.errors() == []
         browser.get("about:blank")
 
 

@@ -125,6 +125,28 @@ def label_numbers(client, truth):
     assert client.post("/api/freeze", {"tolerance": 0.5}).status == 200
 
 
+def test_a_typed_number_is_asked_about_before_it_is_saved():
+    """One that can be read in two ways, or is far from all known ones; what is sent as a number is meant so."""
+    prices = pd.Series([73_755.0, 252_100.0, 398_000.0, 1_250_000.0, *[np.nan] * 16])
+    session = Session(pd.DataFrame({"size": range(20), "price": prices}), "price")
+    with session, Served(session) as served:
+        client = Client(served)
+
+        def typed(label):
+            return client.post("/api/answer", {"row": 9, "label": label}).json()
+
+        known = {"low": 73_755.0, "high": 1_250_000.0}
+        assert typed("410.000")["ask"] == {"values": [410_000.0, 410.0]}
+        assert typed("410")["ask"] == {"values": [410.0], **known}
+        assert typed("41,000,000")["ask"] == {"values": [41_000_000.0], **known}
+        assert typed("-73755")["ask"] == {"values": [-73_755.0], **known}
+        assert session.state.labels == {}
+        assert "ask" not in typed("60000")
+        assert "ask" not in typed("2.000.000")
+        assert "ask" not in typed(410)
+        assert session.state.labels == {9: 410.0}
+
+
 def test_export_by_request(tmp_path):
     frame, _ = clusters()
     frame.to_csv(tmp_path / "papers.csv", index=False)

@@ -142,8 +142,8 @@ def how_good(result: FillResult) -> str:
     plain = result.task == "regression" and not result.labels.spelling.unit
     unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
-    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}."
-    return f"{said} {quality.judged}".rstrip()
+    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{getattr(quality, 'explained', '')}."
+    return " ".join(filter(None, [said, quality.judged, getattr(quality, "slips", "")]))
 
 
 def _how(result: FillResult) -> str:

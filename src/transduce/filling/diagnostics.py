@@ -134,7 +134,7 @@ class Diagnosis:
         weights = self.fit.measure(folds.index.to_numpy())
         if len(np.unique(weights[weights > 0.0])) > 1:
             folds = folds.assign(weight=weights / weights.mean())
-        return folds[weights > 0.0].reset_index(drop=True)
+        return folds[weights > 0.0].rename_axis("row")
 
     @cached_property
     def _weights(self) -> Array:

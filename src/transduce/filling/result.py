@@ -262,8 +262,11 @@ class FillResult:
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
-        """``true`` and ``answered`` at the labelled rows, each answered while it was hidden."""
-        return self.diagnosis.out_of_fold
+        """``true`` and ``answered`` at the labelled rows, each answered while it was hidden; its index are the rows."""
+        folds = self.diagnosis.out_of_fold
+        if self.totals is not None:  # rows of a sample have no places in the table
+            return folds.reset_index(drop=True)
+        return folds if self.rows is None else folds.set_axis(pd.Index(self.rows[folds.index], name="row"))
 
     @property
     def relevance(self) -> pd.Series | None:

@@ -414,7 +414,7 @@ class Session:
         if self.task == "numbers":
             if isinstance(label, bool):
                 raise ValueError(f"label must be a number; got {label!r}.")
-            return as_number(label)
+            return as_number(label, self.table.decimal)
         same = [known for known in self.classes if type(known) is type(label) and known == label]
         alike = [known for known in self.classes if label is not None and str(known) == str(label)]
         if not same and not alike:

@@ -17,7 +17,8 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import check_columns
-from transduce.tables.numbers import holds_code, read_numbers, without
+from transduce.tables.delimited import ColumnCells
+from transduce.tables.numbers import holds_code, read_cells, read_numbers, without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
@@ -64,6 +65,15 @@ class LabelTable:
     def folder(self) -> Path:
         """Below which pictures are: where the file is, or, of a frame, the working folder."""
         return Path() if self.path is None else self.path.parent
+
+    @cached_property
+    def decimal(self) -> str | None:
+        """The decimal sign in the column to be labelled, "point" or "comma"; None if its cells do not tell."""
+        cells = ColumnCells() if self.source is None else self.source.cells(self.target)
+        given = self.frame[self.target].tolist() if self.target in self.frame.columns else []
+        texts = given if cells.texts is None else cells.texts()
+        signed = [text for text in texts if isinstance(text, str) and re.search(r"\d[.,]", text)]
+        return read_numbers(signed, cells.prefer).decimal if signed else None
 
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""
@@ -195,18 +205,29 @@ def _amounts(column: pd.Series) -> pd.Series:
     return column if found.unread or found.side.any() else pd.Series(found.values, index=column.index)
 
 
-def as_number(value: object) -> float:
+def readings(text: str, decimal: str | None = None) -> list[float]:
+    """Return the numbers that a text may be, two where only the column's decimal sign could tell; else a ValueError."""
+    ends = re.fullmatch(r"[-+]?\d{1,3}[.,]\d{3}", text)
+    signs = [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]
+    if decimal or ends:
+        values, side = zip(*(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True)
+        if np.isfinite(values).all() and not np.any(side):
+            return [float(one[0]) for one in values]
+    found = read_numbers([text])
+    if not np.isfinite(found.values[0]) or not re.match(r"[^<>≤≥~≈]*\d", text):  # a limit is no label here
+        raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
+    return [float(found.values[0])]
+
+
+def as_number(value: object, decimal: str | None = None) -> float:
     """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none."""
     if isinstance(value, str):  # read as `fill` reads a cell; what it could only guess is asked about
         text = value.strip()
-        if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", text):
-            ways = f"type {text.replace(',', '')}, or {text.replace(',', '.', 1)}"
-            raise ValueError(f"“{text}” can be read in two ways: {ways}.")
-        found = read_numbers([text])
-        limit = not re.match(r"[^<>≤≥~≈]*\d", text)  # which is no label here
-        if limit or not np.isfinite(found.values[0]):
-            raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
-        value = found.values[0]
+        value, *other = readings(text, decimal)
+        if other:
+            raise ValueError(
+                f"“{text}” can be read in two ways: give {value:.15g} or {other[0]:.15g} as a number."
+            )
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

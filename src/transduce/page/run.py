@@ -306,6 +306,7 @@ def _changes(before: Path, after: Path) -> None:
         pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
     )
     value_old, value_new = both["value_old"], both["value_new"]
+    score = "mean_absolute_error" if new["task"] == "regression" else "accuracy"
     if new["task"] == "regression":
         spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
         changed = (value_old - value_new).abs() > 0.01 * spread
@@ -321,7 +322,7 @@ def _changes(before: Path, after: Path) -> None:
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
         "size": sizes,
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
-        "quality": [one["quality"] and one["cards"][0]["large"] for one in (old, new)],
+        "quality": [one["quality"] and one["quality"][score] for one in (old, new)],
     }
     write_text(after / "changes.json", json.dumps(lines))
 

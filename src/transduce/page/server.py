@@ -141,6 +141,9 @@ class Server:
             raise StaleError(
                 "Another tab has gone on: here is where the session stands now. Look, then do it again."
             )
+        asks = views.question(self._session, body.get("label")) if name == "answer" else None
+        if asks is not None:
+            return {"ask": asks}
         self._actions[name](body)
         return views.view(self._session)
 

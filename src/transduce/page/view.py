@@ -15,9 +15,11 @@ from transduce.labelling import certificates as words
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session
 from transduce.labelling.state import Answers, Decision, Proposal
+from transduce.labelling.table import readings
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 LISTED = 8
+FEWEST_KNOWN = 3  # values of which one can be far
 NONE = 255  # of a row on the map without an answer
 REASONS = {
     "likeliest": "Of {rows} this one is the most likely to be “{wanted}”.",
@@ -77,6 +79,21 @@ def about(session: Session) -> dict[str, Json]:
         "folder": None if table.path is None else str(table.folder.resolve()),
         "columns": list(prepared.columns if prepared else ()),
     }
+
+
+def question(session: Session, label: Json) -> Json:
+    """Return what to ask before a typed number is saved: which of two it is, or whether it may be so far off."""
+    if session.task != "numbers" or not isinstance(label, str):
+        return None
+    values = readings(label.strip(), session.table.decimal)
+    known = np.array([float(str(one)) for one in session.state.labelled.values()])
+    if len(values) > 1 or len(known) < FEWEST_KNOWN:
+        return {"values": [*values]} if len(values) > 1 else None
+    value, low, high = values[0], float(known.min()), float(known.max())
+    far = max(low - value, value - high) > high - low or (
+        low > 0.0 and not low <= 10.0 * value <= 100.0 * high
+    )
+    return {"values": [*values], "low": low, "high": high} if far else None
 
 
 def preparing(session: Session) -> dict[str, Json]:

@@ -17,6 +17,11 @@ MOST_POINTS = 1000  # in a plot
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
 OTHERS = "other classes"
 NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
+FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many of them
+FAR, APART = (
+    25.0,
+    3.0,
+)  # a slip's error: so many times the median one, and so many times that of the next label
 
 
 def evenly(length: int, most: int) -> AnyArray:
@@ -48,6 +53,7 @@ class NumberQuality:
     true: list[float]  # pairs to plot
     answered: list[float]
     unit: str = ""
+    slips: str = ""  # labels that are perhaps wrong, in a sentence
 
     @property
     def large(self) -> str:
@@ -57,9 +63,13 @@ class NumberQuality:
     @property
     def small(self) -> str:
         """What the simplest method would do."""
-        explained = f"{100 * (self.r2 or 0.0):.0f}"
-        explained = f"; the answers explain {explained} % of the variance" if float(explained) > 0.0 else ""
-        return f"always answering the mean would be off by {self.shown(self.of_the_mean)}{explained}"
+        return f"always answering the mean would be off by {self.shown(self.of_the_mean)}"
+
+    @property
+    def explained(self) -> str:
+        """The share of the variance that the answers explain, as the end of a sentence; "" if it is none."""
+        share = f"{100 * (self.r2 or 0.0):.0f}"
+        return f"; the answers explain {share} % of the variance" if float(share) > 0.0 else ""
 
     @property
     def judged(self) -> str:
@@ -69,11 +79,9 @@ class NumberQuality:
     @property
     def sentence(self) -> str:
         """How good the answers were."""
-        r2 = self.r2
-        explained = "" if r2 is None else f" The share of variance explained (R²) is {number(r2, 2)}."
         return (
             f"{_hidden(self.n)} On average they were off by {self.shown(self.mean_absolute_error)}; the mean value "
-            f"for every row would have been off by {self.shown(self.of_the_mean)}.{explained}"
+            f"for every row would have been off by {self.shown(self.of_the_mean)}."
         )
 
     def shown(self, error: float) -> str:
@@ -140,6 +148,7 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality |
     order = np.argsort(off)
     middle = order[min(int(np.searchsorted(np.cumsum(weights[order]), 0.5)), len(off) - 1)]
     shown = evenly(len(pairs), MOST_POINTS)
+    odd = pairs.iloc[_slips(off)]
     return NumberQuality(
         n=len(pairs),
         n_without_answer=len(out_of_fold) - len(pairs),
@@ -150,7 +159,28 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality |
         true=true[shown].tolist(),
         answered=answered[shown].tolist(),
         unit=unit,
+        slips=_about_slips(odd, unit) if len(odd) else "",
     )
+
+
+def _slips(off: AnyArray) -> AnyArray:
+    """Return the few places (k,) with errors (n,) far larger than all others: perhaps a slip of whoever typed them."""
+    order = np.argsort(-off)[: MOST_SLIPS + 1] if len(off) >= FEWEST else np.zeros(0, dtype=int)
+    far = off[order] > FAR * np.median(off) if len(order) else off[order] > 0.0
+    ends = [k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]]
+    return order[: ends[-1] if ends else 0]
+
+
+def _about_slips(odd: pd.DataFrame, unit: str) -> str:
+    """Return which known values are far from their answers, as a sentence."""
+    said = []
+    for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
+        where = f" in row {row + 1:,}" if odd.index.name == "row" else ""
+        value = with_unit(number(true, 0 if float(true).is_integer() else decimals_for([true])), unit)
+        said.append(
+            f"{value}{where}, answered with {number(answered, decimals_for([answered]))} while it was hidden"
+        )
+    return f"Look whether these known values are right: {'; '.join(said)}."
 
 
 def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:

@@ -2,7 +2,7 @@
 
 import { read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
-import { count, number, percent, seconds, text, typed } from "/page/locale.js";
+import { count, number, percent, rough, seconds, text, typed } from "/page/locale.js";
 import { redraw, showCell } from "/page/table.js";
 import { label } from "/page/ways.js";
 
@@ -85,9 +85,13 @@ function drawBrief(page) {
   $("answers").hidden = false;
   $("answers-title").textContent = `Answers for “${brief.target}”`;
   $("reply").textContent = [brief.question, ...brief.reply].join(" ");
-  fill($("cards"), ...brief.cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
+  const cards = brief.cards.map((card, place) => (place === 0 && worse() ? { ...card, tone: "fair", icon: "↓", small: `Worse than before. ${card.small}` } : card));
+  fill($("cards"), ...cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
     make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: card.large })), make("p", { class: "fine", text: card.small }))));
   drawChanges();
+  $("slips").hidden = !brief.quality?.slips;
+  $("slips").textContent = brief.quality?.slips ?? "";
+  fill($("said-notes"), ...brief.notes.map((text) => make("li", { text })));
   drawDownloads(page);
   drawQuality();
   drawMap();
@@ -98,17 +102,25 @@ function drawBrief(page) {
   drawTrust(page);
 }
 
+// Whether the answers at hidden values are worse than those of the fill before; what hardly changed is neither.
+function worse() {
+  const [before, now] = brief.changes?.quality ?? [null, null];
+  return before !== null && now !== null && (brief.task === "regression" ? now > 1.02 * before : now < before - 0.01);
+}
+
 function drawChanges() {
   const { changes } = brief;
   $("changes").hidden = !changes;
   if (!changes) return;
-  const [before, after] = changes.size, [old, now] = changes.guarantee;
-  const narrower = before && after ? 1 - after / before : null;
-  const size = narrower === null ? "" : Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
-  const lines = [changes.labels ? `${count(changes.labels)} more known values.` : "", `${count(changes.changed)} of ${count(changes.rows)} answers changed.`, size,
-    old === now ? `The guarantee is as before: ${now}.` : `The guarantee was “${old}” and is now “${now}”.`,
-    changes.quality[0] && changes.quality[1] ? `At known values that were hidden: ${changes.quality[0]} before, ${changes.quality[1]} now.` : ""];
-  fill($("changes-body"), make("ul", { class: "notes" }, ...lines.filter(Boolean).map((text) => make("li", { text }))));
+  const [before, after] = changes.size, [old, now] = changes.guarantee, [was, is] = changes.quality;
+  const narrower = before && after ? 1 - after / before : 0;
+  const size = Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
+  const good = (value) => (brief.task === "regression" ? `off by ${rough(value)}` : `${percent(value)} right`);
+  const lines = [[changes.labels ? `${count(changes.labels)} more known values.` : ""], [`${count(changes.changed)} of ${count(changes.rows)} answers changed.`], [before && after ? size : "", narrower < -0.005 ? "worse" : ""],
+    [old === now ? `The guarantee is as before: ${now}.` : `The guarantee was “${old}” and is now “${now}”.`],
+    [was !== null && is !== null ? `At known values that were hidden: ${good(was)} on average before, ${good(is)} now.${worse() ? " That is worse. The new known values may be of harder rows, or some of them wrong." : ""}` : "", worse() ? "worse" : ""]];
+  $("changes").classList.toggle("worse", worse());
+  fill($("changes-body"), make("ul", { class: "notes" }, ...lines.filter(([text]) => text).map(([text, look = ""]) => make("li", { text, class: look }))));
 }
 
 function drawDownloads(page) {

@@ -1,6 +1,7 @@
 // The row that is judged, or looked at again.
 
-import { $, dot, fill, grouped, make } from "/page/dom.js";
+import { $, dot, fill, make } from "/page/dom.js";
+import { count, number, rough } from "/page/locale.js";
 
 const TITLE = 160; // a first text up to this long is a headline
 const TINY = 32; // images up to so many pixels are shown as squares
@@ -24,13 +25,13 @@ function shown(cell, row, column, plain) {
 // Screen readers hear which row it is and how it begins, once, not all of its text after every change.
 function announce(card, about) {
   const begins = card?.cells.find(({ kind }) => kind === "text")?.text.replace(/\s+/g, " ").slice(0, 80) ?? "";
-  const words = card ? `Row ${grouped(card.row + 1)} of ${grouped(about.n_rows)}. ${begins}` : "Every row has a label.";
+  const words = card ? `Row ${count(card.row + 1)} of ${count(about.n_rows)}. ${begins}` : "Every row has a label.";
   if ($("announce").textContent !== words) $("announce").textContent = words;
 }
 
 export function showCard(card, about, model) {
   announce(card, about);
-  $("row-number").textContent = card ? `row ${grouped(card.row + 1)} of ${grouped(about.n_rows)}` : "";
+  $("row-number").textContent = card ? `row ${count(card.row + 1)} of ${count(about.n_rows)}` : "";
   $("why").textContent = card ? card.why : "";
   $("row").classList.toggle("drawn", Boolean(card?.random));
   if (!card) {
@@ -67,7 +68,7 @@ function stateOf(card, model) {
   const back = model.looking ? make("button", { type: "button", text: "Back to the row to judge", onclick: model.back }) : null;
   if (card.label !== null) {
     const who = card.by === "table" ? "in the table" : card.decision?.random ? "a random draw" : "by you";
-    const words = make("span", { text: `Labelled “${card.label}”, ${who}. Choose again to change it.` });
+    const words = make("span", { text: `Labelled “${typeof card.label === "number" ? number(card.label) : card.label}”, ${who}. Choose again to change it.` });
     return make("div", { class: "state" }, dot(code(card.label)), words, back);
   }
   if (card.random && (card.decision || back)) {
@@ -75,8 +76,8 @@ function stateOf(card, model) {
     return make("div", { class: "state random" }, make("span", { text }), back);
   }
   if (model.showAnswer && card.answer !== null) {
-    const between = card.bounds ? ` (${card.bounds.map((end) => Number(end).toPrecision(4)).join(" to ")})` : "";
-    const value = typeof card.answer === "number" ? Number(card.answer).toPrecision(4) : card.answer;
+    const between = card.bounds ? ` (${card.bounds.map((end) => rough(Number(end))).join(" to ")})` : "";
+    const value = typeof card.answer === "number" ? rough(card.answer) : card.answer;
     return make("div", { class: "state" }, dot(code(card.answer)), make("span", { text: `Current answer: ${value}${between}` }), back);
   }
   return back ? make("div", { class: "state" }, make("span", { text: "Not labelled yet." }), back) : null;

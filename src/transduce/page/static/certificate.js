@@ -1,6 +1,7 @@
 // What is certain, in words and as a curve.
 
-import { $, drawing, fill, grouped, make } from "/page/dom.js";
+import { $, drawing, fill, make } from "/page/dom.js";
+import { count } from "/page/locale.js";
 
 const WIDTH = 340, HEIGHT = 124, LEFT = 36, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const opened = new Set(); // parts that the reader opened
@@ -24,8 +25,8 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
   parts.push(drawing("circle", { class: "end", cx: x(end), cy: y(height), r: 3.8 }));
   parts.push(drawing("text", { x: LEFT, y: HEIGHT - 4, text: "0" }));
   const room = x(end) - LEFT;
-  if (end > 0 && ahead && room > 24 && WIDTH - RIGHT - x(end) > 100) parts.push(drawing("text", { x: x(end), y: HEIGHT - 4, "text-anchor": "middle", text: grouped(end) }));
-  parts.push(drawing("text", { x: WIDTH - RIGHT, y: HEIGHT - 4, "text-anchor": "end", text: `${grouped(last)} random draws` }));
+  if (end > 0 && ahead && room > 24 && WIDTH - RIGHT - x(end) > 100) parts.push(drawing("text", { x: x(end), y: HEIGHT - 4, "text-anchor": "middle", text: count(end) }));
+  parts.push(drawing("text", { x: WIDTH - RIGHT, y: HEIGHT - 4, "text-anchor": "end", text: `${count(last)} random draws` }));
   return drawing("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe }, ...parts);
 }
 
@@ -62,9 +63,9 @@ function answers(found, missing, about, act) {
   }
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
-    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${grouped(found.goal)}`, falling: true,
+    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
     describe: `Answers that may be wrong at most, draw by draw. ${found.headline}`,
-    ticks: [[0, "0"], [most, grouped(most)]],
+    ticks: [[0, "0"], [most, count(most)]],
   });
   const shown = part("answers", "Wrong answers", "", true, make("p", { class: "strong", id: "wrong-headline", text: found.headline }), make("p", { text: found.text }), plot, row);
   shown.classList.toggle("reached", found.reached);
@@ -74,11 +75,11 @@ function answers(found, missing, about, act) {
 function intervals(found, about, act) {
   const begun = found.planned > 0 && !found.complete && !found.spoilt;
   const value = begun ? found.planned : found.usual;
-  const count = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (count.dataset.typed = "yes") });
-  const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(count.value)) }) });
-  const words = begun ? `${grouped(found.answered)} of ${grouped(found.planned)}` : found.ready ? "ready" : "from random draws";
+  const field = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (field.dataset.typed = "yes") });
+  const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(field.value)) }) });
+  const words = begun ? `${count(found.answered)} of ${count(found.planned)}` : found.ready ? "ready" : "from random draws";
   const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets", words, found.planned > 0,
-    make("p", { id: "interval-words", text: found.text }), found.open ? null : make("div", { class: "row" }, count, plan));
+    make("p", { id: "interval-words", text: found.text }), found.open ? null : make("div", { class: "row" }, field, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;
 }

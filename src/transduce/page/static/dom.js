@@ -53,12 +53,18 @@ export function resolved(name) {
   return found;
 }
 
-export const grouped = (number) => number.toLocaleString("en-US");
-
+// What happened, in a line that goes by itself; what went wrong stays until it is closed.
 export function toast(text, kind = "error", seconds = 6) {
-  const same = [...$("toasts").children].find((one) => one.textContent === text);
-  const found = same ?? make("p", { class: `toast ${kind}`, text });
+  const same = [...$("toasts").children].find((one) => one.firstChild.textContent === text);
+  const found = same ?? make("p", { class: `toast ${kind}` }, make("span", { text }), make("button", { type: "button", class: "close", "aria-label": "Close", text: "×", onclick: () => found.remove() }));
   if (!same) $("toasts").append(found);
   clearTimeout(found.timer);
-  found.timer = setTimeout(() => found.remove(), seconds * 1000);
+  if (kind !== "error") found.timer = setTimeout(() => found.remove(), seconds * 1000);
+}
+
+// Notes to be read at leisure: they stand in the page, over nothing else, until somebody closes them.
+export function notes(texts) {
+  const box = $("notes");
+  fill(box, ...(texts.length ? [make("ul", {}, ...texts.map((text) => make("li", { text }))), make("button", { type: "button", class: "close", "aria-label": "Close these notes", text: "×", onclick: () => { box.hidden = true; } })] : []));
+  box.hidden = !texts.length;
 }

@@ -1,9 +1,10 @@
 // Lists of rows: the least and most certain answers, the history, what a search found; and the counts.
 
-import { $, colour, dot, fill, grouped, make } from "/page/dom.js";
+import { $, colour, dot, fill, make } from "/page/dom.js";
+import { count, number as written, rough } from "/page/locale.js";
 
 const code = (model, label) => model.classes.findIndex((known) => known.name === String(label));
-const short = (value) => (typeof value === "number" ? Number(value.toPrecision(5)).toString() : value);
+const short = (value) => (typeof value === "number" ? rough(value) : value);
 
 function thumb(model, row) {
   const column = model.imageColumn;
@@ -14,7 +15,7 @@ function thumb(model, row) {
 }
 
 function entry(model, { row, title, mark, tag, label }, choose) {
-  const text = model.imageColumn === null ? title : `row ${grouped(row + 1)}`;
+  const text = model.imageColumn === null ? title : `row ${count(row + 1)}`;
   return make("li", {},
     make("button", { type: "button", onclick: () => choose(row), "data-row": row },
       thumb(model, row), label === undefined ? null : dot(code(model, label)),
@@ -29,7 +30,7 @@ export function showAnswers(model, rows, missing, choose) {
 
 export function showHistory(model, decisions, choose) {
   const items = decisions.map(({ row, title, label, random, changed, mode }) =>
-    entry(model, { row, title, label, mark: label === null ? "skipped" : `${label}${changed ? " (changed)" : ""}`, tag: random ? "random" : mode === "chosen" ? "chosen" : null }, choose));
+    entry(model, { row, title, label, mark: label === null ? "skipped" : `${typeof label === "number" ? written(label) : label}${changed ? " (changed)" : ""}`, tag: random ? "random" : mode === "chosen" ? "chosen" : null }, choose));
   $("history-list").append(...items);
   if (!$("history-list").children.length) $("history-list").append(make("li", { class: "empty", text: "Nothing is decided yet." }));
 }
@@ -55,7 +56,7 @@ export function showCounts(model, view) {
     return [
       make("span", { class: "name" }, dot(index), make("span", { text: name, title: name })),
       make("span", { class: "meter", "aria-hidden": "true" }, ...bars),
-      make("span", { class: "figure", text: `${grouped(labelled)} + ${grouped(answered)}`, title: `${grouped(labelled)} labelled, ${grouped(answered)} answered` }),
+      make("span", { class: "figure", text: `${count(labelled)} + ${count(answered)}`, title: `${count(labelled)} labelled, ${count(answered)} answered` }),
     ];
   });
   fill($("counts"), ...lines);

@@ -14,6 +14,9 @@ export function number(value, decimals = 6) {
   return formats.get(decimals).format(value);
 }
 
+// Five digits are enough to compare answers by; no power of ten is written where none is needed.
+export const rough = (value) => number(Number(value.toPrecision(5)), 9);
+
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
 

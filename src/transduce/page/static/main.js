@@ -4,7 +4,8 @@ import { Gone, post, read, send, Stale } from "/page/api.js";
 import { showCard } from "/page/card.js";
 import { showCertificates } from "/page/certificate.js";
 import { beginDialogs, beginSearch, closeDialogs, openExport, openHistory } from "/page/dialogs.js";
-import { $, colour, dot, fill, grouped, make, toast } from "/page/dom.js";
+import { $, colour, dot, fill, make, notes, toast } from "/page/dom.js";
+import { count, number as written } from "/page/locale.js";
 import { beginKeys, keysOf, listen, showKeys } from "/page/keys.js";
 import { showAnswers, showCounts } from "/page/lists.js";
 import { beginMap, repaint, showMap } from "/page/map.js";
@@ -14,7 +15,7 @@ const model = { about: null, view: null, looking: null, running: null, list: "un
 let pause = null;
 
 function failed(error) {
-  toast(error.message, "error", error instanceof Gone ? 3600 : 7);
+  toast(error.message);
   if (error instanceof Gone) $("saved").textContent = "";
 }
 
@@ -101,7 +102,7 @@ function drawClasses(view, shown) {
 
 function drawProgress(view) {
   const { labelled, given, unlabelled, draws } = view.progress;
-  const parts = [`${grouped(labelled)} labelled`, draws ? `${grouped(draws)} random` : "", given ? `${grouped(given)} from the table` : "", `${grouped(unlabelled)} left`];
+  const parts = [`${count(labelled)} labelled`, draws ? `${count(draws)} random` : "", given ? `${count(given)} from the table` : "", `${count(unlabelled)} left`];
   $("progress-words").textContent = parts.filter(Boolean).join(" · ");
   $("bar-labelled").style.width = `${(100 * (labelled + given)) / model.about.n_rows}%`;
 }
@@ -116,7 +117,9 @@ function act(action, body = {}) {
 
 async function request(action, body) {
   try {
-    model.view = await send(action, { ...body, version: model.view.version });
+    const found = await send(action, { ...body, version: model.view.version });
+    if (found.ask) return found;
+    model.view = found;
     model.looking = null;
     $("saved").textContent = "✓ saved";
     draw();
@@ -151,13 +154,27 @@ async function label(code) {
   const shown = card();
   if (!shown) return;
   const again = model.looking;
-  if (await act("answer", { row: shown.row, class: code }) && again) toast(`Row ${grouped(shown.row + 1)} is now “${model.view.classes[code].name}”.`, "note", 3);
+  if (await act("answer", { row: shown.row, class: code }) && again) toast(`Row ${count(shown.row + 1)} is now “${model.view.classes[code].name}”.`, "note", 3);
 }
 
-async function number() {
+async function number(sure = null) {
   const typed = $("number").value.trim(), shown = card();
-  if (!shown || typed === "") toast("Type a number.");
-  else if (await act("answer", { row: shown.row, label: typed })) $("number").focus();
+  if (!shown || typed === "") return toast("Type a number.", "note", 3);
+  const done = await act("answer", { row: shown.row, label: sure ?? typed });
+  if (done.ask) return ask(typed, done.ask);
+  if (done) $("number").focus();
+  return null;
+}
+
+// A number that can be read in two ways, or is far from all known ones, is asked about once before it is saved.
+function ask(typed, { values, low, high }) {
+  const far = `${written(values[0])} is far ${values[0] < low ? "below" : "above"} all known values (${written(low)} to ${written(high)}). Save it all the same?`;
+  const choose = (value) => { $("ask-dialog").close(); number(value); };
+  $("ask-title").textContent = values.length > 1 ? `“${typed}” can be read in two ways. Which do you mean?` : far;
+  fill($("ask-body"), ...values.map((value) => make("button", { type: "button", class: values.length > 1 ? "plain" : "primary", text: values.length > 1 ? written(value) : "Save it", onclick: () => choose(value) })),
+    make("button", { type: "button", class: "plain", text: "Type it again", onclick: () => $("ask-dialog").close() }));
+  $("ask-dialog").addEventListener("close", () => $("number").select(), { once: true });
+  $("ask-dialog").showModal();
 }
 
 function name() {
@@ -211,7 +228,7 @@ async function watch() {
       view = await read("/api/view");
     } while (model.running || view.version < model.view.version);
     const typed = $("number").value;
-    for (const note of about.notes) if (!model.about.notes.includes(note)) toast(note, "note", 12);
+    notes(about.notes);
     model.about = about;
     model.view = view;
     draw();
@@ -350,11 +367,11 @@ async function begin() {
   beginKeys(about);
   beginDialogs();
   beginSearch(model, choose, failed);
-  beginMap(choose, (row, code) => `row ${grouped(row + 1)}${about.task === "classes" && code !== undefined && code !== 255 ? ` · ${model.view.classes[code].name}` : ""}`);
+  beginMap(choose, (row, code) => `row ${count(row + 1)}${about.task === "classes" && code !== undefined && code !== 255 ? ` · ${model.view.classes[code].name}` : ""}`);
   wire();
   listen(actions);
   draw();
-  for (const note of about.notes) toast(note, "note", 12);
+  notes(about.notes);
   $("home").hidden = !about.home;
   $("home").addEventListener("click", () => afterwards(() => post("/open/back").then(() => window.location.assign(about.home), failed)));
   rest();

@@ -1,6 +1,7 @@
 // The map of rows: near rows are alike, colours are answers, rings are labels.
 
-import { $, colour as classColour, grouped, resolved } from "/page/dom.js";
+import { $, colour as classColour, resolved } from "/page/dom.js";
+import { count } from "/page/locale.js";
 
 const REACH = 14; // pixels within which a click finds a row
 let places = null, codes = null, labelled = null, current = null, palette = null;
@@ -46,8 +47,8 @@ function colours() {
 
 export function showMap(found, about, place) {
   places = about.map;
-  const count = places.rows.length, some = count < about.n_rows ? ` of ${grouped(about.n_rows)} rows, drawn at random` : " rows";
-  $("map").setAttribute("aria-label", `Map of ${grouped(count)}${some}: rows that are alike lie near each other. The counts below say the same in numbers.`);
+  const drawn = places.rows.length, some = drawn < about.n_rows ? ` of ${count(about.n_rows)} rows, drawn at random` : " rows";
+  $("map").setAttribute("aria-label", `Map of ${count(drawn)}${some}: rows that are alike lie near each other. The counts below say the same in numbers.`);
   codes = bytes(found.codes);
   labelled = bytes(found.labelled);
   current = place;

@@ -2,7 +2,7 @@
 
 import { Gone, post, read, Stale } from "/page/api.js";
 import { answersBegin, drawAnswers } from "/page/answers.js";
-import { $, toast } from "/page/dom.js";
+import { $, notes, toast } from "/page/dom.js";
 import { drawTable, drawTables, tableBegin } from "/page/table.js";
 import { drawWays, waysBegin } from "/page/ways.js";
 
@@ -16,7 +16,7 @@ let acts = 0; // a look that began before an act tells of the past
 function failed(error) {
   if (error instanceof Gone && lost) return;
   lost = error instanceof Gone;
-  toast(error.message, "error", lost ? 3600 : 8);
+  toast(error.message);
 }
 
 // For screen readers: what happened, in a few words.
@@ -46,7 +46,7 @@ function show(state) {
   page.state = state;
   lost = false;
   if (state.table !== before?.table) page.step = state.choices?.step ?? "table";
-  if (state.table !== before?.table) for (const note of state.notes ?? []) toast(note, "note", 12);
+  if (state.table !== before?.table) notes(state.notes ?? []);
   draw(before);
 }
 
