@@ -78,10 +78,12 @@ class TransductiveBlend(Transducer, _BaseComposition):
     task_ : {"regression", "classification"}
         How labels were read.
 
-    Notes ----- How weights, shares and probabilities come about is in docs/model_selection.md. A member that fails is
-    left out, with a warning; warnings of members are in ``answer_.diagnostics``. `predict` is the same mean of the
-    members' `predict`, of those that have it. At an unlabelled row it may differ from ``transduction_``, because the
-    members' own may.
+    Notes
+    -----
+    How weights, shares and probabilities come about is in docs/model_selection.md. A member that fails is left out,
+    with a warning; warnings of members are in ``answer_.diagnostics``. `predict` is the same mean of the members'
+    `predict`, of those that have it. At an unlabelled row it may differ from ``transduction_``, because the members'
+    own may.
 
     Examples
     --------

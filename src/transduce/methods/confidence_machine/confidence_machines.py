@@ -217,9 +217,11 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     guarantee_, width_, settings_
         As in `RidgeConfidenceMachine`.
 
-    Notes ----- *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second
-    class into the set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at
-    levels below one less the credibility its set is empty. The true class is outside no more often than guaranteed.
+    Notes
+    -----
+    *Confidence* of a prediction is one less the second largest p-value: no level below it lets a second class into the
+    set. *Credibility* is the largest p-value: low means that the row is unlike all classes, and at levels below one
+    less the credibility its set is empty. The true class is outside no more often than guaranteed.
 
     The answer is the class with the largest p-value among all labelled rows, also with ``label_conditional=True``:
     there the p-values themselves cannot be compared, since that of a class with l_c labels is at least 1 / (l_c + 1).

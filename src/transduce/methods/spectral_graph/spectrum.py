@@ -141,11 +141,13 @@ def graph_spectrum(
     -------
     Spectrum
 
-    Notes ----- Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK (residuals below
-    1e-8), larger ones by Chebyshev-filtered block iteration in single precision (below 1e-4, above 500,000 rows below
-    1e-3, and a hundredth of the last eigenvalue if that is less). What has not converged is tried again with a larger
-    block, then by inverting the matrix, then as a dense matrix of up to 6,000 rows. Beyond that there are fewer
-    vectors, with a warning, and an error if there are none.
+    Notes
+    -----
+    Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK (residuals below 1e-8), larger
+    ones by Chebyshev-filtered block iteration in single precision (below 1e-4, above 500,000 rows below 1e-3, and a
+    hundredth of the last eigenvalue if that is less). What has not converged is tried again with a larger block, then
+    by inverting the matrix, then as a dense matrix of up to 6,000 rows. Beyond that there are fewer vectors, with a
+    warning, and an error if there are none.
 
     Examples
     --------
