@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer, RidgeConfidenceMachine, SpectralGraphTransducer, TransductiveRidge
 from transduce.methods.gaussian_process.process import Objective
-from transduce.methods.spectral_graph import Spectrum, chebyshev, graph_spectrum, neighbor_graph
+from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph, spectrum
 
 D, CENTRES, N_UNLABELLED, N_LABELS, N_BOUNCES = 20, 250, 500, 200, 20_000
 BUDGET_S = 6.0  # beyond this no run of a size is repeated
@@ -276,18 +276,18 @@ class CountedSteps:
     """Counts the bytes that the steps of the Chebyshev filter move, while it is entered."""
 
     def __enter__(self):
-        self.bytes, self.kept = 0.0, chebyshev.Filter._step
+        self.bytes, self.kept = 0.0, spectrum.Filter._step
 
         def step(matrix, now, past, scale, shift):
             # The matrix once, one panel read, one read and written, in single precision.
             self.bytes += sum(part.nbytes for part in matrix._matrix) + 3 * now.nbytes
             return self.kept(matrix, now, past, scale, shift)
 
-        chebyshev.Filter._step = step
+        spectrum.Filter._step = step
         return self
 
     def __exit__(self, *_):
-        chebyshev.Filter._step = self.kept
+        spectrum.Filter._step = self.kept
 
 
 def time_graphs(n_sizes) -> Iterator[dict[str, Any]]:

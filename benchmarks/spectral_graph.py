@@ -75,7 +75,7 @@ def timed(function):
 
 def compile_first():
     from transduce import SpectralGraphTransducer
-    from transduce.methods.spectral_graph import chebyshev, neighbor_graph, spectrum
+    from transduce.methods.spectral_graph import neighbor_graph, spectrum
 
     X, truth = clustered(3000)
     graph = neighbor_graph(X, method="approximate", random_state=0)
@@ -84,7 +84,7 @@ def compile_first():
     neighbor_graph(X)
     matrix = spectrum.normalised(spectrum.check_graph(graph), np.asarray(graph.sum(axis=1)).ravel())
     block = np.random.default_rng(0).standard_normal((3000, 12), dtype=np.float32)
-    chebyshev.Filter(matrix).apply(block, 2, -1.0, 0.5)
+    spectrum.Filter(matrix).apply(block, 2, -1.0, 0.5)
 
 
 def run_steps(n):

@@ -17,7 +17,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.ensemble.left_out import without_refits
+from transduce.ensemble.blend_fit import without_refits
 from transduce.model_selection.ask import ask, read_problem
 from transduce.model_selection.folds import ask_folds
 from transduce.model_selection.trees import (

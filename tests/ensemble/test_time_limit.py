@@ -13,8 +13,8 @@ from sklearn.dummy import DummyRegressor
 
 from tests.model_selection.test_model_selection import numbers
 from transduce import TransductiveBlend, TransductiveRidge
-from transduce.ensemble import left_out
-from transduce.ensemble.left_out import Budget, OutOfTimeError, time_limit
+from transduce.ensemble import blend_fit
+from transduce.ensemble.blend_fit import Budget, OutOfTimeError, time_limit
 
 
 class Endless(RegressorMixin, BaseEstimator):
@@ -69,7 +69,7 @@ def test_what_is_being_compiled_is_waited_for(monkeypatch):
             pass
 
     answers = iter([True, True, False])
-    monkeypatch.setattr(left_out, "_compiles", lambda thread: next(answers))
+    monkeypatch.setattr(blend_fit, "_compiles", lambda thread: next(answers))
     with pytest.raises(OutOfTimeError), time_limit(0.001):
         work()
     assert list(answers) == []
@@ -77,9 +77,9 @@ def test_what_is_being_compiled_is_waited_for(monkeypatch):
 
 def test_numba_is_known_by_its_frames():
     def compiles():
-        return left_out._compiles(threading.get_ident())
+        return blend_fit._compiles(threading.get_ident())
 
-    names = {"__name__": "numba.core.dispatcher", "left_out": left_out, "threading": threading}
+    names = {"__name__": "numba.core.dispatcher", "blend_fit": blend_fit, "threading": threading}
     assert FunctionType(compiles.__code__, names)()
     assert not compiles()
 

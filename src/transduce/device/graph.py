@@ -104,13 +104,13 @@ def nearest_on_device(Q: Any, X: Any, k: int, metric: Any) -> Neighbors:
     both, offsets = comparable(xp.concat([X, Q], axis=0), metric)
     n = X.shape[0]
     neighbors = search_blocks(both[n:, :], own, both[:n, :], offsets[:n], k)
-    return in_order(neighbors.ids, -_distances(Q, X, neighbors.ids))
+    return in_order(neighbors.ids, -distances_to(Q, X, neighbors.ids))
 
 
-def _distances(Q: Any, X: Any, ids: Any) -> Any:
+def distances_to(Q: Any, X: Any, ids: Any) -> Any:
     """Return the Euclidean distance of every query to its neighbours, infinite where there is none."""
     xp = arrays.namespace(X)
-    parts, size = [], max(1, 2**26 // max(ids.shape[1] * X.shape[1], 1))
+    parts, size = [], max(1, int(memory.work_bytes(X, 2.0**28) // (32 * max(ids.shape[1] * X.shape[1], 1))))
     for part in arrays.blocks(Q.shape[0], size):
         near = xp.where(ids[part, :] >= 0, ids[part, :], xp.zeros_like(ids[part, :]))
         rows = xp.reshape(xp.take(X, xp.reshape(near, (-1,)), axis=0), (*near.shape, X.shape[1]))
@@ -140,7 +140,7 @@ def search(X: Any, k: int, settings: Any, random: Random, report: Any) -> tuple[
         neighbors = search_blocks(rows, own, rows, offsets, k)
     report(0.9)
     if settings.metric != "cosine":
-        neighbors = in_order(neighbors.ids, -_distances(X, X, neighbors.ids))
+        neighbors = in_order(neighbors.ids, -distances_to(X, X, neighbors.ids))
     return neighbors, method, share
 
 
@@ -456,13 +456,14 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
 
 
 def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
-    """Return the same as `spectral_graph.chebyshev.leading_pairs`, in the precision of the block."""
+    """Return the same as `spectral_graph.spectrum.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
     matrix = SparseRows(S.indptr, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
-    lower = smallest_bound(matrix, block[:, :1])
-    degree, cut, first = 10, 0.5 * (1.0 + lower), 0.0
+    first = block[:, :1] / xp.sqrt(xp.sum(block[:, :1] * block[:, :1]))
+    lower = smallest_bound(matrix.__matmul__, first, lambda one, other: xp.sum(one * other))
+    degree, cut, farthest = 10, 0.5 * (1.0 + lower), 0.0
     for _ in range(MOST_CYCLES):
         block = chebyshev(matrix, block, degree, lower, cut)
         block = block - known[:, None] * (known[None, :] @ block)
@@ -473,8 +474,8 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
             return values[:k], arrays.copy(block[:, :k]), residuals[:k]
         if limit < finest:
             raise NotConvergedError(f"the eigenvalues are too close to 0 for this precision ({limit:.0e})")
-        first = max(first, np.log(worst / limit))
-        report(1.0 - np.log(worst / limit) / first)
+        farthest = max(farthest, np.log(worst / limit))
+        report(1.0 - np.log(worst / limit) / farthest)
         degree, cut = filter_degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
     n_left = int((residuals[:k] > limit).sum())
     raise NotConvergedError(f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles")
@@ -489,17 +490,15 @@ def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: floa
     return now
 
 
-def smallest_bound(matrix: SparseRows, vector: Any, n_steps: int = 20) -> float:
-    """Return a number that no eigenvalue is below, as far as a few Lanczos steps and their residual can tell."""
-    xp = arrays.namespace(vector)
-    vector = vector / xp.sqrt(xp.sum(vector * vector))
-    before, beta = xp.zeros_like(vector), 0.0
+def smallest_bound(product: Callable[[Any], Any], vector: Any, dot: Callable[[Any, Any], Any]) -> float:
+    """Return a number that no eigenvalue is below, as far as a few Lanczos steps from a unit vector (n, 1) can tell."""
+    xp, before, beta = arrays.namespace(vector), arrays.namespace(vector).zeros_like(vector), 0.0
     diagonal, off = [], []
-    for _ in range(min(n_steps, matrix.shape[0])):
-        next_ = (matrix @ vector) - beta * before
-        diagonal.append(float(xp.sum(vector * next_)))
+    for _ in range(min(20, vector.shape[0])):
+        next_ = product(vector) - beta * before
+        diagonal.append(float(dot(vector, next_)))
         next_ = next_ - diagonal[-1] * vector
-        beta = float(xp.sqrt(xp.sum(next_ * next_)))
+        beta = float(xp.sqrt(dot(next_, next_)))
         off.append(beta)
         if beta < 1e-5:
             break

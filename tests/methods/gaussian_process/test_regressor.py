@@ -21,9 +21,15 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from tests import brute
 from transduce import TransductiveGPRegressor
 from transduce.core.computing import few_threads
-from transduce.methods.gaussian_process.moments import Spread, match_moments, tilt
 from transduce.methods.gaussian_process.parameters import Fold, Search, compare_matchings, dependence
-from transduce.methods.gaussian_process.process import InducedPosterior, Objective, Posterior
+from transduce.methods.gaussian_process.process import (
+    InducedPosterior,
+    Objective,
+    Posterior,
+    Spread,
+    match_moments,
+    tilt,
+)
 from transduce.methods.gaussian_process.triangles import (
     FEW_ROWS,
     cross_kernel,

@@ -21,7 +21,6 @@ from transduce.core import computing
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
-    chebyshev,
     graph_spectrum,
     neighbor_graph,
     neighbors,
@@ -275,11 +274,11 @@ def test_filter_uncompiled_and_with_dependent_columns(monkeypatch):
     S, known = spectrum.normalised(A, degrees), np.full(60, 60**-0.5, dtype=np.float32)
     block = np.random.default_rng(0).standard_normal((60, 12)).astype(np.float32)
     block[:, 3] = block[:, 4]
-    values, vectors, _ = chebyshev.leading_pairs(S, block.copy(), 5, 1e-4, known)
+    values, vectors, _ = spectrum.leading_pairs(S, block.copy(), 5, 1e-4, known)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(S.toarray())[::-1][1:6], atol=1e-6)
     assert np.abs(known @ vectors).max() < 1e-5
-    monkeypatch.setattr(chebyshev, "chebyshev_step", chebyshev.chebyshev_step.py_func)
-    again = chebyshev.leading_pairs(S, block.copy(), 5, 1e-4, known, neighbors.Work(2))[0]
+    monkeypatch.setattr(spectrum, "chebyshev_step", spectrum.chebyshev_step.py_func)
+    again = spectrum.leading_pairs(S, block.copy(), 5, 1e-4, known, neighbors.Work(2))[0]
     np.testing.assert_allclose(again, values, atol=1e-5)
 
 
@@ -301,7 +300,7 @@ def test_what_converges_by_no_route_is_an_error(monkeypatch):
     monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10)
     monkeypatch.setattr(spectrum, "EXTRA", 3)
-    monkeypatch.setattr(chebyshev, "MOST_CYCLES", 1)
+    monkeypatch.setattr(spectrum, "MOST_CYCLES", 1)
     true = spectrum.eigsh
 
     def never(*args, **options):
@@ -490,7 +489,7 @@ def test_threads_leave_no_trace(monkeypatch):
     """Neither among equally near rows nor in sums over all rows."""
     monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 20)
-    monkeypatch.setattr(chebyshev, "CHUNK", 64)
+    monkeypatch.setattr(spectrum, "CHUNK", 64)
     rows, smooth = copies(), neighbor_graph(blobs(400, 3), n_neighbors=8)
     graphs, spectra = [], []
     for threads in (1, 2, 3):

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
+from transduce.device.graph import distances_to
 from transduce.device.neighbors import Neighbors
 
 QUERIES = 256  # rows whose neighbours are searched together
@@ -499,12 +500,4 @@ def nearly_nearest_rows(
     rows = X - X.mean(axis=0)
     rows = (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
     found, reached = search(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
-    return Neighbors(found.ids, -_distances(X, found.ids)), reached
-
-
-def _distances(X: AnyArray, ids: AnyArray) -> Array:
-    """Return the Euclidean distance of every row to its neighbours, infinite where there is none."""
-    distances = np.empty(ids.shape)
-    for rows in arrays.blocks(len(X), 10_000):
-        distances[rows] = np.linalg.norm(X[rows, None, :] - X[ids[rows]], axis=2)
-    return np.where(ids >= 0, distances, np.inf)
+    return Neighbors(found.ids, -distances_to(X, X, found.ids)), reached
