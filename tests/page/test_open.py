@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +14,14 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from tests.labelling.processes import Running
 from tests.labelling.tables import new_session
 from transduce import fill as fill_table
+from transduce.cli.app import app
 from transduce.conformal import Drawn, Estimated
+from transduce.labelling import Session
 
 pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
 pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
@@ -573,8 +577,44 @@ def test_labels_are_put_into_the_table(folder):
     assert np.flatnonzero(new.frame["price_random"]).tolist() == rows
 
 
+def test_tables_that_differ_in_their_ending_have_journals_of_their_own(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": np.where(np.arange(40) < 20, np.arange(40.0), np.nan)})
+    frame.to_csv(tmp_path / "flats.csv", index=False)
+    frame.to_excel(tmp_path / "flats.xlsx", index=False)
+    frame.to_csv(tmp_path / "flats.old.csv", index=False)
+    with Served(Workspace(tmp_path)) as served:
+        client = Client(served)
+        for name in ("flats.csv", "flats.xlsx", "flats.old.csv"):
+            client.post("/open/open", {"name": name})
+            settle(client, {"target": "y"})
+            assert client.post("/open/label").status == 200
+            row = client.get("/api/view").json()["proposal"]["row"]
+            assert client.post("/api/answer", {"row": row, "label": 1.0}).status == 200
+        client.post("/open/open", {"name": None})
+        listed = [table["name"] for table in client.get("/open/state").json()["tables"]]
+        assert sorted(listed) == ["flats.csv", "flats.old.csv", "flats.xlsx"]  # no journal is a table
+    journals = {path.name for path in tmp_path.glob("*.jsonl")}
+    assert journals == {f"{stem}-y-labels.jsonl" for stem in ("flats", "flats-xlsx", "flats-old")}
+    with pytest.raises(ValueError, match=r"flats-y-labels\.jsonl is about flats\.csv, not flats\.xlsx"):
+        Session(tmp_path / "flats.xlsx", "y", journal=tmp_path / "flats-y-labels.jsonl")
+
+
+def test_rows_that_a_fill_names_come_first(filled):
+    client, _, _, _ = filled
+    named = client.get("/open/answers").json()["advised"]
+    assert len(named) == 10
+    assert client.post("/open/label").status == 200
+    for row in named[:3]:
+        shown = client.get("/api/view").json()["proposal"]
+        assert (shown["row"], "last fill named" in shown["why"]) == (row, True)
+        client.post("/api/skip")
+    client.post("/open/open", {"name": "houses.csv"})
+
+
 @pytest.mark.slow
-def test_from_the_answers_to_labelling_and_back(tmp_path):
+def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("transduce.model_selection.methods.TREES", 200)  # as a process of its own has them
     rng = np.random.default_rng(1)
     x = rng.normal(size=120)
     frame = pd.DataFrame({"x": x, "other": rng.normal(size=120)})
@@ -601,5 +641,12 @@ def test_from_the_answers_to_labelling_and_back(tmp_path):
         changes = about["changes"]
         assert changes["guarantee"] == ["approximate", "exact"]
         assert changes["labels"] > 0
-        assert "session.to_fill()" in about["again"]
+        file = ".transduce/t.csv/t-labelled.csv"
+        assert about["again"] == f"transduce fill {file} --target y_label --random-labels y_random --ignore y"
+        assert (
+            CliRunner().invoke(app, [*shlex.split(about["again"])[1:], "--out", "again.csv"]).exit_code == 0
+        )
+        answers = client.get("/open/rows?count=200&sort=row").json()["rows"]
+        again = pd.read_csv("again.csv").iloc[[line["row"] for line in answers]]
+        np.testing.assert_allclose(again["y_label_filled"], [line["value"] for line in answers], rtol=1e-4)
         assert pd.read_csv(tmp_path / "t.csv")["y"].isna().sum() == 60

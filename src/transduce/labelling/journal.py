@@ -26,6 +26,13 @@ DECISION = ("kind", "row", "label", "mode", "random", "unlabelled", "hits")  # i
 START = b'{"kind": "start"'  # how every journal begins
 
 
+def is_journal(path: Path) -> bool:
+    """Return whether a file begins like a journal."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(START)) == START
+    return False
+
+
 @dataclass(frozen=True)
 class Header:
     """What a session is about; the first line of its journal."""

@@ -45,6 +45,8 @@ class SessionSettings:
         Features and graph, if they are there already.
     labels_by_class : bool, default=False
         Whether the table's labels were chosen by their class: answers are then for the shares of the other rows.
+    first : sequence of int, optional
+        Rows to propose first where rows are to teach, such as those that `FillResult.advice` names.
     wait : bool, default=True
         Whether to wait until all rows are compared; until then rows come in a random order, without answers.
 
@@ -63,6 +65,7 @@ class SessionSettings:
     seed: int | None = None
     prepared: Prepared | None = None
     labels_by_class: bool = False
+    first: Sequence[int] = ()
     wait: bool = True
 
     def __post_init__(self) -> None:
@@ -77,9 +80,11 @@ def journal_path(table: LabelTable) -> Path | None:
     """Return where the journal of a table lies: beside it; None for a frame."""
     if table.path is None:
         return None
-    stem = table.path.name.split(".")[0] or "table"
-    column = re.sub(r"\W+", "-", table.target).strip("-") or "column"
-    return table.path.with_name(f"{stem}-{column}-labels.jsonl")
+    sheet = None if table.source is None else table.source.sheet
+    of_csv = table.path.name.removesuffix(".csv")  # two tables that differ in their ending have two journals
+    parts = [one for one in (of_csv, sheet, table.target) if one]
+    words = [re.sub(r"[^\w]+", "-", one).strip("-") or "table" for one in parts]
+    return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
 
 
 def differing(header: Header, settings: SessionSettings) -> list[str]:
@@ -204,7 +209,7 @@ class Session:
 
     def __init__(
         self,
-        table: str | Path | pd.DataFrame,
+        table: str | Path | pd.DataFrame | LabelTable,
         target: str,
         *,
         show: Sequence[str] = (),
@@ -215,7 +220,7 @@ class Session:
     ) -> None:
         self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
-        self.table = read_label_table(table, target, show)
+        self.table = table if isinstance(table, LabelTable) else read_label_table(table, target, show)
         path = journal_path(self.table) if journal == "auto" else journal
         self._journal = Journal(None if path is None else Path(path))
         try:
@@ -358,6 +363,9 @@ class Session:
         free[skipped[-HELD_BACK:]] = False
         if not free.any():
             free = state.pool
+        first = [row for row in self.settings.first if state.pool[row] and row not in state.decisions]
+        if first and state.mode == "learn":
+            return Proposal(first[0], "learn", "advised")
         seen = {*labelled, *state.decisions}  # where nobody could tell, rows alike will not teach either
         if self.model is None:  # no search found it: it tells of all rows
             place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())

@@ -37,7 +37,7 @@ class Proposal:
     row, mode : int, {"find", "learn", "audit"}
         The row, and how it was chosen.
     reason : str
-        Why, in a word: "likeliest", "teaches", "diverse", "widest", "random", "undone" or "skipped".
+        Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "undone" or "skipped".
     value : float
         A number that belongs to the reason: the share of the uncertainty, the width, the number of the draw.
     random : bool
@@ -444,6 +444,8 @@ def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, t
 def _check_header(header: Header, table: LabelTable, settings: SessionSettings, path: Path | None) -> None:
     """Raise a ValueError if a journal belongs to another table, or to other settings."""
     name = path.name if path is not None else "the journal"
+    if header.digest != table.digest and header.table != table.name:
+        raise ValueError(f"{name} is about {header.table}, not {table.name}: name another journal.")
     if header.digest != table.digest or header.n_rows != table.n_rows:
         raise ValueError(
             f"{table.name} has changed since {name} was begun: put the old table back, or move the journal away to "

@@ -155,8 +155,10 @@ def _cell(name: str, value: object) -> Cell:
     return Cell(name, "image" if Path(text).suffix.lower() in IMAGES else "text", text)
 
 
-def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = ()) -> LabelTable:
-    """Return a table that is to be labelled, from a file or a frame."""
+def read_label_table(
+    table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = (), sheet: str | None = None
+) -> LabelTable:
+    """Return a table that is to be labelled, from a file, or a sheet of it, or a frame."""
     source, path = None, None
     if isinstance(table, pd.DataFrame):
         frame = without(table.reset_index(drop=True), ())
@@ -164,7 +166,7 @@ def read_label_table(table: str | Path | pd.DataFrame, target: str, show: Sequen
         digest = hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
     else:
         path = Path(table)
-        source = files.read(path)
+        source = files.read(path, sheet=sheet)
         with path.open("rb") as file:
             frame, digest = source.frame, hashlib.file_digest(file, "sha256").hexdigest()
     if len(frame) == 0:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import ConformalTransducer
+from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
@@ -30,6 +30,7 @@ from transduce.core.types import Array
 from transduce.core.words import command_line
 from transduce.filling import FillResult, fill
 from transduce.labelling.journal import Label
+from transduce.model_selection.ask import unused_name
 from transduce.page.workspace import Choices
 from transduce.report import render_html, render_json
 from transduce.report.plain import finite, name_of
@@ -178,8 +179,9 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
             table = files.read(path, sheet=choices.sheet)
             again, given = "", GivenLabels.read(folder) if choices.labels else None
             if given is not None:
-                table, choices = given.put_into(table, choices)
-                again = _again_with_labels(path, choices)
+                own = table
+                table, choices = given.put_into(own, choices)
+                again = _again_with_labels(folder, own, table, choices)
         result = fill(table, choices.target, **choices.options().changed())
         part = folder / f"part-{os.getpid()}"
         part.mkdir()
@@ -191,14 +193,19 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         shutil.rmtree(folder / f"old-{os.getpid()}", ignore_errors=True)
 
 
-def _again_with_labels(path: Path, choices: Choices) -> str:
-    """Return the code that does it again with labels of the labelling page."""
-    lines = ["from transduce import fill", "from transduce.labelling import Session", ""]
-    lines += [f"with Session({path.name!r}, {choices.target!r}) as session:"]
-    lines += ["    table, labels = session.to_fill()"]
-    options = {name: value for name, value in choices.options().changed().items() if name != "labels"}
-    more = "".join(f", {name}={value!r}" for name, value in options.items())
-    return "\n".join([*lines, f"fill(table, {choices.target!r}, labels=labels{more})"])
+def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choices: Choices) -> str:
+    """Write the table with the labels of the labelling page in columns of their own; return the command for that."""
+    names = dict.fromkeys(map(str, own.frame.columns))
+    target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
+    new = {target: table.frame[choices.target]}
+    options = replace(choices.options(), ignore=[*choices.ignore, str(choices.target)])
+    if choices.column is not None:
+        new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
+        options = replace(options, labels=Drawn(marks))
+    file = folder / files.named_after(Path(own.name).name, "labelled").name
+    write(file, own, pd.DataFrame(new), force=True)
+    shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
+    return options.as_command(shown, target, "auto")
 
 
 def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
@@ -216,6 +223,7 @@ def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, A
         answers.to_feather(part / "answers.feather", compression="uncompressed")
         del summary["rows"]
         brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
+        brief["advised"] = [] if result.advice is None else list(result.advice.rows)
         write_text(part / "brief.json", render_json(brief))
 
 

@@ -22,8 +22,8 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from transduce.labelling.journal import Label
-from transduce.labelling.session import Session, SessionSettings, journal_path
-from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable
+from transduce.labelling.session import Session, SessionSettings
+from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.page import view as views
 from transduce.page.guard import Guard
 from transduce.page.preview import AnswerRows, Preview, outlook
@@ -31,7 +31,6 @@ from transduce.page.run import RESULT, GivenLabels, Run
 from transduce.page.view import Json
 from transduce.page.workspace import Choices, StaleError, Workspace
 from transduce.tables.files import named_after
-from transduce.tables.files import read as files_read
 from transduce.tables.numbers import without
 from transduce.tables.pictures import preview
 
@@ -303,19 +302,28 @@ class OpenServer:
             raise ValueError("Choose the column to fill first.")
         with self.label.lock:
             self._end_labelling()
-            shown, plain = self.preview.shown, choices.sheet is None and not choices.missing
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
-            show = [name for name in shown.show if name not in gone][:MOST_SHOWN]
-            table: Any = path
-            if not plain:
-                table = without(files_read(path, sheet=choices.sheet).frame, choices.missing)
-            journal = journal_path(replace(shown, target=choices.target))
-            by_class = choices.way == "class"
-            settings = SessionSettings(confidence=choices.confidence, labels_by_class=by_class, wait=False)
-            session = Session(table, choices.target, show=show, journal=journal, settings=settings)
+            show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
+            table = read_label_table(path, choices.target, show, choices.sheet)
+            table = replace(table, frame=without(table.frame, choices.missing))
+            settings = SessionSettings(
+                confidence=choices.confidence,
+                labels_by_class=choices.way == "class",
+                first=self._advised(choices, table.n_rows),
+                wait=False,
+            )
+            session = Session(table, choices.target, settings=settings)
             self.label.session = session
             if body.get("draw"):
                 session.propose("audit")
+
+    def _advised(self, choices: Choices, n_rows: int) -> list[int]:
+        """Return the rows that the last fill would have labelled, if it was of this column."""
+        if not (self.workspace.computed / RESULT / "brief.json").exists():
+            return []
+        brief = self.answers.brief
+        same = brief["choices"]["target"] == choices.target and brief["counts"]["rows"] == n_rows
+        return list(brief["advised"]) if same else []
 
     def _end_labelling(self) -> None:
         with self.label.lock:

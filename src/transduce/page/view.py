@@ -25,6 +25,7 @@ REASONS = {
     "likeliest": "Of {rows} this one is the most likely to be “{wanted}”.",
     "diverse": "{unknown}This row is unlike those labelled so far, and like many others.",
     "teaches": "Its label would teach most: it takes away about {share} of the uncertainty about all rows.",
+    "advised": "The last fill named this row as one whose value would help most.",
     "widest": "Its interval is the widest of those compared ({number:.4g}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
     "early": "While all rows are being compared, rows come in a random order.",

@@ -15,6 +15,7 @@ from transduce.core import checks
 from transduce.core.safe_files import whole_file, write_text
 from transduce.core.words import GUARANTEES
 from transduce.filling.options import Options, design_of
+from transduce.labelling.journal import is_journal
 from transduce.tables.files import KINDS, kind_of
 
 ENDING = ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
@@ -146,7 +147,9 @@ class Workspace:
         """Return the tables in the folder, those first that were open before."""
         found = []
         for path in self.folder.iterdir():
-            if kind_of(path)[0] is not None and path.is_file() and not path.name.startswith("."):
+            if kind_of(path)[0] is None or not path.is_file() or path.name.startswith("."):
+                continue
+            if not is_journal(path):
                 about = path.stat()
                 begun = self._beside(path.name).exists()
                 line = {"name": path.name, "bytes": about.st_size, "changed": about.st_mtime, "begun": begun}

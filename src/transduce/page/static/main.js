@@ -35,7 +35,8 @@ function draw() {
   showMap(view.map, about, shown?.place ?? null);
   showCounts(model, view);
   showAnswers(model, view[model.list], view.certificate.no_answers, choose);
-  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}`;
+  const own = about.home ? " These are quick answers of this page, renewed after each label; those of the table come from the last fill, and more methods. Fill again to have both." : "";
+  $("source").textContent = `${about.task === "classes" ? "Labelled + answered. " : ""}Answers by ${view.source}${restsOn(about.columns)}.${view.thinking ? " Thinking again …" : ""}${own}`;
   $("undo").disabled = !view.can_undo;
   $("skip").disabled = Boolean(model.looking) || !view.proposal;
   $("back").disabled = view.progress.decisions === 0;
@@ -373,6 +374,7 @@ async function begin() {
   draw();
   notes(about.notes);
   $("home").hidden = !about.home;
+  $("lists-title").textContent = about.home ? "Quick answers" : "Answers";
   $("home").addEventListener("click", () => afterwards(() => post("/open/back").then(() => window.location.assign(about.home), failed)));
   rest();
   watch();
