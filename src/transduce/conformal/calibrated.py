@@ -277,9 +277,8 @@ class CalibratedTable:
         confidence: float,
         n_labelled: int,
         verdict: Verdict | None,
-        *,
-        certainty: float = 0.95,
-        second: Reply | None = None,
+        certainty: float,
+        second: Reply | None,
     ) -> Guarantee:
         """Return what is guaranteed of the answers at a level."""
         n_unreached = int((~self.unlabelled.given).sum())
@@ -418,8 +417,7 @@ class CalibratedTable:
         if n == 0:
             some = labels_needed(confidence)
             return f"Too few groups have labels to hold some out and guarantee {level}: it takes {some}"
-        off = int(np.ceil(self.weights.factor**2 * confidence / (1.0 - confidence) - 1e-9))
-        needed = max(fewest_calibration(confidence), off)
+        needed = fewest_calibration(confidence, self.weights.factor)
         return f"{counted(n, 'calibration group')} cannot support {level}: it takes {needed}"
 
     def _too_few(self, confidence: float, n_labelled: int, rarest: int | None = None) -> str:
@@ -530,7 +528,7 @@ class CalibratedFit:
         """Return what is guaranteed at a level."""
         table, second = self.table, self.second
         n_labelled, verdict = len(self.problem.labels), table.weights.verdict
-        guarantee = table.guarantee(confidence, n_labelled, verdict, certainty=certainty, second=second)
+        guarantee = table.guarantee(confidence, n_labelled, verdict, certainty, second)
         if self.order is not None:
             guarantee = guarantee.along(self._drift(self.order))
         if guarantee.kind == "none":
@@ -698,7 +696,7 @@ class OutsideCalibration:
         one = np.zeros(1, dtype=kind), np.array(["answered"], dtype="<U9")
         values, status = (np.broadcast_to(part, (n_answered,)) for part in one)
         table = replace(self._beside(self.calibration), unlabelled=Reply(values, status))
-        guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty=certainty)
+        guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty, None)
         return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
 
 

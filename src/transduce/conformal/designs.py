@@ -16,6 +16,7 @@ from scipy.stats import norm, rankdata
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
 from transduce.conformal.shares import (
     ClassShares,
+    Hidden,
     class_probabilities,
     estimate_shares,
     score_unit,
@@ -136,17 +137,15 @@ class Design:
         few = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}"
         return f"{few}: it takes {labels_needed(confidence)}."
 
-    def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: Random
-    ) -> Mask:
+    def hold_out(self, problem: Problem, number: Any, level: float, by_class: bool, random: Random) -> Mask:
         """Return which labels to hold out, (l,), whatever they are; `number` is "auto", a number or a share of them."""
         rows, auto = problem.rows, isinstance(number, str) and number == "auto"
         apart = self._apart(problem)
         if apart is not None and auto:
-            return hold_out_within(apart, confidence, float(self.sensitivity), random)
+            return hold_out_within(apart, level, float(self.sensitivity), random)
         units = np.arange(len(rows)) if self.together is None else self.together[rows]
         n_units = len(np.unique(units))
-        enough = self.n_calibration(n_units, confidence, by_class=by_class)
+        enough = self.n_calibration(n_units, level, by_class=by_class)
         size = enough if auto else read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
@@ -302,9 +301,7 @@ class Drawn(Design):
             "`transduce draw`, or ask for less confidence."
         )
 
-    def hold_out(
-        self, problem: Problem, number: Any, confidence: float, by_class: bool, random: Random
-    ) -> Mask:
+    def hold_out(self, problem: Problem, number: Any, level: float, by_class: bool, random: Random) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             raise ValueError(
@@ -576,9 +573,7 @@ class ByClass(Design):
 FEWEST_OF_CLASS = 5
 
 
-def _hidden_in_turn(
-    problem: Problem, fitted: FittedEstimator, p: Array, unit: float
-) -> tuple[Array, AnyArray]:
+def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: float) -> Hidden:
     """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
     own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
     if own is not None:  # a blend has done so
@@ -599,8 +594,7 @@ def read_shares(shares: Any) -> dict[Any, float]:
     if not isinstance(shares, Mapping) or not shares:
         raise ValueError(f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {shares!r}.")
     for name, share in shares.items():
-        number = isinstance(share, numbers.Real) and not isinstance(share, bool | np.bool_)
-        if not number or not 0.0 <= float(share) <= 1.0:
+        if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
             raise ValueError(f"The share of class {name!r} must be a number from 0 to 1; got {share!r}.")
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
@@ -842,19 +836,14 @@ def odds_without_label(probability: Array) -> Array:
 # ----------------------------------------------------------------------------------- numbers of labels
 
 
-def calibration_number(
-    n_labelled: int, confidence: float, *, by_class: bool = False, factor: float = 1.0
-) -> int:
+def calibration_number(n_labels: int, level: float, *, by_class: bool = False, factor: float = 1.0) -> int:
     """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level."""
-    least = fewest_calibration(confidence)
-    if factor > 1.0:
-        least = int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
-    if n_labelled - least < max(2, n_labelled // 3):
+    least = fewest_calibration(level, factor)
+    if n_labels - least < max(2, n_labels // 3):
         return 0
-    about = n_labelled // 2 if by_class else int(min(n_labelled / 2, 5 * np.sqrt(n_labelled)))
-    exceeding = int(np.floor((1.0 - confidence + 1e-12) * (about + 1)))  # c + 1 - k, rounded down
-    whole = int(np.ceil(exceeding / (1.0 - confidence) - 1e-9)) - 1
-    return max(whole, least)
+    about = n_labels // 2 if by_class else int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
+    exceeding = int(np.floor((1.0 - level + 1e-12) * (about + 1)))  # c + 1 - k, rounded down
+    return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
 
 
 def labels_needed(confidence: float) -> int:
@@ -867,7 +856,7 @@ def labels_needed(confidence: float) -> int:
 
 def read_number(calibration: Any, n_labelled: int) -> int:
     """Return how many labels a number, or a share of them, holds out; raise a ValueError if it is neither."""
-    ok = isinstance(calibration, numbers.Real) and not isinstance(calibration, bool | np.bool_)
+    ok = checks.is_number(calibration)
     if ok and isinstance(calibration, numbers.Integral) and int(calibration) >= 1:
         number = int(calibration)
     elif ok and 0.0 < float(calibration) < 1.0:

@@ -413,11 +413,7 @@ def powered_mean(
 
 
 def class_shares(
-    estimated: pd.DataFrame,
-    codes: AnyArray | None,
-    n_unlabelled: int,
-    confidence: float,
-    n_empty: int = 0,
+    estimated: pd.DataFrame, codes: AnyArray | None, n_unlabelled: int, confidence: float, n_empty: int = 0
 ) -> pd.DataFrame:
     """Return shares of classes with an exact interval: calibration rows (c,) are a random part of all rows."""
     shares, bounds = estimated.copy(), np.full((len(estimated), 2), np.nan)

@@ -129,9 +129,7 @@ class Judged:
 
     unsure: Array  # (m,) of the unlabelled rows; infinite where no answer can be judged
     answers: Array  # (m,) at these; the number of a class
-    of_known: tuple[
-        Array, Array, Array
-    ]  # each (c,): the same of calibration rows, and by how much these are off
+    of_known: tuple[Array, ...]  # each (c,): the same of calibration rows, and by how much these are off
 
     @classmethod
     def of(cls, table: CalibratedTable) -> Judged:

@@ -21,6 +21,8 @@ MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
 MOST_SAID = 5  # classes
+# Probabilities (l, n_classes) at labelled rows while their label was hidden, and the numbers of their classes (l,).
+Hidden = tuple[Array, AnyArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +125,7 @@ class ClassShares:
 
 
 def estimate_shares(
-    probabilities: Array,
-    label_counts: Any,
-    *,
-    hidden: tuple[Array, AnyArray] | None = None,
-    drawn: Any = None,
+    probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None, drawn: Any = None
 ) -> ClassShares:
     """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
     # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with the shares p (Saerens
@@ -141,9 +139,7 @@ def estimate_shares(
     return ClassShares(np.arange(len(p)), p, shares, power=power)
 
 
-def share_intervals(
-    probabilities: Array, hidden: tuple[Array, AnyArray], confidence: float, random_state: Any = 0
-) -> Array:
+def share_intervals(probabilities: Array, hidden: Hidden, confidence: float, random_state: Any = 0) -> Array:
     """Return the ends of an interval for each share, from resamples, shape (2, n_classes)."""
     # Hidden labels of a class are like the unlabelled rows of it: the mean of the probabilities over the latter is
     # sum_c q_c M_c, M_c their mean over hidden labels of class c, whatever they are worth. A resample weighs the hidden
@@ -173,9 +169,7 @@ def mixture(mean: Array, of_class: Array) -> Array:
     return np.asarray(found / found.sum())
 
 
-def compare_shares(
-    probabilities: Array, hidden: tuple[Array, AnyArray], random_state: Any = 0
-) -> tuple[ClassShares, float]:
+def compare_shares(probabilities: Array, hidden: Hidden, random_state: Any = 0) -> tuple[ClassShares, float]:
     """Return the shares that unlabelled rows seem to have, and a p-value of "they have those of the labels"."""
     # If chance chose the labels, unlabelled rows are like labelled ones whose label was hidden: so many rows as all
     # unlabelled ones count for are drawn from these. The statistic is the largest change of a share.

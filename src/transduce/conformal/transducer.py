@@ -284,18 +284,9 @@ class ConformalTransducer(Transducer):
     def guarantee_at(
         self, confidence: float | None = None, *, certainty: float = 0.95, tolerance: float | None = None
     ) -> Guarantee:
-        """Return what is guaranteed at a level, by default that of the fit, as is the tolerance.
+        """Return what is guaranteed at a level and a tolerance, by default those of the fit.
 
-        Parameters
-        ----------
-        confidence, certainty : float
-            Level, and certainty of the guarantee for the whole column.
-        tolerance : float, optional
-            Numbers: by how much an answer may be off.
-
-        Returns
-        -------
-        Guarantee
+        The number of rows outside, and of wrong answers, is bounded with the certainty.
         """
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
@@ -364,15 +355,8 @@ class ConformalTransducer(Transducer):
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
         """Return how wide intervals get, or how large sets, if the odds of a label also depend on the label itself.
 
-        Parameters
-        ----------
-        factors : sequence of float, default=(1.0, 1.5, 2.0)
-            By how much the odds may be off, either way; see `Chance`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            By factor: median *width* of intervals or mean *size* of sets, and at how many rows nothing is ruled out.
+        One line a factor by which odds may be off, either way: the median *width* of intervals or mean *size* of sets,
+        and at how many rows nothing is ruled out.
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]

@@ -144,16 +144,7 @@ class Regions:
         return total
 
     def holding(self, values: Any) -> Regions:
-        """Return the regions, each extended to its row's value (n,) if there is one, from the nearest piece.
-
-        Examples
-        --------
-        >>> Regions.from_pieces([[(0, 1)], [(0, 1), (4, 5)], []]).holding([2, 3, 7])
-        Regions of 3 rows:
-          0: [0, 2]
-          1: [0, 1] ∪ [3, 5]
-          2: {7}
-        """
+        """Return the regions, each extended to its row's value (n,) if there is one, from the nearest piece."""
         host, values = self.to_numpy(), np.asarray(arrays.to_numpy(values), dtype=float)
         lost = ~host.contains(values) & ~np.isnan(values)
         if not lost.any():
@@ -180,15 +171,7 @@ class Regions:
         return Regions.from_pieces(rows)
 
     def opened(self, below: float, above: float) -> Regions:
-        """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on.
-
-        Examples
-        --------
-        >>> Regions.from_pieces([[(0, 3)], [(-2, 0), (4, 5)]]).opened(1, 6)
-        Regions of 2 rows:
-          0: (-∞, 3]
-          1: (-∞, 0] ∪ [4, 5]
-        """
+        """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on."""
         rows = []
         for row in self.to_numpy():
             low, high = row[row[:, 0] <= below], row[row[:, 1] >= above]
@@ -322,20 +305,7 @@ class Answer:
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
 
-        Parameters
-        ----------
-        below : float, optional
-            Rows whose confidence is below this are rejected.
-        share : float, optional
-            At most this share of all rows, the least confident; rows of equal confidence go together.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> sure = {"confidence": np.array([0.9, 0.2, 0.5])}
-        >>> answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"), **sure)
-        >>> answer.reject(share=0.4).status.tolist()
-        ['answered', 'rejected', 'answered']
+        Rows are too unsure `below` a confidence, or as the least sure `share`, equal ones together, of all rows.
         """
         if self.confidence is None:
             raise ValueError("This answer has no confidence to reject by.")

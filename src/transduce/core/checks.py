@@ -10,13 +10,14 @@ import numpy as np
 from transduce.core.types import Array
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a setting is a real number, True and False not among them."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
-    if not _is_number(value) or not 0.0 < float(value) < np.inf:
+    if not is_number(value) or not 0.0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number; got {value!r}.")
     if not least <= float(value) <= most:
         raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value!r}.")
@@ -31,7 +32,7 @@ def check_factor(name: str, value: Any) -> None:
 
 def check_not_negative(name: str, value: Any, allowed: str) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
-    if not _is_number(value) or not float(value) >= 0.0:
+    if not is_number(value) or not float(value) >= 0.0:
         raise ValueError(f"{name} must be {allowed}; got {value!r}.")
     return float(value)
 
@@ -51,7 +52,7 @@ def check_jobs(value: Any) -> None:
 
 def check_number(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a finite number."""
-    if not _is_number(value) or not np.isfinite(float(value)):
+    if not is_number(value) or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a number; got {value!r}.")
 
 
@@ -87,6 +88,6 @@ def check_square(K: Array) -> None:
 
 def check_share(name: str, value: Any) -> float:
     """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
-    if not _is_number(value) or not 0.0 < float(value) < 1.0:
+    if not is_number(value) or not 0.0 < float(value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
     return float(value)

@@ -27,8 +27,10 @@ def calibration_rank(confidence: float, n_calibration: int) -> int:
     return n_calibration + 1 - nonconformity_rank(confidence, n_calibration)
 
 
-def fewest_calibration(confidence: float) -> int:
-    """Return the smallest number of calibration labels that supports a level: c with ``c / (c + 1) >= confidence``."""
+def fewest_calibration(confidence: float, factor: float = 1.0) -> int:
+    """Return the fewest calibration labels, ``c / (c + 1) >= confidence``, that support odds off by a factor too."""
+    if factor > 1.0:
+        return int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
     n_calibration = max(int(np.floor(confidence / (1.0 - confidence))) - 1, 1)
     while nonconformity_rank(confidence, n_calibration) == 0:
         n_calibration += 1

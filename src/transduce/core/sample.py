@@ -50,16 +50,7 @@ class PartlyLabelled:
     ) -> PartlyLabelled:
         """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
 
-        Parameters
-        ----------
-        X, y : array of shape (n, d), sequence of length n
-            Finite features; labels: list, array, pandas or polars series.
-        missing_label : object, default=None
-            A further value that stands for "no label", for example -1 or "?".
-        index : pandas.Index, optional
-            Names of the rows; those of `y` come first.
-        columns : bool, default=False
-            Whether `y` may have several columns; each row then has all of its labels, or none.
+        With `columns` a row may have several labels, all of them or none. Rows are named as in `y`, or `index`.
         """
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:

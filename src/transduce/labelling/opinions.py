@@ -102,16 +102,14 @@ def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
     return best, lead
 
 
-def _far_answers(
-    unit: MaybeSparse, rows: AnyArray, labels: AnyArray, far: AnyArray
-) -> tuple[AnyArray, Array]:
+def _far_answers(unit: MaybeSparse, rows: AnyArray, codes: AnyArray, far: AnyArray) -> tuple[AnyArray, Array]:
     """Return classes and margins at rows that the graph does not tie to a label: ridge regression on their features."""
-    rows, labels = rows[-MOST_TAUGHT:], labels[-MOST_TAUGHT:]
-    classes, codes = np.unique(labels, return_inverse=True)
+    rows, codes = rows[-MOST_TAUGHT:], codes[-MOST_TAUGHT:]
+    classes, places = np.unique(codes, return_inverse=True)
     own = unit[rows]
     kernel = 1.0 + sp.csr_array(own @ own.T).toarray().astype(float)
     kernel[np.diag_indices_from(kernel)] += RIDGE
-    weights = np.linalg.solve(kernel, np.eye(len(classes))[codes])
+    weights = np.linalg.solve(kernel, np.eye(len(classes))[places])
     scores = np.asarray(unit[far] @ (own.T @ weights)) + weights.sum(axis=0)
     if len(classes) == 1:
         return np.full(len(far), classes[0]), np.zeros(len(far))
