@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests import brute
 from tests.labelling.tables import prepared
 from transduce.labelling.certificates import rounded_down
-from transduce.labelling.choosing import GRAPH_WEIGHT, NOISE, RIDGE, ClassRanking, Teaching
-from transduce.labelling.opinions import ClassOpinion
+from transduce.labelling.model import GRAPH_WEIGHT, NOISE, RIDGE, ClassOpinion, ClassRanking, Teaching
 from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map
 from transduce.labelling.table import read_label_table
 from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph

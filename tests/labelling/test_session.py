@@ -23,7 +23,7 @@ from transduce.labelling import Session, SessionSettings
 from transduce.labelling.certificates import about_intervals, about_left
 from transduce.labelling.export import SessionAnswers, fill_labels
 from transduce.labelling.journal import Event, pack
-from transduce.labelling.opinions import Question, corrected
+from transduce.labelling.model import Question, corrected
 from transduce.labelling.prepared import prepare
 from transduce.labelling.state import drawn_place, replay
 from transduce.labelling.table import as_number, read_label_table
@@ -607,7 +607,7 @@ def _combinations():
 def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
     frame, truth = _combinations()
     session = Session(frame, "y", classes=["yes", "no"], settings=SessionSettings(seed=0))
-    monkeypatch.setattr("transduce.labelling.opinions.MOST_PARTS", 5)
+    monkeypatch.setattr("transduce.labelling.model.MOST_PARTS", 5)
     rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
     for row in rows:
         session.answer(str(truth[row]), row=row)

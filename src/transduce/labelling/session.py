@@ -23,7 +23,7 @@ from transduce.labelling.table import LabelTable, as_class, as_number, choose_cl
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
-    from transduce.labelling.choosing import Model
+    from transduce.labelling.model import Model
     from transduce.labelling.prepared import Prepared
 
 
@@ -255,7 +255,7 @@ class Session:
             self._record(Event("mode", mode="learn"))
 
     def _make_model(self) -> Model:
-        from transduce.labelling.choosing import Model
+        from transduce.labelling.model import Model
         from transduce.labelling.prepared import prepare
 
         prepared = self.settings.prepared or prepare(self.table)
