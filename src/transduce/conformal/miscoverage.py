@@ -175,13 +175,7 @@ class ClassMiscoverage:
 
     def most_of_class(self, number: int, certainty: float) -> int:
         """Return a bound on how many unlabelled rows belong to the class at a position, with a certainty."""
-        own, total = self.n_labelled[number], sum(self.n_labelled)
-
-        def too_large(size: int) -> bool:
-            # The larger the class, the less likely that so few of it have a label.
-            return bool(hypergeom.cdf(own, total + self.n_unlabelled, own + size, total) <= 1.0 - certainty)
-
-        return bisect_left(range(1, self.n_unlabelled + 1), True, key=too_large)
+        return urn_bound(self.n_labelled[number], sum(self.n_labelled), self.n_unlabelled, certainty)
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return a bound on the number outside that holds with this certainty, whatever the classes."""

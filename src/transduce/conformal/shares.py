@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array
+from transduce.core.validation import class_codes
 from transduce.core.words import counted
 from transduce.model_selection.ask import Reply
 
@@ -83,8 +84,7 @@ class ClassShares:
 
     def at(self, classes: AnyArray) -> ClassShares:
         """Return the same of fewer or more classes; one that no label in the fit has is never answered."""
-        place = {name: number for number, name in enumerate(self.classes.tolist())}
-        at = np.array([place.get(name, -1) for name in classes.tolist()], dtype=int)
+        at = class_codes(classes, self.classes)
         parts: dict[str, Any] = {}
         for name in ("labels", "shares", "lower", "upper"):
             numbers = getattr(self, name)

@@ -305,7 +305,7 @@ class Answer:
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
 
-        Rows are too unsure `below` a confidence, or as the least sure `share`, equal ones together, of all rows.
+        Give `below`, a confidence that is not enough, or the largest `share` of rows to reject, equal ones together.
         """
         if self.confidence is None:
             raise ValueError("This answer has no confidence to reject by.")

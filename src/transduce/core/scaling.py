@@ -90,11 +90,7 @@ def fit_temperature(scores: Array, codes: AnyArray) -> float:
     n, n_classes = scores.shape
     target = np.full((n, n_classes), 1.0 / (n + n_classes))
     target[np.arange(n), codes] += n / (n + n_classes)
-
-    def loss(log_factor: float) -> float:
-        return -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-5.0, 7.0), method="bounded").x))
+    return _best_factor(scores, target, (-5.0, 7.0), 0.0)
 
 
 def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> float:
@@ -105,13 +101,17 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
     # A mean of probabilities is more cautious than its members where they agree for different reasons, so that the
     # power is often above 1. A share below half a label counts as half a label.
     logs = np.log(np.maximum(shares, 0.5 / n))
-    target = np.eye(n_classes)[codes]
+    return _best_factor(logs, np.eye(n_classes)[codes], (-2.0, 2.0), prior)
 
-    def loss(log_power: float) -> float:
-        fit = -float(np.sum(target * log_softmax(np.exp(log_power) * logs, axis=1)))
-        return fit + prior * log_power**2
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
+def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:
+    """Return the factor by which the softmax of scores has the smallest log-loss; 1 costs nothing, by the prior."""
+
+    def loss(log_factor: float) -> float:
+        fit = -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))
+        return fit + prior * log_factor**2
+
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
 
 
 def to_power(shares: Array, power: float) -> Array:
